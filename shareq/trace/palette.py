@@ -1,0 +1,52 @@
+"""The one place that holds the colours: widgets, plots and HTML reprs all read them from here.
+
+The hues are from the Okabe-Ito set, safe for the colour-blind; even so a state is always shown by fill *and* shape.
+`alarm` means "a person should look" (last attempt, lock about to expire, write failing, window full) and nothing else.
+"""
+
+from typing import Final
+
+STATES: Final[tuple[str, ...]] = ("available", "acquired", "acknowledged", "archiving", "archived")
+"""The record states in the order in which legends, tables and plots name them."""
+
+SYMBOLS: Final[dict[str, str]] = {
+    "available": "○",
+    "acquired": "■",
+    "acknowledged": "✓",
+    "archiving": "⧗",
+    "archived": "✕",
+}
+
+LIGHT: Final[dict[str, str]] = {
+    "available": "#56b4e9",
+    "acquired": "#e69f00",
+    "acknowledged": "#009e73",
+    "archiving": "#8a8f98",
+    "archived": "#8a8f98",
+    "alarm": "#d55e00",
+    "ink": "#1f2430",
+    "soft": "#6b7280",
+    "line": "#d7dbe2",
+    "band": "#eef4fb",
+    "bandline": "#9db8d6",
+    "card": "#fafbfc",
+    "bg": "#ffffff",
+    "onfill": "#14181f",
+}
+
+DARK: Final[dict[str, str]] = {
+    "available": "#56b4e9",
+    "acquired": "#f0b429",
+    "acknowledged": "#2fbf95",
+    "archiving": "#7d8590",
+    "archived": "#7d8590",
+    "alarm": "#ff8a4c",
+    "ink": "#e8ebf0",
+    "soft": "#98a1ae",
+    "line": "#353c48",
+    "band": "#1b2735",
+    "bandline": "#47688c",
+    "card": "#191d25",
+    "bg": "#14171d",
+    "onfill": "#14181f",
+}
