@@ -1,0 +1,17 @@
+"""The vocabulary: record states, protocol messages, events, errors, configurations. Imports nothing of ours."""
+
+from shareq.model.errors import Errors
+from shareq.model.ids import TopicId, TopicIdPartition, TopicPartition
+from shareq.model.states import AcknowledgeType, AcquireMode, IsolationLevel, RecordEvent, RecordState
+
+__all__ = [
+    "AcknowledgeType",
+    "AcquireMode",
+    "Errors",
+    "IsolationLevel",
+    "RecordEvent",
+    "RecordState",
+    "TopicId",
+    "TopicIdPartition",
+    "TopicPartition",
+]

@@ -1,0 +1,251 @@
+"""How an actor speaks with the world: it is handed messages and returns effects. It does no I/O (as in h11).
+
+    effects = actor.handle(message, now_ms)
+
+`handle` is the only way in. Time is an argument, randomness a `random.Random` given at construction. The broker carries
+the effects out and hands the results back as further messages, in order, never from inside `handle`.
+After each `handle` the broker reads `actor.wake_at_ms`: the time at which the actor wants a `Tick` (None: never); an early or
+spurious `Tick` is harmless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from shareq.model.errors import Errors
+from shareq.model.events import Event
+from shareq.model.ids import TopicPartition
+from shareq.model.image import ClusterImage
+from shareq.model.messages.base import Request, Response
+from shareq.model.records import AbortedTransaction, CoordinatorRecord, RecordBatch
+
+
+class ClientContext(NamedTuple):
+    """Who sent a request. A connection that closes takes its share sessions with it."""
+
+    client_id: str = ""
+    client_host: str = "/127.0.0.1"
+    connection_id: int = -1
+
+
+IN_PROCESS = ClientContext()
+
+
+# ---- messages: what an actor is handed -------------------------------------------------------------------------------
+
+
+class Incoming(NamedTuple):
+    """A request to answer with one `Respond` of the same id (now or later)."""
+
+    id: int
+    request: Request
+    client: ClientContext = IN_PROCESS
+
+
+class Answer(NamedTuple):
+    """What became of a `Call` or `Persist` of this id. Without a response `error` says why: NETWORK_EXCEPTION when the
+    connection broke or the node is dead, REQUEST_TIMED_OUT when the broker gave up waiting."""
+
+    id: int
+    response: Response | None
+    error: Errors = Errors.NONE
+
+
+class LogRead(NamedTuple):
+    """The outcome of one `ReadLog`. `batches` are whole record batches, the first one holding the asked offset.
+
+    With OFFSET_OUT_OF_RANGE the offsets still tell where the log stands. `aborted` is () for read_uncommitted.
+    """
+
+    id: int
+    error: Errors
+    batches: tuple[RecordBatch, ...] = ()
+    high_watermark: int = -1
+    log_start_offset: int = -1
+    last_stable_offset: int = -1
+    aborted: tuple[AbortedTransaction, ...] = ()
+
+
+class OffsetFound(NamedTuple):
+    """The outcome of one `FindOffset`; -1 where there is none."""
+
+    id: int
+    error: Errors
+    offset: int = -1
+
+
+class Appended(NamedTuple):
+    """The outcome of one `AppendRecords`: committed (high watermark passed), or failed and not in the log."""
+
+    id: int
+    error: Errors
+    base_offset: int = -1
+
+
+class RecordsRead(NamedTuple):
+    """A chunk of a coordinator's own log: (offset, key, value) each. `done`: this was the last of what the log holds."""
+
+    id: int
+    error: Errors
+    records: Sequence[tuple[int, bytes, bytes | None]] = ()
+    next_offset: int = 0
+    done: bool = False
+
+
+class RecordsDeleted(NamedTuple):
+    """The outcome of one `DeleteRecordsBefore`."""
+
+    id: int
+    error: Errors
+
+
+class ImageChanged(NamedTuple):
+    """The cluster's metadata, whole. The first message that every broker-side actor gets."""
+
+    image: ClusterImage
+
+
+class ShardElected(NamedTuple):
+    """This broker now leads `partition` of the coordinator's topic, at `leader_epoch`: load it, then serve it."""
+
+    partition: int
+    leader_epoch: int
+
+
+class ShardResigned(NamedTuple):
+    """This broker no longer leads `partition` of the coordinator's topic."""
+
+    partition: int
+
+
+class LogGrew(NamedTuple):
+    """Records can be read that could not before: the high watermark or the last stable offset moved."""
+
+    topic_partition: TopicPartition
+
+
+class ConnectionClosed(NamedTuple):
+    connection_id: int
+
+
+class Tick(NamedTuple):
+    """Time has come to what the actor asked for with `wake_at_ms`."""
+
+
+Message = (
+    Incoming
+    | Answer
+    | LogRead
+    | OffsetFound
+    | Appended
+    | RecordsRead
+    | RecordsDeleted
+    | ImageChanged
+    | ShardElected
+    | ShardResigned
+    | LogGrew
+    | ConnectionClosed
+    | Tick
+)
+
+
+# ---- effects: what an actor asks for ---------------------------------------------------------------------------------
+
+
+class Respond(NamedTuple):
+    """Answer the `Incoming` of this id."""
+
+    id: int
+    response: Response
+
+
+ANY_NODE = -1
+
+
+class Call(NamedTuple):
+    """Send `request` to broker `node` (ANY_NODE: whichever is alive); comes back as `Answer` with this id."""
+
+    id: int
+    node: int
+    request: Request
+    timeout_ms: int = 30000
+
+
+class Persist(NamedTuple):
+    """Hand a share-state request (83-87, one group) to this broker's persister; comes back as `Answer` with this id."""
+
+    id: int
+    request: Request
+
+
+class ReadLog(NamedTuple):
+    """Read record batches of a led partition from `offset`, at most `max_bytes` (the first batch always comes whole);
+    comes back as `LogRead`."""
+
+    id: int
+    topic_partition: TopicPartition
+    offset: int
+    max_bytes: int
+    isolation_level: int = 0
+
+
+class FindOffset(NamedTuple):
+    """Look an offset up by timestamp (-1 high watermark, -2 log start, >= 0 first record not older); `OffsetFound`."""
+
+    id: int
+    topic_partition: TopicPartition
+    timestamp: int
+
+
+class AppendRecords(NamedTuple):
+    """Append records atomically to `partition` of the coordinator's own topic; comes back as `Appended`."""
+
+    id: int
+    topic_partition: TopicPartition
+    records: tuple[CoordinatorRecord, ...]
+
+
+class ReadRecords(NamedTuple):
+    """Read a chunk of the coordinator's own log from `offset`; comes back as `RecordsRead`."""
+
+    id: int
+    topic_partition: TopicPartition
+    offset: int
+
+
+class DeleteRecordsBefore(NamedTuple):
+    """Prune the coordinator's own log: drop what lies before `offset`; comes back as `RecordsDeleted`."""
+
+    id: int
+    topic_partition: TopicPartition
+    offset: int
+
+
+class CreateInternalTopic(NamedTuple):
+    """Ask the controller for an internal topic; its appearance is seen in a later `ImageChanged`."""
+
+    topic: str
+
+
+Effect = (
+    Respond
+    | Call
+    | Persist
+    | ReadLog
+    | FindOffset
+    | AppendRecords
+    | ReadRecords
+    | DeleteRecordsBefore
+    | CreateInternalTopic
+    | Event
+)
+"""Events are effects too: the broker puts them into the journal. Actors built with `traced=False` make none."""
+
+
+class Actor(Protocol):
+    """A state machine without I/O."""
+
+    wake_at_ms: int | None
+
+    def handle(self, message: Message, now_ms: int) -> list[Effect]: ...

@@ -1,0 +1,298 @@
+"""Every configuration of share groups: keys, defaults, ranges, validation.
+
+Two tables, one for the broker and one for the group, are the only place that knows a default or a range; `BrokerConfig` and
+`GroupConfig` are typed views of them. Source: Kafka 4.3's broker and group configurations (KIP-932, KIP-1240, KIP-1263).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from shareq.model.errors import ConfigException
+from shareq.model.states import IsolationLevel
+
+INT_MAX = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigDef:
+    """One key: its default as a typed value, the allowed range or choices, and what it is for."""
+
+    key: str
+    default: int | bool | str
+    doc: str
+    low: int | None = None
+    high: int | None = None
+    choices: tuple[str, ...] = ()
+    broker_key: str | None = None
+    """Group keys: the broker key that stands in for a missing override."""
+    bounds: tuple[str, str] | None = None
+    """Group keys: the broker keys that bound an override."""
+
+    @property
+    def allowed(self) -> str:
+        """The allowed values in words, for error messages and tables."""
+        if isinstance(self.default, bool):
+            return "true or false"
+        if self.choices:
+            return ", ".join(self.choices)
+        if isinstance(self.default, int):
+            return f"{self.low}..{self.high}" if self.high not in (None, INT_MAX) else f">= {self.low}"
+        return "any text"
+
+    def parse(self, value: object) -> int | bool | str:
+        """The typed value; ConfigException names the key, the value and what is allowed."""
+        text = str(value).strip()
+        if isinstance(self.default, bool):
+            if text.lower() in ("true", "false"):
+                return text.lower() == "true"
+        elif isinstance(self.default, int):
+            if re.fullmatch(r"[+-]?\d+", text):
+                number = int(text)
+                if (self.low is None or number >= self.low) and (self.high is None or number <= self.high):
+                    return number
+        elif not self.choices or text in self.choices or self._by_duration(text):
+            return text
+        raise ConfigException(f"{self.key}={value!r}: must be {self.allowed}")
+
+    def _by_duration(self, text: str) -> bool:
+        return "by_duration:<duration>" in self.choices and parse_by_duration(text) is not None
+
+
+_DURATION = re.compile(
+    r"P(?:(?P<days>\d+)D)?(?:T(?=\d)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d{1,9})?)S)?)?"
+)
+
+
+def parse_by_duration(text: str) -> int | None:
+    """Milliseconds of `by_duration:PnDTnHnMn.nS`, or None where the text is no such thing."""
+    prefix, _, iso = text.partition(":")
+    match = _DURATION.fullmatch(iso.upper()) if prefix == "by_duration" else None
+    if match is None or not any(match.groups()):
+        return None
+    part = {name: float(value or 0) for name, value in match.groupdict().items()}
+    seconds = part["days"] * 86400 + part["hours"] * 3600 + part["minutes"] * 60 + part["seconds"]
+    return int(seconds * 1000)
+
+
+def _share(key: str, default: int, low: int, high: int, doc: str) -> ConfigDef:
+    return ConfigDef(f"group.share.{key}", default, doc, low, high)
+
+
+BROKER_CONFIGS: dict[str, ConfigDef] = {
+    d.key: d
+    for d in (
+        _share("session.timeout.ms", 45000, 1, INT_MAX, "A member without a heartbeat for so long is removed."),
+        _share("min.session.timeout.ms", 45000, 1, INT_MAX, "Lower bound of a group's session time-out."),
+        _share("max.session.timeout.ms", 60000, 1, INT_MAX, "Upper bound of a group's session time-out."),
+        _share("heartbeat.interval.ms", 5000, 1, INT_MAX, "How often members are asked to send a heartbeat."),
+        _share("min.heartbeat.interval.ms", 5000, 1, INT_MAX, "Lower bound of a group's heartbeat interval."),
+        _share("max.heartbeat.interval.ms", 15000, 1, INT_MAX, "Upper bound of a group's heartbeat interval."),
+        _share("record.lock.duration.ms", 30000, 1000, 3600000, "How long an acquired record stays locked."),
+        _share("min.record.lock.duration.ms", 15000, 1000, 30000, "Lower bound of a group's lock duration."),
+        _share("max.record.lock.duration.ms", 60000, 30000, 3600000, "Upper bound of a group's lock duration."),
+        _share("delivery.count.limit", 5, 2, 10, "How often a record is delivered before it is archived."),
+        _share("min.delivery.count.limit", 2, 2, 5, "Lower bound of a group's delivery count limit."),
+        _share("max.delivery.count.limit", 10, 5, 25, "Upper bound of a group's delivery count limit."),
+        _share(
+            "partition.max.record.locks", 2000, 100, 10000, "How many records of a share-partition may be in flight."
+        ),
+        _share("min.partition.max.record.locks", 100, 100, 2000, "Lower bound of a group's record locks."),
+        _share("max.partition.max.record.locks", 4000, 2000, 10000, "Upper bound of a group's record locks."),
+        _share("assignment.interval.ms", 1000, 0, INT_MAX, "The least time between two assignments of a group."),
+        _share("min.assignment.interval.ms", 0, 0, INT_MAX, "Lower bound of a group's assignment interval."),
+        _share("max.assignment.interval.ms", 15000, 0, INT_MAX, "Upper bound of a group's assignment interval."),
+        _share("max.size", 200, 1, 1000, "How many members a share group may have."),
+        _share("max.share.sessions", 2000, 1, INT_MAX, "How many share sessions a broker keeps."),
+        _share(
+            "initialize.retry.interval.ms", 30000, 1, INT_MAX, "When a share-partition's initialization is retried."
+        ),
+        ConfigDef("group.share.assignors", "simple", "The server-side assignor.", choices=("simple", "all_to_all")),
+        ConfigDef(
+            "group.share.persister.class.name",
+            "org.apache.kafka.server.share.persister.DefaultStatePersister",
+            "How leaders persist: the state topic, or the no-op persister that forgets.",
+            choices=(
+                "org.apache.kafka.server.share.persister.DefaultStatePersister",
+                "org.apache.kafka.server.share.persister.NoOpStatePersister",
+                "",
+            ),
+        ),
+        ConfigDef("fetch.max.bytes", 57671680, "The most bytes of one fetch response.", 1024, INT_MAX),
+        ConfigDef("offsets.topic.num.partitions", 50, "Partitions of __consumer_offsets.", 1, INT_MAX),
+        ConfigDef("offsets.commit.timeout.ms", 5000, "How long a group record may take to commit.", 1, INT_MAX),
+        ConfigDef("num.partitions", 1, "Partitions of a topic created without a count.", 1, INT_MAX),
+        ConfigDef("default.replication.factor", 1, "Replicas of a topic created without a factor.", 1, 32767),
+        ConfigDef("share.coordinator.state.topic.num.partitions", 50, "Partitions of __share_group_state.", 1, INT_MAX),
+        ConfigDef("share.coordinator.state.topic.replication.factor", 3, "Its replicas, brokers permitting.", 1, 32767),
+        ConfigDef("share.coordinator.state.topic.min.isr", 2, "Its min.insync.replicas.", 1, 32767),
+        ConfigDef("share.coordinator.state.topic.segment.bytes", 104857600, "Its segment size.", 1, INT_MAX),
+        ConfigDef(
+            "share.coordinator.snapshot.update.records.per.snapshot", 500, "Updates between two snapshots.", 0, 500
+        ),
+        ConfigDef(
+            "share.coordinator.write.timeout.ms", 5000, "How long a state record may take to commit.", 1, INT_MAX
+        ),
+        ConfigDef(
+            "share.coordinator.state.topic.prune.interval.ms", 300000, "How often the log is pruned.", 1, INT_MAX
+        ),
+        ConfigDef(
+            "share.coordinator.cold.partition.snapshot.interval.ms",
+            300000,
+            "When a cold key is snapshotted.",
+            1,
+            INT_MAX,
+        ),
+    )
+}
+
+
+def _bounded(key: str, low: int, doc: str) -> ConfigDef:
+    """A group key with a broker default and broker bounds of the same name."""
+    return ConfigDef(
+        f"share.{key}",
+        BROKER_CONFIGS[f"group.share.{key}"].default,
+        doc,
+        low,
+        INT_MAX,
+        broker_key=f"group.share.{key}",
+        bounds=(f"group.share.min.{key}", f"group.share.max.{key}"),
+    )
+
+
+GROUP_CONFIGS: dict[str, ConfigDef] = {
+    d.key: d
+    for d in (
+        _bounded("session.timeout.ms", 1, "A member without a heartbeat for so long is removed."),
+        _bounded("heartbeat.interval.ms", 1, "How often members are asked to send a heartbeat."),
+        _bounded("record.lock.duration.ms", 1000, "How long an acquired record stays locked."),
+        _bounded("delivery.count.limit", 2, "How often a record is delivered before it is archived."),
+        _bounded("partition.max.record.locks", 100, "How many records of a share-partition may be in flight."),
+        _bounded("assignment.interval.ms", 0, "The least time between two assignments of the group."),
+        ConfigDef(
+            "share.auto.offset.reset",
+            "latest",
+            "Where a new share-partition starts.",
+            choices=("latest", "earliest", "by_duration:<duration>"),
+        ),
+        ConfigDef(
+            "share.isolation.level",
+            "read_uncommitted",
+            "Whether records of open and aborted transactions are delivered.",
+            choices=("read_uncommitted", "read_committed"),
+        ),
+        ConfigDef("share.renew.acknowledge.enable", True, "Whether consumers may renew locks."),
+    )
+}
+
+
+def _attribute(key: str) -> str:
+    for prefix in ("group.share.", "share."):
+        if key.startswith(prefix):
+            key = key[len(prefix) :]
+            break
+    return key.replace(".", "_")
+
+
+class BrokerConfig:
+    """The broker's configuration: `config["group.share.max.size"]`, every key of BROKER_CONFIGS answered.
+
+    Unknown keys and values out of range raise ConfigException; so does a bounded value outside its min and max, and a
+    heartbeat interval that is not below the session time-out. Immutable.
+    """
+
+    __slots__ = ("_values", "overrides")
+
+    def __init__(self, overrides: Mapping[str, object] | None = None) -> None:
+        self.overrides: dict[str, object] = dict(overrides or {})
+        values: dict[str, Any] = {key: d.default for key, d in BROKER_CONFIGS.items()}
+        for key, value in self.overrides.items():
+            if key not in BROKER_CONFIGS:
+                raise ConfigException(f"{key}={value!r}: unknown broker configuration")
+            values[key] = BROKER_CONFIGS[key].parse(value)
+        self._values = values
+        for d in GROUP_CONFIGS.values():
+            if d.bounds and d.broker_key:
+                low, high = values[d.bounds[0]], values[d.bounds[1]]
+                if not low <= values[d.broker_key] <= high:
+                    raise ConfigException(
+                        f"{d.broker_key}={values[d.broker_key]}: must be {low}..{high} ({d.bounds[0]}, {d.bounds[1]})"
+                    )
+        heartbeat, session = values["group.share.heartbeat.interval.ms"], values["group.share.session.timeout.ms"]
+        if heartbeat >= session:
+            raise ConfigException(
+                f"group.share.heartbeat.interval.ms={heartbeat}: must be below group.share.session.timeout.ms={session}"
+            )
+
+    def __getitem__(self, key: str) -> Any:
+        return self._values[key]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BrokerConfig) and self._values == other._values
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._values.items()))
+
+    def __repr__(self) -> str:
+        return f"BrokerConfig({self.overrides})"
+
+    def with_overrides(self, changes: Mapping[str, object | None]) -> BrokerConfig:
+        """A new configuration with some overrides set, or with None removed."""
+        merged = {**self.overrides, **changes}
+        return BrokerConfig({key: value for key, value in merged.items() if value is not None})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupConfig:
+    """The effective configuration of one group. Durations in ms."""
+
+    session_timeout_ms: int = 45000
+    heartbeat_interval_ms: int = 5000
+    record_lock_duration_ms: int = 30000
+    delivery_count_limit: int = 5
+    partition_max_record_locks: int = 2000
+    assignment_interval_ms: int = 1000
+    auto_offset_reset: str = "latest"
+    isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+    renew_acknowledge_enable: bool = True
+
+    @classmethod
+    def effective(cls, overrides: Mapping[str, str], broker: BrokerConfig) -> GroupConfig:
+        """Overrides clamped to the broker's bounds, else the broker's values."""
+        values: dict[str, Any] = {}
+        for key, d in GROUP_CONFIGS.items():
+            value: Any = d.parse(overrides[key]) if key in overrides else d.default
+            if d.broker_key and d.bounds:
+                value = value if key in overrides else broker[d.broker_key]
+                value = min(max(value, broker[d.bounds[0]]), broker[d.bounds[1]])
+            values[_attribute(key)] = value
+        values["isolation_level"] = IsolationLevel[str(values["isolation_level"]).upper()]
+        return cls(**values)
+
+
+assert {f.name for f in fields(GroupConfig)} == {_attribute(key) for key in GROUP_CONFIGS}
+
+
+def validate_group_overrides(overrides: Mapping[str, str | None], broker: BrokerConfig) -> None:
+    """Raise ConfigException unless the *whole* set of overrides may be stored, as Kafka checks it on every alteration."""
+    parsed: dict[str, Any] = {}
+    for key, value in overrides.items():
+        d = GROUP_CONFIGS.get(key)
+        if d is None:
+            raise ConfigException(f"{key}={value!r}: unknown group configuration")
+        if value is None:
+            raise ConfigException(f"{key}=None: must be {d.allowed}")
+        parsed[key] = d.parse(value)
+        if d.bounds:
+            low, high = broker[d.bounds[0]], broker[d.bounds[1]]
+            if not low <= parsed[key] <= high:
+                raise ConfigException(f"{key}={value!r}: must be {low}..{high} ({d.bounds[0]}, {d.bounds[1]})")
+    session = parsed.get("share.session.timeout.ms", broker["group.share.session.timeout.ms"])
+    heartbeat = parsed.get("share.heartbeat.interval.ms", broker["group.share.heartbeat.interval.ms"])
+    if heartbeat >= session:
+        raise ConfigException(
+            f"share.heartbeat.interval.ms={heartbeat}: must be below share.session.timeout.ms={session}"
+        )

@@ -1,0 +1,201 @@
+"""Kafka's error codes as values, and the exceptions that a client application sees.
+
+A broker never raises across a request: it answers with an `Errors` value, which knows its wire code and whether a retry
+can help. Exceptions are for the caller who misused us. Source: Kafka's protocol guide; confluent-kafka for the client's.
+"""
+
+from __future__ import annotations
+
+import builtins
+from enum import IntEnum
+
+
+class Errors(IntEnum):
+    """A Kafka error code: `int(error)` is what travels on the wire, `error.name` is what people read."""
+
+    UNKNOWN_SERVER_ERROR = -1
+    NONE = 0
+    OFFSET_OUT_OF_RANGE = 1
+    CORRUPT_MESSAGE = 2
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    INVALID_FETCH_SIZE = 4
+    LEADER_NOT_AVAILABLE = 5
+    NOT_LEADER_OR_FOLLOWER = 6
+    REQUEST_TIMED_OUT = 7
+    BROKER_NOT_AVAILABLE = 8
+    MESSAGE_TOO_LARGE = 10
+    NETWORK_EXCEPTION = 13
+    COORDINATOR_LOAD_IN_PROGRESS = 14
+    COORDINATOR_NOT_AVAILABLE = 15
+    NOT_COORDINATOR = 16
+    INVALID_TOPIC_EXCEPTION = 17
+    RECORD_LIST_TOO_LARGE = 18
+    NOT_ENOUGH_REPLICAS = 19
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
+    INVALID_REQUIRED_ACKS = 21
+    ILLEGAL_GENERATION = 22
+    INCONSISTENT_GROUP_PROTOCOL = 23
+    INVALID_GROUP_ID = 24
+    UNKNOWN_MEMBER_ID = 25
+    REBALANCE_IN_PROGRESS = 27
+    TOPIC_AUTHORIZATION_FAILED = 29
+    GROUP_AUTHORIZATION_FAILED = 30
+    CLUSTER_AUTHORIZATION_FAILED = 31
+    INVALID_TIMESTAMP = 32
+    UNSUPPORTED_VERSION = 35
+    TOPIC_ALREADY_EXISTS = 36
+    INVALID_PARTITIONS = 37
+    INVALID_REPLICATION_FACTOR = 38
+    INVALID_CONFIG = 40
+    NOT_CONTROLLER = 41
+    INVALID_REQUEST = 42
+    OUT_OF_ORDER_SEQUENCE_NUMBER = 45
+    INVALID_PRODUCER_EPOCH = 47
+    INVALID_TXN_STATE = 48
+    INVALID_PRODUCER_ID_MAPPING = 49
+    CONCURRENT_TRANSACTIONS = 51
+    KAFKA_STORAGE_ERROR = 56
+    UNKNOWN_PRODUCER_ID = 59
+    NON_EMPTY_GROUP = 68
+    GROUP_ID_NOT_FOUND = 69
+    FENCED_LEADER_EPOCH = 74
+    UNKNOWN_LEADER_EPOCH = 75
+    OFFSET_NOT_AVAILABLE = 78
+    GROUP_MAX_SIZE_REACHED = 81
+    INVALID_RECORD = 87
+    PRODUCER_FENCED = 90
+    UNKNOWN_TOPIC_ID = 100
+    FENCED_MEMBER_EPOCH = 110
+    INVALID_RECORD_STATE = 121
+    SHARE_SESSION_NOT_FOUND = 122
+    INVALID_SHARE_SESSION_EPOCH = 123
+    FENCED_STATE_EPOCH = 124
+    SHARE_SESSION_LIMIT_REACHED = 133
+
+    @property
+    def retriable(self) -> bool:
+        """Whether the same request may succeed later without anybody changing it."""
+        return self in _RETRIABLE
+
+    def __bool__(self) -> bool:
+        """True for an error, so that `if error:` reads as it should."""
+        return self.value != 0
+
+
+_RETRIABLE = frozenset(
+    {
+        Errors.CORRUPT_MESSAGE,
+        Errors.UNKNOWN_TOPIC_OR_PARTITION,
+        Errors.LEADER_NOT_AVAILABLE,
+        Errors.NOT_LEADER_OR_FOLLOWER,
+        Errors.REQUEST_TIMED_OUT,
+        Errors.NETWORK_EXCEPTION,
+        Errors.COORDINATOR_LOAD_IN_PROGRESS,
+        Errors.COORDINATOR_NOT_AVAILABLE,
+        Errors.NOT_COORDINATOR,
+        Errors.NOT_ENOUGH_REPLICAS,
+        Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        Errors.NOT_CONTROLLER,
+        Errors.CONCURRENT_TRANSACTIONS,
+        Errors.KAFKA_STORAGE_ERROR,
+        Errors.FENCED_LEADER_EPOCH,
+        Errors.UNKNOWN_LEADER_EPOCH,
+        Errors.OFFSET_NOT_AVAILABLE,
+        Errors.UNKNOWN_TOPIC_ID,
+        Errors.REBALANCE_IN_PROGRESS,
+        Errors.SHARE_SESSION_NOT_FOUND,
+        Errors.INVALID_SHARE_SESSION_EPOCH,
+        Errors.SHARE_SESSION_LIMIT_REACHED,
+    }
+)
+
+
+class KafkaError:
+    """What went wrong, in confluent-kafka's shape: `code()`, `name()`, `str()`, `retriable()`, `fatal()`.
+
+    Codes below -1 are local to the client (`_STATE`, `_INVALID_ARG`, ...), as in librdkafka; the others are Kafka's.
+    """
+
+    _MAX_POLL_EXCEEDED = -147
+    _KEY_DESERIALIZATION = -160
+    _VALUE_DESERIALIZATION = -159
+    _INVALID_ARG = -186
+    _TIMED_OUT = -185
+    _STATE = -172
+    _CONFLICT = -173
+    _TRANSPORT = -195
+    _UNKNOWN_TOPIC = -188
+    _MSG_TIMED_OUT = -192
+    _LOCAL_NAMES = {
+        -147: "_MAX_POLL_EXCEEDED",
+        -160: "_KEY_DESERIALIZATION",
+        -159: "_VALUE_DESERIALIZATION",
+        -186: "_INVALID_ARG",
+        -185: "_TIMED_OUT",
+        -172: "_STATE",
+        -173: "_CONFLICT",
+        -195: "_TRANSPORT",
+        -188: "_UNKNOWN_TOPIC",
+        -192: "_MSG_TIMED_OUT",
+    }
+
+    __slots__ = ("_code", "_fatal", "_reason")
+
+    def __init__(self, error: int, reason: builtins.str | None = None, fatal: bool = False) -> None:
+        self._code = int(error)
+        self._reason = reason
+        self._fatal = fatal
+
+    def code(self) -> int:
+        return self._code
+
+    def name(self) -> builtins.str:
+        return self._LOCAL_NAMES.get(self._code) or Errors(self._code).name
+
+    def str(self) -> builtins.str:
+        return self._reason or self.name().strip("_").replace("_", " ").capitalize()
+
+    def retriable(self) -> bool:
+        return self._code >= -1 and Errors(self._code).retriable
+
+    def fatal(self) -> bool:
+        return self._fatal
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, KafkaError):
+            return self._code == other._code
+        return isinstance(other, int) and self._code == other
+
+    def __hash__(self) -> int:
+        return hash(self._code)
+
+    def __str__(self) -> builtins.str:
+        return f"KafkaError{{code={self.name()},val={self._code},str={self.str()!r}}}"
+
+    __repr__ = __str__
+
+
+class KafkaException(Exception):
+    """Raised to the application; `args[0]` is the `KafkaError`."""
+
+    @property
+    def error(self) -> KafkaError:
+        error = self.args[0]
+        assert isinstance(error, KafkaError)
+        return error
+
+
+class IllegalStateException(RuntimeError):
+    """The call does not fit the object's present state (closed, not subscribed, wrong acknowledgement mode, ...)."""
+
+
+class ConcurrentModificationException(RuntimeError):
+    """A second thread is inside a client that serves one thread at a time."""
+
+
+class WakeupException(RuntimeError):
+    """`wakeup()` interrupted a blocking call."""
+
+
+class ConfigException(ValueError):
+    """A configuration is absurd. The message names the key, the value and the allowed range."""

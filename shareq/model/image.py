@@ -1,0 +1,73 @@
+"""The cluster's metadata as one immutable picture. Whoever needs to know a topic, a leader or a config asks the image.
+
+A change makes a new image (`dataclasses.replace`) with a higher `version`. Source: KRaft's MetadataImage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from shareq.model.configs import BrokerConfig, GroupConfig
+from shareq.model.ids import TopicId
+
+NO_LEADER = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerImage:
+    broker_id: int
+    host: str
+    port: int
+    rack: str | None = None
+    alive: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionImage:
+    """`leader` is NO_LEADER while no replica is alive; `leader_epoch` starts at 0 and grows with every election."""
+
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicImage:
+    name: str
+    topic_id: TopicId
+    partitions: tuple[PartitionImage, ...]
+    configs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterImage:
+    """`group_configs` holds the overrides as strings; `group_config(id)` is the effective view."""
+
+    version: int = 0
+    cluster_id: str = ""
+    controller_id: int = 0
+    brokers: Mapping[int, BrokerImage] = field(default_factory=lambda: MappingProxyType({}))
+    topics: Mapping[str, TopicImage] = field(default_factory=lambda: MappingProxyType({}))
+    topics_by_id: Mapping[TopicId, TopicImage] = field(default_factory=lambda: MappingProxyType({}))
+    group_configs: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: MappingProxyType({}))
+    broker_config: BrokerConfig = field(default_factory=BrokerConfig)
+    share_version: int = 1
+    _effective: dict[str, GroupConfig] = field(default_factory=dict, repr=False, compare=False)
+
+    def group_config(self, group_id: str) -> GroupConfig:
+        """The configuration in force for a group: its overrides, clamped to the broker's bounds, else broker values."""
+        found = self._effective.get(group_id)
+        if found is None:
+            found = GroupConfig.effective(self.group_configs.get(group_id, {}), self.broker_config)
+            self._effective[group_id] = found
+        return found
+
+    def partition(self, topic_id: TopicId, index: int) -> PartitionImage | None:
+        """The partition, or None where the topic or the index is unknown."""
+        topic = self.topics_by_id.get(topic_id)
+        if topic is None or not 0 <= index < len(topic.partitions):
+            return None
+        return topic.partitions[index]

@@ -1,0 +1,203 @@
+"""The share coordinator's requests (83-87): durable share-partition state.
+
+`StateBatch` offsets are inclusive; state -1 fields mean "not known" (start offset) or "not counted" (delivery complete
+count). Source: KIP-932, "Share coordinator"; KIP-1226 for the delivery complete count.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+from shareq.model.errors import Errors
+from shareq.model.ids import TopicId
+from shareq.model.messages.base import Request, Response, message
+
+
+class StateBatch(NamedTuple):
+    """A run of offsets with one state and count, as it is stored; never ACQUIRED."""
+
+    first_offset: int
+    last_offset: int
+    delivery_state: int
+    delivery_count: int
+
+
+@message
+class InitializeShareGroupStateRequest(Request):
+    API_KEY: ClassVar[int] = 83
+
+    @message
+    class Partition:
+        partition: int
+        state_epoch: int
+        start_offset: int
+
+    @message
+    class Topic:
+        topic_id: TopicId
+        partitions: tuple[InitializeShareGroupStateRequest.Partition, ...]
+
+    group_id: str
+    topics: tuple[Topic, ...]
+
+
+@message
+class InitializeShareGroupStateResponse(Response):
+    @message
+    class Partition:
+        partition: int
+        error_code: Errors = Errors.NONE
+        error_message: str | None = None
+
+    @message
+    class Topic:
+        topic_id: TopicId
+        partitions: tuple[InitializeShareGroupStateResponse.Partition, ...]
+
+    results: tuple[Topic, ...] = ()
+
+
+@message
+class ReadShareGroupStateRequest(Request):
+    API_KEY: ClassVar[int] = 84
+
+    @message
+    class Partition:
+        partition: int
+        leader_epoch: int
+
+    @message
+    class Topic:
+        topic_id: TopicId
+        partitions: tuple[ReadShareGroupStateRequest.Partition, ...]
+
+    group_id: str
+    topics: tuple[Topic, ...]
+
+
+@message
+class ReadShareGroupStateResponse(Response):
+    @message
+    class Partition:
+        partition: int
+        error_code: Errors = Errors.NONE
+        error_message: str | None = None
+        state_epoch: int = 0
+        start_offset: int = 0
+        state_batches: tuple[StateBatch, ...] = ()
+
+    @message
+    class Topic:
+        topic_id: TopicId
+        partitions: tuple[ReadShareGroupStateResponse.Partition, ...]
+
+    results: tuple[Topic, ...] = ()
+
+
+@message
+class WriteShareGroupStateRequest(Request):
+    API_KEY: ClassVar[int] = 85
+
+    @message
+    class Partition:
+        partition: int
+        state_epoch: int
+        leader_epoch: int
+        start_offset: int
+        delivery_complete_count: int = -1
+        state_batches: tuple[StateBatch, ...] = ()
+
+    @message
+    class Topic:
+        topic_id: TopicId
+        partitions: tuple[WriteShareGroupStateRequest.Partition, ...]
+
+    group_id: str
+    topics: tuple[Topic, ...]
+
+
+@message
+class WriteShareGroupStateResponse(Response):
+    @message
+    class Partition:
+        partition: int
+        error_code: Errors = Errors.NONE
+        error_message: str | None = None
+
+    @message
+    class Topic:
+        topic_id: TopicId
+        partitions: tuple[WriteShareGroupStateResponse.Partition, ...]
+
+    results: tuple[Topic, ...] = ()
+
+
+@message
+class DeleteShareGroupStateRequest(Request):
+    API_KEY: ClassVar[int] = 86
+
+    @message
+    class Partition:
+        partition: int
+
+    @message
+    class Topic:
+        topic_id: TopicId
+        partitions: tuple[DeleteShareGroupStateRequest.Partition, ...]
+
+    group_id: str
+    topics: tuple[Topic, ...]
+
+
+@message
+class DeleteShareGroupStateResponse(Response):
+    @message
+    class Partition:
+        partition: int
+        error_code: Errors = Errors.NONE
+        error_message: str | None = None
+
+    @message
+    class Topic:
+        topic_id: TopicId
+        partitions: tuple[DeleteShareGroupStateResponse.Partition, ...]
+
+    results: tuple[Topic, ...] = ()
+
+
+@message
+class ReadShareGroupStateSummaryRequest(Request):
+    API_KEY: ClassVar[int] = 87
+
+    @message
+    class Partition:
+        partition: int
+        leader_epoch: int = -1
+
+    @message
+    class Topic:
+        topic_id: TopicId
+        partitions: tuple[ReadShareGroupStateSummaryRequest.Partition, ...]
+
+    group_id: str
+    topics: tuple[Topic, ...]
+
+
+@message
+class ReadShareGroupStateSummaryResponse(Response):
+    @message
+    class Partition:
+        partition: int
+        error_code: Errors = Errors.NONE
+        error_message: str | None = None
+        state_epoch: int = 0
+        leader_epoch: int = 0
+        start_offset: int = 0
+        delivery_complete_count: int = -1
+
+    @message
+    class Topic:
+        topic_id: TopicId
+        partitions: tuple[ReadShareGroupStateSummaryResponse.Partition, ...]
+
+    results: tuple[Topic, ...] = ()

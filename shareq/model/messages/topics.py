@@ -1,0 +1,189 @@
+"""Administration of topics and configurations: CreateTopics (19), DeleteTopics (20), DescribeConfigs (32),
+CreatePartitions (37), IncrementalAlterConfigs (44)."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import ClassVar
+
+from shareq.model.errors import Errors
+from shareq.model.ids import ZERO_TOPIC_ID, TopicId
+from shareq.model.messages.base import Request, Response, message
+
+
+@message
+class CreateTopicsRequest(Request):
+    API_KEY: ClassVar[int] = 19
+
+    @message
+    class Topic:
+        """-1 asks for the broker's default."""
+
+        name: str
+        num_partitions: int = -1
+        replication_factor: int = -1
+        configs: tuple[tuple[str, str | None], ...] = ()
+
+    topics: tuple[Topic, ...]
+    timeout_ms: int = 60000
+    validate_only: bool = False
+
+
+@message
+class CreateTopicsResponse(Response):
+    @message
+    class Topic:
+        name: str
+        topic_id: TopicId = ZERO_TOPIC_ID
+        error_code: Errors = Errors.NONE
+        error_message: str | None = None
+        num_partitions: int = -1
+        replication_factor: int = -1
+
+    topics: tuple[Topic, ...] = ()
+
+
+@message
+class DeleteTopicsRequest(Request):
+    API_KEY: ClassVar[int] = 20
+
+    @message
+    class Topic:
+        """By name, or by id where `name` is None."""
+
+        name: str | None = None
+        topic_id: TopicId = ZERO_TOPIC_ID
+
+    topics: tuple[Topic, ...]
+    timeout_ms: int = 60000
+
+
+@message
+class DeleteTopicsResponse(Response):
+    @message
+    class Topic:
+        name: str | None
+        topic_id: TopicId = ZERO_TOPIC_ID
+        error_code: Errors = Errors.NONE
+        error_message: str | None = None
+
+    responses: tuple[Topic, ...] = ()
+
+
+@message
+class CreatePartitionsRequest(Request):
+    """`count` is the new total."""
+
+    API_KEY: ClassVar[int] = 37
+
+    @message
+    class Topic:
+        name: str
+        count: int
+
+    topics: tuple[Topic, ...]
+    timeout_ms: int = 60000
+    validate_only: bool = False
+
+
+@message
+class CreatePartitionsResponse(Response):
+    @message
+    class Topic:
+        name: str
+        error_code: Errors = Errors.NONE
+        error_message: str | None = None
+
+    results: tuple[Topic, ...] = ()
+
+
+class ResourceType(IntEnum):
+    TOPIC = 2
+    BROKER = 4
+    GROUP = 32
+
+
+class AlterOperation(IntEnum):
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class ConfigSource(IntEnum):
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+    GROUP = 8
+
+
+@message
+class DescribeConfigsRequest(Request):
+    API_KEY: ClassVar[int] = 32
+
+    @message
+    class Resource:
+        """`configuration_keys` None or () asks for all."""
+
+        resource_type: int
+        resource_name: str
+        configuration_keys: tuple[str, ...] | None = None
+
+    resources: tuple[Resource, ...]
+    include_synonyms: bool = False
+    include_documentation: bool = False
+
+
+@message
+class DescribeConfigsResponse(Response):
+    @message
+    class Config:
+        name: str
+        value: str | None
+        read_only: bool = False
+        config_source: int = ConfigSource.DEFAULT
+        documentation: str | None = None
+
+    @message
+    class Result:
+        resource_type: int
+        resource_name: str
+        configs: tuple[DescribeConfigsResponse.Config, ...] = ()
+        error_code: Errors = Errors.NONE
+        error_message: str | None = None
+
+    results: tuple[Result, ...] = ()
+
+
+@message
+class IncrementalAlterConfigsRequest(Request):
+    API_KEY: ClassVar[int] = 44
+
+    @message
+    class Config:
+        name: str
+        config_operation: int
+        value: str | None
+
+    @message
+    class Resource:
+        resource_type: int
+        resource_name: str
+        configs: tuple[IncrementalAlterConfigsRequest.Config, ...]
+
+    resources: tuple[Resource, ...]
+    validate_only: bool = False
+
+
+@message
+class IncrementalAlterConfigsResponse(Response):
+    @message
+    class Result:
+        resource_type: int
+        resource_name: str
+        error_code: Errors = Errors.NONE
+        error_message: str | None = None
+
+    responses: tuple[Result, ...] = ()

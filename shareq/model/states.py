@@ -1,0 +1,129 @@
+"""Record states and the one table of legal transitions. A missing key *is* the error.
+
+Source: KIP-932, "In-flight records"; states and codes as Kafka stores them. ARCHIVING is the dead-letter queue's
+intermediate state (KIP-1191).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum, StrEnum
+
+
+class RecordState(IntEnum):
+    """State of an in-flight record; the value is the code in `__share_group_state`."""
+
+    AVAILABLE = 0
+    ACQUIRED = 1
+    ACKNOWLEDGED = 2
+    ARCHIVING = 3
+    ARCHIVED = 4
+
+    @property
+    def terminal(self) -> bool:
+        """Whether no event can change the record any more, so that the SPSO may pass it."""
+        return self in _TERMINAL
+
+
+_TERMINAL = frozenset({RecordState.ACKNOWLEDGED, RecordState.ARCHIVED})
+
+
+class AcknowledgeType(IntEnum):
+    """What a consumer says of a record; the value is the code on the wire."""
+
+    GAP = 0
+    ACCEPT = 1
+    RELEASE = 2
+    REJECT = 3
+    RENEW = 4
+
+
+class RecordEvent(StrEnum):
+    """Everything that can happen to an in-flight record."""
+
+    ACQUIRE = "acquire"
+    ACCEPT = "accept"
+    RELEASE = "release"
+    REJECT = "reject"
+    GAP = "gap"
+    RENEW = "renew"
+    LOCK_TIMEOUT = "lock_timeout"
+    SESSION_RELEASE = "session_release"
+    LOG_START = "log_start"
+    MISSING = "missing"
+    ABORTED = "aborted"
+
+
+_A, _Q, _K, _R = RecordState.AVAILABLE, RecordState.ACQUIRED, RecordState.ACKNOWLEDGED, RecordState.ARCHIVED
+_E = RecordEvent
+
+TRANSITIONS: dict[tuple[RecordState, RecordEvent], RecordState] = {
+    (_A, _E.ACQUIRE): _Q,
+    (_A, _E.LOG_START): _R,
+    (_A, _E.MISSING): _R,
+    (_Q, _E.ACCEPT): _K,
+    (_Q, _E.RELEASE): _A,
+    (_Q, _E.REJECT): _R,
+    (_Q, _E.GAP): _R,
+    (_Q, _E.RENEW): _Q,
+    (_Q, _E.LOCK_TIMEOUT): _A,
+    (_Q, _E.SESSION_RELEASE): _A,
+    (_Q, _E.ABORTED): _R,
+}
+"""Where a record goes. The delivery limit bends one rule, in `next_state`; everything absent is illegal."""
+
+RETURNING = frozenset({_E.RELEASE, _E.LOCK_TIMEOUT, _E.SESSION_RELEASE})
+"""The events that give a record back, unless it has used up its deliveries."""
+
+ACKNOWLEDGE_EVENT = {
+    AcknowledgeType.GAP: _E.GAP,
+    AcknowledgeType.ACCEPT: _E.ACCEPT,
+    AcknowledgeType.RELEASE: _E.RELEASE,
+    AcknowledgeType.REJECT: _E.REJECT,
+    AcknowledgeType.RENEW: _E.RENEW,
+}
+
+
+def next_state(
+    state: RecordState, event: RecordEvent, *, delivery_count: int, delivery_count_limit: int
+) -> RecordState | None:
+    """The state after `event`, or None where the event is illegal (INVALID_RECORD_STATE to whoever asked).
+
+    A record that comes back with its deliveries used up is archived instead (KIP-932, "Delivery count limit").
+    """
+    target = TRANSITIONS.get((state, event))
+    if event in RETURNING and target is _A and delivery_count >= delivery_count_limit:
+        return _R
+    return target
+
+
+class GroupState(StrEnum):
+    """State of a share group as described to admins. DEAD and UNKNOWN are names only: a group never enters them."""
+
+    EMPTY = "Empty"
+    STABLE = "Stable"
+    DEAD = "Dead"
+    UNKNOWN = "Unknown"
+
+
+class PartitionLoadState(StrEnum):
+    """Life of a share-partition on its leader. Only ACTIVE acquires."""
+
+    EMPTY = "empty"
+    INITIALIZING = "initializing"
+    ACTIVE = "active"
+    FAILED = "failed"
+    FENCED = "fenced"
+
+
+class AcquireMode(IntEnum):
+    """KIP-1206: whether an acquisition may run to the end of the record batch (`share.acquire.mode`)."""
+
+    BATCH_OPTIMIZED = 0
+    RECORD_LIMIT = 1
+
+
+class IsolationLevel(IntEnum):
+    """What a reader sees of transactions (`share.isolation.level`)."""
+
+    READ_UNCOMMITTED = 0
+    READ_COMMITTED = 1

@@ -1,0 +1,63 @@
+"""Where a client meets a cluster: an address names a transport, a transport carries the client's actor.
+
+`inproc://blue-fox` names a cluster in this process; `host:port` a broker over TCP. The blocking calls of a client (`poll`,
+`commit_sync`, ...) are thin shells over these two protocols; the same shell runs on virtual, wall and scaled time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from shareq.model.actor import Actor, Effect
+from shareq.model.errors import KafkaError, KafkaException
+
+
+class Connection(Protocol):
+    """One client's life on a transport. Its actor is handed `Answer` and `Tick`; its `Call`s go to brokers, its events
+    to the journal."""
+
+    def now_ms(self) -> int:
+        """The transport's clock, ms since the epoch."""
+        ...
+
+    def run(self, action: Callable[[int], Iterable[Effect]]) -> None:
+        """Call `action(now_ms)` while nothing else touches the actor, and carry out the effects that it returns."""
+        ...
+
+    def wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
+        """Let time go on until `until()` holds (True) or `timeout_ms` have passed (False); None waits for ever.
+
+        On a virtual clock this is what makes time pass.
+        """
+        ...
+
+    def close(self) -> None:
+        """Say goodbye to the brokers: open share sessions of this connection are closed there. Repeatable."""
+        ...
+
+
+class Transport(Protocol):
+    def connect(self, actor: Actor, client_id: str) -> Connection:
+        """Give an actor a place to run. Raises KafkaException (_TRANSPORT) where the cluster is gone."""
+        ...
+
+
+_schemes: dict[str, Callable[[str], Transport]] = {}
+
+
+def register_scheme(scheme: str, resolve: Callable[[str], Transport]) -> None:
+    """Let `resolve(address)` answer for addresses `scheme://...` ("" for plain host:port)."""
+    _schemes[scheme] = resolve
+
+
+def transport_for(bootstrap_servers: str) -> Transport:
+    """The transport that an address names; KafkaException (_TRANSPORT or _INVALID_ARG) where there is none."""
+    scheme, separator, _ = bootstrap_servers.partition("://")
+    resolve = _schemes.get(scheme if separator else "")
+    if resolve is None:
+        known = ", ".join(f"{name}://..." if name else "host:port" for name in _schemes) or "none yet: create a Cluster"
+        raise KafkaException(
+            KafkaError(KafkaError._INVALID_ARG, f"bootstrap.servers={bootstrap_servers!r}: known are {known}")
+        )
+    return resolve(bootstrap_servers)
