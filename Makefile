@@ -1,0 +1,96 @@
+# shareq: `make lab` to use it, `make test` to work on it. Both need Python 3.11 or newer and nothing else.
+
+VENV  ?= .venv
+PORT  ?= 8888
+ARGS  ?=
+CI    ?=
+
+BIN   := $(VENV)/bin
+PY    := $(BIN)/python
+STEPS := lint types imports unit browser notebooks
+
+# The first Python that is new enough; `make PYTHON=/path/to/python3 ...` overrules it.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
+
+# Jupyter refuses root (the usual user of a container) unless told that it is meant.
+ROOT  := $(shell [ "$$(id -u)" = 0 ] && echo --allow-root)
+
+say = @printf '\n== %s\n' "$(1)"
+
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+export CI
+
+.DEFAULT_GOAL := help
+.PHONY: help lab test $(STEPS) bench format clean
+MAKEFLAGS += --no-print-directory
+
+help:  ## this list
+	@echo 'make TARGET, where TARGET is one of'
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+
+lab: $(VENV)/.lab  ## JupyterLab on the tour (PORT=8888, ARGS='--no-browser')
+	$(call say,JupyterLab opens on notebooks/00_tour.ipynb: the address to visit is printed below; Ctrl-C twice ends it)
+	@$(BIN)/jupyter lab --ServerApp.ip=localhost --port=$(PORT) $(ROOT) --log-level=WARN \
+		--LabApp.default_url=/lab/tree/notebooks/00_tour.ipynb $(ARGS)
+
+test: $(VENV)/.test  ## everything: style, types, import rules, tests, browser, notebooks
+	@for step in $(STEPS); do \
+		$(MAKE) $$step || { printf "\n== stopped: '%s' failed (again, alone: make %s)\n" $$step $$step >&2; exit 1; }; \
+	done
+	$(call say,all steps passed: $(STEPS))
+
+lint: $(VENV)/.test  ## style and common mistakes (ruff)
+	$(call say,style: ruff check and ruff format)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(VENV)/.test  ## types (mypy, strict)
+	$(call say,types: mypy)
+	@$(BIN)/mypy
+
+imports: $(VENV)/.test  ## the arrows between the rooms (import-linter)
+	$(call say,import rules: import-linter)
+	@$(BIN)/lint-imports
+
+unit: $(VENV)/.test  ## unit and property tests
+	$(call say,unit and property tests: pytest)
+	@$(PY) -m pytest -n auto -m 'not browser' $(ARGS)
+
+browser: $(VENV)/.test  ## the widgets in a real browser
+	$(call say,browser tests: JupyterLab in a headless Chromium)
+	@chromium="$$($(PY) -m tests.browser.chromium)" || exit 1; \
+	if [ -n "$$chromium" ]; then SHAREQ_CHROMIUM="$$chromium" $(PY) -m pytest -m browser tests/browser $(ARGS); fi
+
+notebooks: $(VENV)/.test  ## run the notebooks and compare their outputs
+	$(call say,notebooks: run and compare with their stored outputs)
+	@$(PY) -m pytest --nbval --nbval-current-env --nbval-sanitize-with tests/nbval.cfg \
+		-n auto --dist loadscope -p no:cacheprovider notebooks $(ARGS)
+
+bench: $(VENV)/.test  ## measure (pytest-benchmark); leave the machine alone meanwhile
+	$(call say,benchmarks)
+	@$(PY) -m pytest tests/bench $(ARGS)
+
+format: $(VENV)/.test  ## bring the code into the project's form
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+clean:  ## remove the environment and all caches
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .import_linter_cache .pytest_cache .hypothesis .benchmarks
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A stamp a kind of installation: made again only when pyproject.toml changes.
+$(VENV)/.lab: EXTRAS = lab
+$(VENV)/.test: EXTRAS = lab,test
+$(VENV)/.lab $(VENV)/.test: pyproject.toml | $(PY)
+	$(call say,installing shareq[$(EXTRAS)] into $(VENV): a minute or two the first time)
+	@$(PY) -m pip install --quiet --editable '.[$(EXTRAS)]'
+	@touch $@
+
+$(PY):
+	@[ -n "$(PYTHON)" ] || { echo 'shareq needs Python 3.11 or newer and found none.' \
+		'Install one, or name it: make PYTHON=/path/to/python3' >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo 'This Python ($(PYTHON)) cannot make environments.' \
+		'On Debian or Ubuntu: apt-get install python3-venv. Or name another: make PYTHON=/path/to/python3' >&2; exit 1; }
+	$(call say,creating $(VENV) with $(PYTHON))
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }

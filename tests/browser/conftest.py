@@ -1,0 +1,141 @@
+"""A real Chromium and a real JupyterLab, each started once a run and stopped by its own process id."""
+
+import json
+import os
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.browser.chromium import at_hand
+
+_ROOT = Path(__file__).parents[2]
+_START_DEADLINE_S = 90
+_STOP_DEADLINE_S = 20
+
+
+@pytest.fixture(scope="session")
+def chromium_path() -> str:
+    path = at_hand()
+    assert path, "no Chromium at hand: `make browser` fetches one, `pytest -m 'not browser'` does without"
+    return path
+
+
+@pytest.fixture(scope="session")
+def browser(chromium_path: str) -> Iterator[Browser]:
+    quiet = ["--disable-gpu", "--disable-background-networking", "--disable-component-update", "--no-first-run"]
+    as_root = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium_path, args=quiet + as_root)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def browser_page(browser: Browser) -> Iterator[Page]:
+    """An empty page of its own context. An error in the page's own scripts fails the test."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, device_scale_factor=2)
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    yield page
+    context.close()
+    assert errors == []
+
+
+@pytest.fixture(scope="session")
+def jupyterlab_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that `jupyterlab` shows, empty at first: a test puts the notebook it opens there."""
+    return tmp_path_factory.mktemp("notebooks")
+
+
+@pytest.fixture(scope="session")
+def jupyterlab(jupyterlab_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address, ending in a slash, of a JupyterLab of our own: this machine only, a free port, no token."""
+    home = tmp_path_factory.mktemp("jupyter")
+    log = home / "server.log"
+    with log.open("wb") as output:
+        server = subprocess.Popen(
+            _command(jupyterlab_folder), env=_environment(home), stdout=output, stderr=subprocess.STDOUT
+        )
+        try:
+            yield _address(server, home / "runtime" / f"jpserver-{server.pid}.json", log)
+        finally:
+            _stop(server)
+
+
+def _command(folder: Path) -> list[str]:
+    """Port 0 lets the system choose: the server writes the port it got into its runtime folder."""
+    options = {
+        "ServerApp.ip": "127.0.0.1",
+        "ServerApp.port": "0",
+        "ServerApp.root_dir": str(folder),
+        "ServerApp.open_browser": "False",
+        "IdentityProvider.token": "",
+        "LabApp.expose_app_in_browser": "True",
+        "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
+    }
+    arguments = [f"--{name}={value}" for name, value in options.items()]
+    return [sys.executable, "-m", "jupyterlab", *arguments, *(["--allow-root"] if os.geteuid() == 0 else [])]
+
+
+def _environment(home: Path) -> dict[str, str]:
+    """No settings of the person who runs the tests, and none of their folders touched; shareq is this checkout's."""
+    _write_settings(home / "settings")
+    folders = {
+        "JUPYTER_CONFIG_DIR": "config",
+        "JUPYTER_DATA_DIR": "data",
+        "JUPYTER_RUNTIME_DIR": "runtime",
+        "JUPYTERLAB_SETTINGS_DIR": "settings",
+        "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
+        "IPYTHONDIR": "ipython",
+    }
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("JUPYTER")}
+    path = os.pathsep.join([str(_ROOT), str(_ROOT / "widgets")])
+    return inherited | {key: str(home / name) for key, name in folders.items()} | {"PYTHONPATH": path}
+
+
+def _write_settings(folder: Path) -> None:
+    """JupyterLab greets a new user with a question about news, which would lie over the notebook."""
+    extension = folder / "@jupyterlab" / "apputils-extension"
+    extension.mkdir(parents=True)
+    silence = {"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": True}
+    (extension / "notification.jupyterlab-settings").write_text(json.dumps(silence))
+
+
+def _stop(server: subprocess.Popen[bytes]) -> None:
+    server.terminate()
+    try:
+        server.wait(_STOP_DEADLINE_S)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()
+
+
+def _address(server: subprocess.Popen[bytes], runtime_file: Path, log: Path) -> str:
+    """Wait until the server answers; whoever waits here wakes at once if it dies."""
+    deadline = monotonic() + _START_DEADLINE_S
+    while monotonic() < deadline:
+        if runtime_file.exists() and (url := _answers(runtime_file)):
+            return url
+        try:
+            server.wait(0.1)
+        except subprocess.TimeoutExpired:
+            continue
+        break
+    pytest.fail(f"JupyterLab did not start:\n{log.read_text()[-4000:]}")
+
+
+def _answers(runtime_file: Path) -> str | None:
+    try:
+        url: str = json.loads(runtime_file.read_text())["url"]
+        with urllib.request.urlopen(f"{url}api/status", timeout=5):
+            return url
+    except (ValueError, urllib.error.URLError):  # half written, or not listening yet
+        return None

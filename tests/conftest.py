@@ -1,0 +1,36 @@
+"""What all tests share: how hard Hypothesis tries, and the one seed that a run draws its chance from.
+
+A failure can be repeated from what it prints: Hypothesis adds the line `@reproduce_failure(...)`, and a test that
+uses the fixture `seed` shows `SHAREQ_SEED=...`, which is also in the header of the run.
+"""
+
+import os
+from random import SystemRandom
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+_IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
+
+# A deadline would be a timed assertion, and a busy machine says nothing about the code.
+_COMMON = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("dev", _COMMON, max_examples=50, stateful_step_count=30)
+settings.register_profile("ci", _COMMON, max_examples=300, stateful_step_count=50, database=None)
+settings.load_profile("ci" if _IN_CI else "dev")
+
+
+def pytest_configure() -> None:
+    """Choose the seed before workers start: they inherit it with the environment, so all of a run has the same."""
+    os.environ.setdefault("SHAREQ_SEED", str(SystemRandom().randrange(1 << 32)))
+
+
+def pytest_report_header() -> str:
+    return f"shareq: hypothesis profile {settings.get_current_profile_name()}, SHAREQ_SEED={os.environ['SHAREQ_SEED']}"
+
+
+@pytest.fixture
+def seed() -> int:
+    """The run's seed, new for each run unless SHAREQ_SEED is set; shown when the test fails."""
+    value = int(os.environ["SHAREQ_SEED"])
+    print(f"repeat with SHAREQ_SEED={value}")
+    return value

