@@ -2,10 +2,10 @@
 
     effects = actor.handle(message, now_ms)
 
-`handle` is the only way in. Time is an argument, randomness a `random.Random` given at construction. The broker carries
-the effects out and hands the results back as further messages, in order, never from inside `handle`.
-After each `handle` the broker reads `actor.wake_at_ms`: the time at which the actor wants a `Tick` (None: never); an early or
-spurious `Tick` is harmless.
+`handle` is the only way in. Time is an argument, randomness a `random.Random` given at construction. The broker
+carries the effects out and hands the results back as further messages, in order, never from inside `handle`.
+After each `handle` the broker reads `actor.wake_at_ms`: the time at which the actor wants a `Tick` (None: never); an
+early or spurious `Tick` is harmless.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Appended(NamedTuple):
 
 
 class RecordsRead(NamedTuple):
-    """A chunk of a coordinator's own log: (offset, key, value) each. `done`: this was the last of what the log holds."""
+    """A chunk of a coordinator's own log: (offset, key, value) each. `done`: the log holds no more."""
 
     id: int
     error: Errors

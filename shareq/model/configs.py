@@ -1,7 +1,8 @@
 """Every configuration of share groups: keys, defaults, ranges, validation.
 
-Two tables, one for the broker and one for the group, are the only place that knows a default or a range; `BrokerConfig` and
-`GroupConfig` are typed views of them. Source: Kafka 4.3's broker and group configurations (KIP-932, KIP-1240, KIP-1263).
+Two tables, one for the broker and one for the group, are the only place that knows a default or a range;
+`BrokerConfig` and `GroupConfig` are typed views of them. Source: Kafka 4.3's broker and group configurations (KIP-932,
+KIP-1240, KIP-1263).
 """
 
 from __future__ import annotations
@@ -277,7 +278,7 @@ assert {f.name for f in fields(GroupConfig)} == {_attribute(key) for key in GROU
 
 
 def validate_group_overrides(overrides: Mapping[str, str | None], broker: BrokerConfig) -> None:
-    """Raise ConfigException unless the *whole* set of overrides may be stored, as Kafka checks it on every alteration."""
+    """Raise ConfigException unless the *whole* set of overrides may be stored; Kafka checks it so on every change."""
     parsed: dict[str, Any] = {}
     for key, value in overrides.items():
         d = GROUP_CONFIGS.get(key)

@@ -1,13 +1,15 @@
 """Kafka's error codes as values, and the exceptions that a client application sees.
 
-A broker never raises across a request: it answers with an `Errors` value, which knows its wire code and whether a retry
-can help. Exceptions are for the caller who misused us. Source: Kafka's protocol guide; confluent-kafka for the client's.
+A broker never raises across a request: it answers with an `Errors` value, which knows its wire code and whether a
+retry can help. Exceptions are for the caller who misused us. Source: Kafka's protocol guide; confluent-kafka for the
+client's.
 """
 
 from __future__ import annotations
 
 import builtins
 from enum import IntEnum
+from typing import ClassVar
 
 
 class Errors(IntEnum):
@@ -126,7 +128,7 @@ class KafkaError:
     _TRANSPORT = -195
     _UNKNOWN_TOPIC = -188
     _MSG_TIMED_OUT = -192
-    _LOCAL_NAMES = {
+    _LOCAL_NAMES: ClassVar[dict[int, builtins.str]] = {
         -147: "_MAX_POLL_EXCEEDED",
         -160: "_KEY_DESERIALIZATION",
         -159: "_VALUE_DESERIALIZATION",

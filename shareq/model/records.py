@@ -41,7 +41,7 @@ class RecordBatch(NamedTuple):
 
 
 class AbortedTransaction(NamedTuple):
-    """An aborted transaction as the log's transaction index knows it; offsets absolute, `last_offset` is the marker's."""
+    """An aborted transaction in the log's transaction index; offsets absolute, `last_offset` is the marker's."""
 
     producer_id: int
     first_offset: int

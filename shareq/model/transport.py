@@ -1,7 +1,8 @@
 """Where a client meets a cluster: an address names a transport, a transport carries the client's actor.
 
-`inproc://blue-fox` names a cluster in this process; `host:port` a broker over TCP. The blocking calls of a client (`poll`,
-`commit_sync`, ...) are thin shells over these two protocols; the same shell runs on virtual, wall and scaled time.
+`inproc://blue-fox` names a cluster in this process; `host:port` a broker over TCP. The blocking calls of a client
+(`poll`, `commit_sync`, ...) are thin shells over these two protocols; the same shell runs on virtual, wall and scaled
+time.
 """
 
 from __future__ import annotations
