@@ -1,0 +1,93 @@
+"""Sizes and shapes shared by the live strip (JavaScript) and the static picture (SVG), so that both look alike.
+
+Colours are names of the palette, never values: who draws resolves them for its theme. Units: pixels.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from shareq.trace.palette import DARK, LIGHT, STATES, SYMBOLS
+
+SIZES: Final[dict[str, float]] = {
+    "pitch": 33,  # from one cell to the next, at full size
+    "pitch_step": 0.8,  # sizes are steps of this ratio, so that a window that breathes does not make the picture breathe
+    "pitch_cells": 15,  # below this a cell is no longer legible: runs are drawn as blocks
+    "pitch_pips": 22,  # below this the delivery count is a number instead of pips
+    "gap": 3,
+    "cell_top": 40,
+    "cell_height": 44,
+    "glyph": 19,  # centre of the glyph below the cell's top
+    "band_above": 14,
+    "band_below": 30,
+    "lane_top": 146,
+    "lane": 24,
+    "lane_bar": 14,
+    "gutter_left": 116,
+    "gutter_right": 124,
+    "gutter_narrow": 64,  # right gutter of a picture narrower than `narrow`: seconds without their words
+    "narrow": 760,
+    "lanes": 10,  # more members than this are counted in words
+}
+
+HOURGLASS = "M-5-6h10l-10 12h10z"
+CROSS = "M-5-5l10 10m0-10l-10 10"
+SHAPES: Final[dict[str, dict[str, Any]]] = {
+    "available": {
+        "fill": None,
+        "stroke": "available",
+        "width": 2.5,
+        "glyph": "M-6 0a6 6 0 1 0 12 0a6 6 0 1 0-12 0",
+        "ink": "available",
+        "pip": "ink",
+        "block": 1.0,
+    },
+    "acquired": {"fill": "acquired", "stroke": "acquired", "width": 1.2, "glyph": None, "ink": "onfill", "block": 1.0},
+    "acknowledged": {
+        "fill": "acknowledged",
+        "stroke": "acknowledged",
+        "width": 1.2,
+        "glyph": "M-6 0l4.5 5 8-10",
+        "ink": "onfill",
+        "block": 0.6,
+    },
+    "archiving": {"fill": "dots", "stroke": "archiving", "width": 1.2, "glyph": HOURGLASS, "ink": "ink", "block": 0.3},
+    "archived": {"fill": "hatch", "stroke": "archived", "width": 1.2, "glyph": CROSS, "ink": "ink", "block": 0.3},
+}
+"""How a state looks: fill and outline of its cell, its glyph (a path around 0,0; None = the holder's letter), and the
+height of its block where cells are too narrow for a glyph, so that colour never stands alone. `fill` None is hollow."""
+
+MARKS: Final[dict[str, str]] = {
+    "lock_timeout": "acquired",
+    "member_left": "alarm",
+    "archived": "archived",
+    "leader_moved": "ink",
+    "write_failed": "alarm",
+    "broker_killed": "alarm",
+    "log_start": "soft",
+}
+"""Kinds of timeline marks and their colours; any other kind is drawn soft."""
+
+THEMES: Final[dict[str, dict[str, str]]] = {"light": LIGHT, "dark": DARK}
+LOCK_ALARM = 6
+"""A lock is about to expire when less than one sixth of its duration is left: 5 s of the default 30 s."""
+
+
+def palette() -> dict[str, Any]:
+    """What the browser needs to know of colours: both themes, the order of the states and their symbols."""
+    return {**THEMES, "states": list(STATES), "symbols": SYMBOLS}
+
+
+def look() -> dict[str, Any]:
+    """What the browser needs to know of sizes and shapes."""
+    return {"sizes": SIZES, "shapes": SHAPES, "marks": MARKS, "lock_alarm": LOCK_ALARM}
+
+
+def fit(window: int, width: float) -> float:
+    """The largest step of the pitch at which `window` offsets fit between the gutters of a picture `width` wide."""
+    right = SIZES["gutter_right"] if width >= SIZES["narrow"] else SIZES["gutter_narrow"]
+    room = max(width - SIZES["gutter_left"] - right, 1)
+    pitch = SIZES["pitch"]
+    while pitch * max(window, 1) > room:
+        pitch *= SIZES["pitch_step"]
+    return pitch

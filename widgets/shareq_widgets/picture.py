@@ -1,0 +1,279 @@
+"""The partition strip as a static, self-contained SVG: the same look as the live one, from the same snapshot."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from html import escape
+from typing import Any, Final, NamedTuple
+
+from shareq.trace.palette import STATES, SYMBOLS
+from shareq_widgets.look import LOCK_ALARM, SHAPES, SIZES, THEMES, fit
+
+FONT: Final = "Inter,system-ui,'DejaVu Sans',sans-serif"
+TOP: Final = 44
+"""Room above the strip for the title and the chips."""
+TAIL: Final = 56
+"""Room below the lanes for the sentence and the legend."""
+
+Colours = dict[str, str]
+
+
+class Cell(NamedTuple):
+    """What one offset shows. `kind` is run, past, beyond (above the window) or dash (outside the log, or a gap)."""
+
+    kind: str
+    state: str = ""
+    count: int = 0
+    letter: str = ""
+    to_state: str = ""
+
+
+class Frame(NamedTuple):
+    """Where offsets lie in a picture: x = (offset - first) * pitch."""
+
+    first: float
+    pitch: float
+    width: float
+
+    def x(self, offset: float) -> float:
+        """The left edge of an offset."""
+        return round((offset - self.first) * self.pitch, 2)
+
+
+def draw(snapshot: dict[str, Any], *, theme: str = "light", width: int = 1084) -> str:
+    """The picture of a snapshot. ValueError for an unknown theme or a picture too narrow for its gutters."""
+    if theme not in THEMES:
+        raise ValueError(f"theme must be one of {', '.join(THEMES)}, not {theme!r}")
+    if width < 320:
+        raise ValueError(f"width must be at least 320 pixels, not {width!r}")
+    colours, pitch = THEMES[theme], fit(snapshot["speo"] - snapshot["spso"], width)
+    frame = Frame(snapshot["spso"] - int(SIZES["gutter_left"] / pitch), pitch, width)
+    lanes = _holders(snapshot)
+    foot = SIZES["lane_top"] + SIZES["lane"] * len(lanes)
+    height = round(TOP + foot + TAIL)
+    parts = [
+        *_head(snapshot, width, colours),
+        f'<g transform="translate(0 {TOP})">',
+        *_band(snapshot, frame, colours),
+        *(_cells(snapshot, frame, colours) if pitch >= SIZES["pitch_cells"] else _blocks(snapshot, frame, colours)),
+        *_flags(snapshot, frame, colours),
+        *_lanes(snapshot, lanes, frame, colours),
+        *_tail(snapshot, foot, colours),
+        "</g>",
+    ]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        f'role="img" font-family="{FONT}" font-size="12" fill="{colours["ink"]}" '
+        f'style="background:{colours["bg"]}"><title>{escape(snapshot["text"])}</title>{_patterns(colours)}'
+        + "".join(parts)
+        + "</svg>"
+    )
+
+
+def cell_at(snapshot: dict[str, Any], offset: int) -> Cell:
+    """What to show at an offset: its run, its faded past, or a place that holds no record."""
+    letters = {member["id"]: member["letter"] for member in snapshot["members"]}
+    if snapshot["spso"] <= offset < snapshot["speo"]:
+        run = _run_at(snapshot["runs"], offset)
+        if run is None:
+            return Cell("dash")
+        return Cell("run", run[2], run[3], letters.get(run[4], "?") if run[4] else "", run[7] or "")
+    if offset < snapshot["spso"]:
+        run = _run_at(snapshot["past"], offset)
+        return Cell("past", run[2], run[3]) if run else Cell("dash")
+    return Cell("beyond" if offset < snapshot["log_end"] else "dash")
+
+
+def _run_at(runs: list[list[Any]], offset: int) -> list[Any] | None:
+    index = bisect_right(runs, offset, key=lambda run: run[0]) - 1
+    return runs[index] if index >= 0 and offset < runs[index][1] else None
+
+
+def _text(x: float, y: float, text: str, colour: str, **attributes: Any) -> str:
+    extra = "".join(f' {name.replace("_", "-")}="{value}"' for name, value in attributes.items())
+    return f'<text x="{x:g}" y="{y:g}" fill="{colour}"{extra}>{escape(text)}</text>'
+
+
+def _patterns(colours: Colours) -> str:
+    """Hatch (archived) and dots (archiving): fills that are told apart without colour."""
+    grey = colours["archived"]
+    ground = f'<rect width="6" height="6" fill="{grey}" opacity=".28"/>'
+    return (
+        f'<defs><pattern id="sq-hatch" width="6" height="6" patternUnits="userSpaceOnUse" '
+        f'patternTransform="rotate(45)">{ground}<path d="M0 0v6" stroke="{grey}" stroke-width="2.4"/></pattern>'
+        f'<pattern id="sq-dots" width="6" height="6" patternUnits="userSpaceOnUse">{ground}'
+        f'<circle cx="3" cy="3" r="1.3" fill="{grey}"/></pattern></defs>'
+    )
+
+
+def _paint(name: str | None, colours: Colours) -> str:
+    if name in ("hatch", "dots"):
+        return f"url(#sq-{name})"
+    return colours[name] if name else "none"
+
+
+def _head(snapshot: dict[str, Any], width: float, colours: Colours) -> Iterator[str]:
+    """Title to the left, chips in words to the right."""
+    leader = f"leader broker {snapshot['leader']}" if snapshot["leader"] >= 0 else "no leader"
+    where = f"{snapshot['topic']}-{snapshot['partition']} · {leader}"
+    yield (
+        f'<text x="16" y="28"><tspan font-size="17" font-weight="700">{escape(snapshot["group"])}</tspan>'
+        f'<tspan dx="14" fill="{colours["soft"]}">{escape(where)}</tspan></text>'
+    )
+    chips = [f"in flight {snapshot['in_flight']} / {snapshot['max_record_locks']}"]
+    if snapshot["lag"] is not None:
+        chips.append(f"lag {snapshot['lag']}")
+    chips.append(f"t {clock_text(snapshot['now_ms'] - snapshot['origin_ms'])}")
+    yield _text(width - 16, 28, "   ·   ".join(chips), colours["ink"], text_anchor="end")
+
+
+def clock_text(ms: int) -> str:
+    """A time since the origin as mm:ss.mmm, with hours only when there are some."""
+    seconds, millis = divmod(max(ms, 0), 1000)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return (f"{hours}:" if hours else "") + f"{minutes:02}:{seconds:02}.{millis:03}"
+
+
+def _band(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator[str]:
+    left, right = frame.x(snapshot["spso"]) - 4, frame.x(snapshot["speo"]) + 1
+    top = SIZES["cell_top"] - SIZES["band_above"]
+    height = SIZES["cell_height"] + SIZES["band_above"] + SIZES["band_below"]
+    yield (
+        f'<rect x="{left:g}" y="{top:g}" width="{right - left:g}" height="{height:g}" rx="8" '
+        f'fill="{colours["band"]}" stroke="{colours["bandline"]}"/>'
+    )
+
+
+def _flags(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator[str]:
+    """The two flags of the window, and the ends of the log as dotted lines."""
+    spso, speo, foot = snapshot["spso"], snapshot["speo"], SIZES["cell_top"] + SIZES["cell_height"]
+    flags = [(frame.x(spso) - 4, f"SPSO {spso}", "start", 6), (frame.x(speo) + 1, f"SPEO {speo - 1}", "end", -6)]
+    if frame.x(speo) - frame.x(spso) < 160:  # both labels cannot stand inside
+        flags = [(x, label, "end" if side == "start" else "start", -dx) for x, label, side, dx in flags]
+    if spso == speo:
+        flags = [(frame.x(spso) - 4, f"SPSO {spso} · empty window", "start", 6)]
+    for x, label, anchor, dx in flags:
+        yield f'<path d="M{x:g} 6V{foot + SIZES["band_below"]:g}" stroke="{colours["bandline"]}" stroke-width="2"/>'
+        yield _text(x + dx, 18, label, colours["ink"], text_anchor=anchor, font_weight=600)
+    for offset, name in ((snapshot["log_start"], "log start"), (snapshot["log_end"], "log end")):
+        x = frame.x(offset) - 1.5
+        if offset >= 0 and 0 <= x <= frame.width:
+            yield f'<path d="M{x:g} 34V{foot + 36:g}" stroke="{colours["soft"]}" stroke-dasharray="2 3"/>'
+            anchor = "start" if x < 40 else "end" if x > frame.width - 40 else "middle"
+            yield _text(x, foot + 46, f"{name} {offset}", colours["soft"], text_anchor=anchor, font_size=10.5)
+
+
+def _cells(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator[str]:
+    """One cell per offset, with its number under every few."""
+    top, step = SIZES["cell_top"], next(n for n in (1, 2, 5, 10, 20, 50) if n * frame.pitch >= 100)
+    for offset in range(max(int(frame.first), 0), int(frame.first + frame.width / frame.pitch)):
+        x, cell = frame.x(offset), cell_at(snapshot, offset)
+        yield f'<g transform="translate({x:g} {top:g})">{cell_markup(cell, snapshot, frame.pitch, colours)}</g>'
+        if offset % step == 0 and cell.kind != "dash":
+            middle, y = x + (frame.pitch - SIZES["gap"]) / 2, top + SIZES["cell_height"] + 18
+            yield _text(middle, y, str(offset), colours["soft"], text_anchor="middle", font_size=10.5)
+
+
+def cell_markup(cell: Cell, snapshot: dict[str, Any], pitch: float, colours: Colours) -> str:
+    """One cell, its top left corner at 0,0."""
+    width, height = pitch - SIZES["gap"], SIZES["cell_height"]
+    box = f'<rect width="{width:g}" height="{height:g}" rx="6"'
+    if cell.kind == "dash":
+        return f'<path d="M{width / 2 - 3:g} {height / 2:g}h6" stroke="{colours["line"]}" stroke-width="2"/>'
+    if cell.kind == "beyond":
+        return f'{box} fill="none" stroke="{colours["line"]}" stroke-width="1.2" stroke-dasharray="3 3"/>'
+    shape = SHAPES[cell.state]
+    parts = [
+        f'{box} fill="{_paint(shape["fill"], colours)}" stroke="{colours[shape["stroke"]]}" '
+        f'stroke-width="{shape["width"]}"/>',
+        _glyph(cell, width, colours),
+        _count(cell, snapshot["delivery_count_limit"], pitch, colours),
+    ]
+    around = f'<rect x="-2" y="-2" width="{width + 4:g}" height="{height + 4:g}" rx="8" fill="none"'
+    if cell.state == "acquired" and cell.count >= snapshot["delivery_count_limit"]:
+        parts.append(f'{around} stroke="{colours["alarm"]}" stroke-width="2.2"/>')
+    if cell.to_state:
+        parts.append(f'{around} stroke="{colours["ink"]}" stroke-width="1.4" stroke-dasharray="4 3"/>')
+    return f'<g opacity=".45">{"".join(parts)}</g>' if cell.kind == "past" else "".join(parts)
+
+
+def _glyph(cell: Cell, width: float, colours: Colours) -> str:
+    """The state's shape; an acquired cell shows its holder, or, dashed, what a write under way will make of it."""
+    shape, ink = SHAPES[cell.to_state or cell.state], colours[SHAPES[cell.state]["ink"]]
+    if shape["glyph"] is None:
+        y = SIZES["glyph"] + 5
+        style = {"text_anchor": "middle", "font_weight": 700, "font_size": 14}
+        return _text(width / 2, y, cell.letter, ink, **style)
+    dashes = ' stroke-dasharray="2.5 2"' if cell.to_state else ""
+    return (
+        f'<path transform="translate({width / 2:g} {SIZES["glyph"]:g})" d="{shape["glyph"]}" fill="none" '
+        f'stroke="{ink}" stroke-width="{1.7 if cell.to_state else 2.4}" stroke-linecap="round"{dashes}/>'
+    )
+
+
+def _count(cell: Cell, limit: int, pitch: float, colours: Colours) -> str:
+    """The delivery count as pips of the limit, or as a number where pips would not be legible."""
+    width, y, ink = pitch - SIZES["gap"], SIZES["cell_height"] - 7, colours[SHAPES[cell.state].get("pip", "onfill")]
+    if SHAPES[cell.state]["fill"] in (None, "hatch", "dots"):
+        ink = colours["ink"]
+    space = min(5, (width - 8) / max(limit - 1, 1))
+    if pitch < SIZES["pitch_pips"] or space < 3:
+        return _text(width / 2, y + 3, str(cell.count), ink, text_anchor="middle", font_size=10)
+    start, radius = width / 2 - space * (limit - 1) / 2, min(1.9, space * 0.4)
+    return "".join(
+        f'<circle cx="{start + i * space:g}" cy="{y:g}" r="{radius:g}" stroke="{ink}" '
+        + (f'stroke-width="0" fill="{ink}"/>' if i < cell.count else 'stroke-width=".6" fill="none"/>')
+        for i in range(limit)
+    )
+
+
+def _blocks(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator[str]:
+    """A wide window, one path per state: height tells the state where no glyph fits."""
+    paths: dict[str, list[str]] = {state: [] for state in STATES}
+    foot = SIZES["cell_top"] + SIZES["cell_height"]
+    for first, end, state, *_ in snapshot["runs"]:
+        height = SIZES["cell_height"] * SHAPES[state]["block"]
+        paths[state].append(f"M{frame.x(first):g} {foot:g}v-{height:g}H{frame.x(end):g}v{height:g}z")
+    for state, path in paths.items():
+        if path:
+            stroke = f' stroke="{colours[state]}" stroke-width=".8"' if SHAPES[state]["fill"] is None else ""
+            yield f'<path d="{"".join(path)}" fill="{_paint(SHAPES[state]["fill"], colours)}"{stroke}/>'
+
+
+def _holders(snapshot: dict[str, Any]) -> list[dict[str, Any]]:
+    return [member for member in snapshot["members"] if member["held"]][: int(SIZES["lanes"])]
+
+
+def _lanes(
+    snapshot: dict[str, Any], members: list[dict[str, Any]], frame: Frame, colours: Colours
+) -> Iterator[str]:
+    """One lane per holder: a bar for each range it holds, as full as its lock has time left, and that time in words."""
+    duration, words = snapshot["lock_duration_ms"], frame.width >= SIZES["narrow"]
+    for index, member in enumerate(members):
+        y, last_ms = SIZES["lane_top"] + SIZES["lane"] * index, member["deadline_ms"]
+        left_ms = max((last_ms or 0) - snapshot["now_ms"], 0)
+        colour = colours["alarm" if left_ms * LOCK_ALARM < duration else "acquired"]
+        label = f"{member['name'][:14]} {member['letter']}"
+        yield _text(SIZES["gutter_left"] - 14, y + 11, label, colours["ink"], text_anchor="end")
+        for first, end, state, _, holder, deadline_ms, *_ in snapshot["runs"]:
+            if holder == member["id"] and state == "acquired":
+                x, width = frame.x(first), max(frame.x(end) - frame.x(first) - 3, 1)
+                full = min(max((deadline_ms or 0) - snapshot["now_ms"], 0) / duration, 1)
+                bar = f'<rect x="{x:g}" y="{y:g}" height="{SIZES["lane_bar"]:g}" rx="{min(4, width / 2):g}"'
+                yield f'{bar} width="{width:g}" fill="none" stroke="{colour}"/>'
+                yield f'{bar} width="{width * full:.1f}" fill="{colour}"/>'
+        if last_ms is not None:
+            text = f"{left_ms / 1000:.1f} s" + (" of lock left" if words else "")
+            yield _text(frame.x(snapshot["speo"]) + 12, y + 11, text, colours["ink"])
+
+
+def _tail(snapshot: dict[str, Any], y: float, colours: Colours) -> Iterator[str]:
+    """What just happened, and the legend."""
+    event = snapshot["event"]
+    what = f"event {snapshot['order']} of {snapshot['total']}"
+    yield _text(16, y + 18, f"{what}: {event['text']}" if event else what, colours["ink"])
+    legend = [f"{SYMBOLS[state]} {state}" for state in STATES if state != "archiving"]
+    legend += ["dashed: write under way", "●●○○○ deliveries of the limit", "bars: lock time left"]
+    yield _text(16, y + 40, "     ".join(legend).replace(" ", "\N{NO-BREAK SPACE}"), colours["soft"])

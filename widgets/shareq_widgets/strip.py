@@ -1,0 +1,218 @@
+"""The partition strip: one share-partition, live or at any point of its journal.
+
+The widget is a set of traits over a `Playback`. The browser draws the traits and sends commands; each is answered with
+`{"next_ms": ...}`, when the next tick is wanted, so at most one message is ever under way however busy the kernel is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import anywidget
+import traitlets
+
+from shareq_widgets.look import THEMES, look, palette
+from shareq_widgets.picture import draw
+from shareq_widgets.playback import Playback, View
+
+HERE: Final = Path(__file__).parent
+TICK_LIMIT_MS: Final = 250
+"""What a late tick counts for at most: a kernel that was busy for a minute pauses the play, it does not jump."""
+
+
+class PartitionStrip(anywidget.AnyWidget):
+    """A share-partition drawn as a strip of offsets. Make one with `strip(...)`.
+
+    `order`, `speed`, `playing`, `live` and `theme` may be set and linked; they are checked like the methods' arguments.
+    """
+
+    _esm = HERE / "strip.js"
+    _css = HERE / "strip.css"
+
+    snapshot = traitlets.Dict(read_only=True).tag(sync=True)
+    total = traitlets.Int(read_only=True).tag(sync=True)
+    clock = traitlets.Dict(read_only=True, help="rate: journal ms per real ms; until_ms: where to wait").tag(sync=True)
+    message = traitlets.Unicode(read_only=True).tag(sync=True)
+    error = traitlets.Unicode(read_only=True).tag(sync=True)
+    palette = traitlets.Dict(read_only=True).tag(sync=True)
+    look = traitlets.Dict(read_only=True).tag(sync=True)
+    order = traitlets.Int().tag(sync=True)
+    playing = traitlets.Bool().tag(sync=True)
+    speed = traitlets.Float(1.0).tag(sync=True)
+    live = traitlets.Bool(True).tag(sync=True)
+    theme = traitlets.Enum(("auto", *THEMES), "auto").tag(sync=True)
+
+    def __init__(self, playback: Playback, *, theme: str = "auto", clock_ms: Callable[[], float] | None = None) -> None:
+        """`clock_ms` is the real time that paces the play; a test hands in its own."""
+        super().__init__()
+        self._playback = playback
+        self._clock_ms = clock_ms or _monotonic_ms
+        self._ticked_ms = self._clock_ms()
+        self._mirroring = False
+        self.set_trait("palette", palette())
+        self.set_trait("look", look())
+        self.theme = theme
+        self._mirror()
+        self.on_msg(self._on_message)
+
+    def step(self) -> None:
+        """One event on; at the end of a virtual cluster, run the cluster until this partition has a new event."""
+        self._do(self._playback.step)
+
+    def back(self) -> None:
+        """One event back."""
+        self._do(self._playback.back)
+
+    def first(self) -> None:
+        """To the beginning of the journal."""
+        self._do(self._playback.seek, 0)
+
+    def last(self) -> None:
+        """To the end, and follow it."""
+        self._do(self._playback.follow, True)
+
+    def seek(self, order: int) -> None:
+        """To the state after `order` events; ValueError outside 0..total."""
+        self._do(self._playback.seek, order)
+
+    def seek_time(self, time_ms: int) -> None:
+        """To the last event at or before `time_ms` (absolute, as in the journal)."""
+        self._do(self._playback.seek, self._playback.view.at_time(time_ms))
+
+    def play(self) -> None:
+        """Let time run. The browser paces it: nothing moves while no front end shows the strip."""
+        self._do(self._playback.play)
+
+    def pause(self) -> None:
+        """Stand still."""
+        self._do(self._playback.pause)
+
+    def tick(self) -> None:
+        """Real time has passed: show what has come due. The front end calls this while playing or live."""
+        now_ms = self._clock_ms()
+        elapsed_ms = min(now_ms - self._ticked_ms, TICK_LIMIT_MS)
+        self._ticked_ms = now_ms
+        self._do(self._playback.tick, elapsed_ms)
+
+    def to_svg(self, theme: str = "light", width: int = 1084) -> str:
+        """The shown snapshot as a self-contained SVG picture, for places where no widget runs."""
+        return draw(self.snapshot, theme=theme, width=width)
+
+    def __repr__(self) -> str:
+        return str(self.snapshot["text"])
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The live view, and what readers without widgets (GitHub, nbval, a screen reader) get: picture and text."""
+        shown = super()._repr_mimebundle_(**kwargs)
+        data, metadata = shown if isinstance(shown, tuple) else (shown or {}, {})
+        return {**data, "text/plain": repr(self), "image/svg+xml": self.to_svg()}, metadata
+
+    @traitlets.observe("order", "playing", "speed", "live")
+    def _on_trait(self, change: dict[str, Any]) -> None:
+        """Somebody set or linked a trait: take it as the command it means, and take it back if it is refused."""
+        if self._mirroring or not hasattr(self, "_playback"):
+            return
+        playback, value = self._playback, change["new"]
+        commands: dict[str, Callable[[], None]] = {
+            "order": lambda: playback.seek(value),
+            "playing": playback.play if value else playback.pause,
+            "speed": lambda: playback.set_speed(value),
+            "live": lambda: playback.follow(value),
+        }
+        self._do(commands[change["name"]])
+
+    def _on_message(self, _widget: Any, content: dict[str, Any], _buffers: Any) -> None:
+        """A command of the browser: {"do": name, "value": ...}. Answered even when it fails, or the ticks would end."""
+        try:
+            self._command(content.get("do"), content.get("value"))
+        except Exception as error:
+            self._playback.pause()
+            self._mirror(error=f"{type(error).__name__}: {error}")
+            raise
+        finally:
+            self.send({"next_ms": self._playback.next_tick_ms()})
+
+    def _command(self, name: Any, value: Any) -> None:
+        playback = self._playback
+        plain = {"step", "back", "first", "last", "play", "pause", "tick"}
+        valued = {"seek": playback.seek, "speed": playback.set_speed, "live": playback.follow}
+        if name in plain:
+            getattr(self, name)()
+        elif name in valued:
+            self._do(valued[name], value)
+        else:
+            raise ValueError(f"the strip knows no command {name!r}: {', '.join(sorted(plain | valued.keys()))}")
+
+    def _do(self, command: Callable[..., None], *arguments: Any) -> None:
+        """Run a command and mirror what it changed, also when it is refused: the traits never lie."""
+        was_playing = self._playback.playing
+        try:
+            command(*arguments)
+        finally:
+            if self._playback.playing and not was_playing:
+                self._ticked_ms = self._clock_ms()
+            self._mirror()
+
+    def _mirror(self, error: str = "") -> None:
+        """Copy the playback's state into the traits, as one message."""
+        playback = self._playback
+        self._mirroring = True
+        try:
+            with self.hold_sync():
+                self.set_trait("snapshot", playback.snapshot)
+                self.set_trait("total", playback.view.total())
+                self.set_trait("clock", {"rate": playback.rate, "until_ms": playback.until_ms})
+                self.set_trait("message", playback.message)
+                self.set_trait("error", error)
+                self.order, self.playing = playback.order, playback.playing
+                self.speed, self.live = playback.speed, playback.live
+        finally:
+            self._mirroring = False
+
+
+def strip(
+    source: Any,
+    *,
+    group: str,
+    topic: str,
+    partition: int = 0,
+    view: View | None = None,
+    theme: str = "auto",
+    speed: float = 1.0,
+) -> PartitionStrip:
+    """Show one share-partition of a cluster, or of a journal that was kept.
+
+    `source` is a `Cluster` or a `Journal`; `view` replaces the view made from it. `theme` is "auto" (the notebook's
+    own), "light" or "dark"; `speed` is from 0.25 to 10. Raises ValueError for what cannot be.
+    """
+    for name, value in (("group", group), ("topic", topic)):
+        if not isinstance(value, str) or not value:
+            raise ValueError(f"{name} must be a non-empty name, not {value!r}")
+    if isinstance(partition, bool) or not isinstance(partition, int) or partition < 0:
+        raise ValueError(f"partition must be a whole number from 0, not {partition!r}")
+    if theme not in ("auto", *THEMES):
+        raise ValueError(f"theme must be one of auto, {', '.join(THEMES)}, not {theme!r}")
+    playback = Playback(view or _view(source, group, topic, partition), source, time_scale=_time_scale(source))
+    playback.set_speed(speed)
+    return PartitionStrip(playback, theme=theme)
+
+
+def _view(source: Any, group: str, topic: str, partition: int) -> View:
+    """The journal's view; imported late, so that drawing needs no more of shareq than a view."""
+    from shareq.trace import view
+
+    return view(source, group, topic, partition)
+
+
+def _time_scale(source: Any) -> float:
+    """How fast the source's clock runs by itself: 0 for a journal or a virtual clock, 1 for wall, n for scaled."""
+    clock = getattr(source, "clock", "virtual")
+    named = {"virtual": 0.0, "wall": 1.0}
+    return named[clock] if isinstance(clock, str) else float(getattr(clock, "scale", clock))
+
+
+def _monotonic_ms() -> float:
+    return time.monotonic() * 1000
