@@ -7,6 +7,7 @@ time.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
@@ -41,6 +42,10 @@ class Connection(Protocol):
 class Transport(Protocol):
     def connect(self, actor: Actor, client_id: str) -> Connection:
         """Give an actor a place to run. Raises KafkaException (_TRANSPORT) where the cluster is gone."""
+        ...
+
+    def rng(self) -> random.Random:
+        """A generator for the client's ids and jitter; seeded where the cluster is."""
         ...
 
 
