@@ -1,0 +1,93 @@
+"""shareq: see, run, break and measure Kafka share groups (KIP-932) from a notebook.
+
+Everything public is reachable from here and loaded when first asked for, so that `import shareq` stays light.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from shareq.admin import Admin
+    from shareq.broker import Cluster
+    from shareq.client import TopicPartition
+    from shareq.consumer import DeserializingShareConsumer, Message, Messages, ShareConsumer
+    from shareq.model.errors import (
+        ConcurrentModificationException,
+        ConfigException,
+        Errors,
+        IllegalStateException,
+        KafkaError,
+        KafkaException,
+        WakeupException,
+    )
+    from shareq.model.states import AcknowledgeType, RecordState
+    from shareq.producer import Producer
+    from shareq.trace import Journal, lag_plot, metrics, raster, view
+
+_HOMES = {
+    "Admin": "shareq.admin",
+    "Cluster": "shareq.broker",
+    "TopicPartition": "shareq.client",
+    "DeserializingShareConsumer": "shareq.consumer",
+    "Message": "shareq.consumer",
+    "Messages": "shareq.consumer",
+    "ShareConsumer": "shareq.consumer",
+    "ConcurrentModificationException": "shareq.model.errors",
+    "ConfigException": "shareq.model.errors",
+    "Errors": "shareq.model.errors",
+    "IllegalStateException": "shareq.model.errors",
+    "KafkaError": "shareq.model.errors",
+    "KafkaException": "shareq.model.errors",
+    "WakeupException": "shareq.model.errors",
+    "AcknowledgeType": "shareq.model.states",
+    "RecordState": "shareq.model.states",
+    "Producer": "shareq.producer",
+    "Journal": "shareq.trace",
+    "lag_plot": "shareq.trace",
+    "metrics": "shareq.trace",
+    "raster": "shareq.trace",
+    "view": "shareq.trace",
+}
+
+__all__ = [
+    "AcknowledgeType",
+    "Admin",
+    "Cluster",
+    "ConcurrentModificationException",
+    "ConfigException",
+    "DeserializingShareConsumer",
+    "Errors",
+    "IllegalStateException",
+    "Journal",
+    "KafkaError",
+    "KafkaException",
+    "Message",
+    "Messages",
+    "Producer",
+    "RecordState",
+    "ShareConsumer",
+    "TopicPartition",
+    "WakeupException",
+    "__version__",
+    "lag_plot",
+    "metrics",
+    "raster",
+    "view",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'shareq' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,226 @@
+"""The one event loop of a cluster, on virtual, wall or scaled time. Same code, same order of events.
+
+Everything that happens in a cluster happens here, one event after the other: what is due now in the order it was
+posted, then whatever is due next. Virtual time jumps to the next event; wall time waits for it in a background thread,
+and every client thread that enters carries out what its own call has caused, so that a poll costs no thread switch.
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from shareq.model.errors import ConfigException
+
+VIRTUAL_ORIGIN_MS = 1_767_225_600_000
+"""Where virtual time starts: 2026-01-01T00:00:00Z. A fixed origin keeps notebooks and seeds reproducible."""
+
+STUCK_AFTER_MS = 24 * 3600 * 1000
+"""A virtual wait without a time-out gives up after a day: nothing that can happen would end it."""
+
+
+class Timer:
+    """A call at a time; `cancel()` makes it nothing."""
+
+    __slots__ = ("call", "due_ms")
+
+    def __init__(self, due_ms: int, call: Callable[[], object] | None) -> None:
+        self.due_ms = due_ms
+        self.call = call
+
+    def cancel(self) -> None:
+        self.call = None
+
+
+class EventLoop:
+    """Ready calls in order, timers by time. Subclasses say what time is and how one waits."""
+
+    virtual: bool
+
+    def __init__(self) -> None:
+        self._ready: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
+        self._timers: list[tuple[int, int, Timer]] = []
+        self._sequence = 0
+        self.lock = threading.RLock()
+
+    def now_ms(self) -> int:
+        raise NotImplementedError
+
+    def post(self, call: Callable[..., object], *args: Any) -> None:
+        """Call soon, after all that was posted before."""
+        self._ready.append((call, args))
+
+    def at(self, due_ms: int, call: Callable[[], object]) -> Timer:
+        """Call at `due_ms`; at equal times in the order of asking."""
+        timer = Timer(due_ms, call)
+        self._sequence += 1
+        heapq.heappush(self._timers, (due_ms, self._sequence, timer))
+        return timer
+
+    def drain(self) -> None:
+        """Run everything that is ready, and what becomes ready by it."""
+        ready = self._ready
+        while ready:
+            call, args = ready.popleft()
+            call(*args)
+
+    def _next_due_ms(self) -> int | None:
+        timers = self._timers
+        while timers and timers[0][2].call is None:
+            heapq.heappop(timers)
+        return timers[0][0] if timers else None
+
+    def _fire(self) -> None:
+        """Run the earliest timer."""
+        call = heapq.heappop(self._timers)[2].call
+        if call is not None:
+            call()
+
+    def enter(self, action: Callable[[], object]) -> None:
+        """Run `action` and all that it causes now, while nothing else runs."""
+        raise NotImplementedError
+
+    def wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
+        """Let time go on until `until()` or the time-out."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Forget everything that has not happened."""
+        self._ready.clear()
+        self._timers.clear()
+
+
+class VirtualLoop(EventLoop):
+    """Time stands still until somebody waits; then it jumps from event to event."""
+
+    virtual = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._now_ms = VIRTUAL_ORIGIN_MS
+
+    def now_ms(self) -> int:
+        return self._now_ms
+
+    def enter(self, action: Callable[[], object]) -> None:
+        with self.lock:
+            action()
+            self.drain()
+
+    def step(self) -> bool:
+        """Run the next thing: what is ready, else the earliest timer, jumping to its time. False: nothing is left."""
+        with self.lock:
+            if self._ready:
+                call, args = self._ready.popleft()
+                call(*args)
+                return True
+            due_ms = self._next_due_ms()
+            if due_ms is None:
+                return False
+            self._now_ms = max(self._now_ms, due_ms)
+            self._fire()
+            return True
+
+    def wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
+        with self.lock:
+            deadline_ms = self._now_ms + (STUCK_AFTER_MS if timeout_ms is None else int(timeout_ms))
+            while True:
+                ready = self._ready
+                while ready:
+                    if until():
+                        return True
+                    call, args = ready.popleft()
+                    call(*args)
+                if until():
+                    return True
+                due_ms = self._next_due_ms()
+                if due_ms is None or due_ms > deadline_ms:
+                    self._now_ms = deadline_ms
+                    break
+                self._now_ms = max(self._now_ms, due_ms)
+                self._fire()
+        if timeout_ms is None:
+            raise TimeoutError("a day of virtual time went by and nothing came: give the call a time-out")
+        return False
+
+
+class WallLoop(EventLoop):
+    """Real time, or `scale` times as fast. A daemon thread fires the timers."""
+
+    virtual = False
+
+    def __init__(self, scale: float = 1.0) -> None:
+        super().__init__()
+        self.scale = scale
+        self._started = time.monotonic()
+        self._origin_ms = int(time.time() * 1000)
+        self._changed = threading.Condition(self.lock)
+        self._closed = False
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="shareq-loop", daemon=True)
+        self._thread.start()
+
+    def now_ms(self) -> int:
+        return self._origin_ms + int((time.monotonic() - self._started) * 1000 * self.scale)
+
+    def enter(self, action: Callable[[], object]) -> None:
+        with self.lock:
+            self._check()
+            action()
+            self.drain()
+            self._changed.notify_all()
+
+    def wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
+        seconds = None if timeout_ms is None else timeout_ms / 1000 / self.scale
+        with self._changed:
+            self._changed.wait_for(lambda: until() or self._closed or self._failure is not None, seconds)
+            self._check()
+            return until()
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise RuntimeError("the cluster's event loop has died") from self._failure
+
+    def _run(self) -> None:
+        with self._changed:
+            try:
+                self._serve()
+            except BaseException as failure:  # whoever waits must hear of it: a thread dies in silence
+                self._failure = failure
+                self._changed.notify_all()
+                raise
+
+    def _serve(self) -> None:
+        while not self._closed:
+            self.drain()
+            due_ms = self._next_due_ms()
+            now_ms = self.now_ms()
+            if due_ms is not None and due_ms <= now_ms:
+                self._fire()
+                self.drain()
+                self._changed.notify_all()
+            else:
+                self._changed.wait(None if due_ms is None else (due_ms - now_ms) / 1000 / self.scale)
+
+    def close(self) -> None:
+        with self._changed:
+            super().close()
+            self._closed = True
+            self._changed.notify_all()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+
+def make_loop(clock: str | float) -> EventLoop:
+    """The loop of `clock`: "virtual", "wall", or a factor such as 10.0 (ten times as fast as the wall clock)."""
+    if clock == "virtual":
+        return VirtualLoop()
+    if clock == "wall":
+        return WallLoop()
+    if isinstance(clock, (int, float)) and not isinstance(clock, bool) and 0.001 <= clock <= 1000:
+        return WallLoop(float(clock))
+    raise ConfigException(f"clock={clock!r}: must be 'virtual', 'wall' or a factor in 0.001..1000")

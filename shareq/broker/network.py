@@ -1,0 +1,105 @@
+"""The network in process: requests find their broker, answers find their caller, broken connections are noticed.
+
+Messages keep their order. With `latency_ms` each way takes that long, so that on virtual time a request can be seen to
+fly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from shareq.broker.host import Host
+from shareq.broker.loop import EventLoop
+from shareq.model.actor import ANY_NODE, Answer, Call, ClientContext
+from shareq.model.errors import Errors
+from shareq.model.events import Event, RequestSent, ResponseSent
+from shareq.model.messages.base import Response
+
+if TYPE_CHECKING:
+    from shareq.broker.node import Broker
+
+
+class _Exchange(NamedTuple):
+    """A request on its way or under way; its key is the id that the broker's actors see."""
+
+    caller: Host
+    call_id: int
+    deadline_ms: int
+
+
+class Network:
+    """Connects hosts with brokers. `trace_messages`: every request and response is an event too."""
+
+    def __init__(
+        self, loop: EventLoop, record: Callable[[Event], None], *, latency_ms: int = 0, trace_messages: bool = False
+    ) -> None:
+        self._loop = loop
+        self._record = record
+        self._latency_ms = latency_ms
+        self._trace = trace_messages
+        self._brokers: dict[int, Broker] = {}
+        self._open: dict[int, dict[int, _Exchange]] = {}
+        self._ids = 0
+        self._sweep_at_ms: int | None = None
+
+    def join(self, broker: Broker) -> None:
+        self._brokers[broker.broker_id] = broker
+        self._open[broker.broker_id] = {}
+
+    def leave(self, broker_id: int) -> None:
+        """The broker is gone: whoever waits for its answer learns that the connection broke."""
+        del self._brokers[broker_id]
+        for exchange in self._open.pop(broker_id).values():
+            self._post(exchange.caller.deliver, Answer(exchange.call_id, None, Errors.NETWORK_EXCEPTION))
+
+    def call(self, caller: Host, call: Call, client: ClientContext) -> None:
+        """Send a request; the answer, or what broke, reaches the caller as an `Answer`."""
+        node = min(self._brokers, default=ANY_NODE) if call.node == ANY_NODE else call.node
+        broker = self._brokers.get(node)
+        if broker is None:
+            self._post(caller.deliver, Answer(call.id, None, Errors.NETWORK_EXCEPTION))
+            return
+        self._ids += 1
+        deadline_ms = self._loop.now_ms() + call.timeout_ms
+        self._open[node][self._ids] = _Exchange(caller, call.id, deadline_ms)
+        if self._sweep_at_ms is None or deadline_ms < self._sweep_at_ms:
+            self._sweep_at_ms = deadline_ms
+            self._loop.at(deadline_ms, self._sweep)
+        if self._trace:
+            self._record(RequestSent(caller.name, broker.name, type(call.request).__name__))
+        self._post(broker.receive, self._ids, call.request, client)
+
+    def answer(self, broker: Broker, exchange_id: int, response: Response) -> None:
+        """Carry a broker's response to whoever asked; one that came too late is dropped."""
+        exchange = self._open.get(broker.broker_id, {}).pop(exchange_id, None)
+        if exchange is None:
+            return
+        if self._trace:
+            error = int(getattr(response, "error_code", 0))
+            self._record(ResponseSent(broker.name, exchange.caller.name, type(response).__name__, error))
+        self._post(exchange.caller.deliver, Answer(exchange.call_id, response))
+
+    def disconnect(self, connection_id: int) -> None:
+        """A client's connections are closed: each broker learns of it."""
+        for broker in self._brokers.values():
+            self._post(broker.connection_closed, connection_id)
+
+    def _post(self, call: Callable[..., object], *args: object) -> None:
+        if self._latency_ms:
+            self._loop.at(self._loop.now_ms() + self._latency_ms, lambda: call(*args))
+        else:
+            self._loop.post(call, *args)
+
+    def _sweep(self) -> None:
+        """Give up on requests that nobody has answered in time."""
+        now_ms = self._loop.now_ms()
+        self._sweep_at_ms = None
+        for exchanges in self._open.values():
+            for exchange_id in [i for i, e in exchanges.items() if e.deadline_ms <= now_ms]:
+                exchange = exchanges.pop(exchange_id)
+                self._post(exchange.caller.deliver, Answer(exchange.call_id, None, Errors.REQUEST_TIMED_OUT))
+        earliest = min((e.deadline_ms for x in self._open.values() for e in x.values()), default=None)
+        if earliest is not None:
+            self._sweep_at_ms = earliest
+            self._loop.at(earliest, self._sweep)

@@ -1,0 +1,289 @@
+"""One broker: it hosts its actors, routes requests to them, and carries out what they ask for."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from shareq.broker import metadata
+from shareq.broker.controller import Controller
+from shareq.broker.data_plane import DataPlane
+from shareq.broker.host import Host
+from shareq.broker.loop import EventLoop
+from shareq.broker.network import Network
+from shareq.broker.storage import Storage
+from shareq.coordinator.group import GroupCoordinator
+from shareq.coordinator.share import ShareCoordinator
+from shareq.leader import ShareLeader
+from shareq.log.records import decode_key_values, encode_coordinator_records
+from shareq.model.actor import (
+    Actor,
+    Answer,
+    Appended,
+    AppendRecords,
+    Call,
+    ClientContext,
+    ConnectionClosed,
+    CreateInternalTopic,
+    DeleteRecordsBefore,
+    FindOffset,
+    ImageChanged,
+    Incoming,
+    LogGrew,
+    LogRead,
+    OffsetFound,
+    Persist,
+    ReadLog,
+    ReadRecords,
+    RecordsDeleted,
+    RecordsRead,
+    Respond,
+    ShardElected,
+    ShardResigned,
+)
+from shareq.model.events import Event, RecordsAppended
+from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TopicPartition
+from shareq.model.image import ClusterImage, PartitionImage
+from shareq.model.messages.base import Request, Response
+from shareq.model.messages.cluster import (
+    DeleteGroupsRequest,
+    FindCoordinatorRequest,
+    ListGroupsRequest,
+    MetadataRequest,
+)
+from shareq.model.messages.data import DeleteRecordsRequest, ListOffsetsRequest, ProduceRequest
+from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
+from shareq.model.messages.share_group import (
+    AlterShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequest,
+    ShareGroupDescribeRequest,
+    ShareGroupHeartbeatRequest,
+)
+from shareq.model.messages.share_state import (
+    DeleteShareGroupStateRequest,
+    InitializeShareGroupStateRequest,
+    ReadShareGroupStateRequest,
+    ReadShareGroupStateSummaryRequest,
+    WriteShareGroupStateRequest,
+)
+from shareq.model.messages.topics import (
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DescribeConfigsRequest,
+    IncrementalAlterConfigsRequest,
+)
+from shareq.model.states import IsolationLevel
+from shareq.persister import make_persister
+
+LOAD_CHUNK_BYTES = 5 << 20
+"""How much of its log a coordinator is handed at a time while it loads (Kafka: load.buffer.size)."""
+
+PERSISTER_CLASS = "group.share.persister.class.name"
+
+
+class Broker:
+    """A broker that is alive. Killing it is forgetting it; starting it again makes a new one."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        *,
+        loop: EventLoop,
+        network: Network,
+        controller: Controller,
+        storage: Storage,
+        rng: random.Random,
+        record: Callable[[int, Event], None],
+        traced: bool,
+    ) -> None:
+        self.broker_id = broker_id
+        self.name = f"broker-{broker_id}"
+        self._loop = loop
+        self._network = network
+        self._controller = controller
+        self._storage = storage
+        self._record = lambda event: record(broker_id, event)
+        self._traced = traced
+        self._data = DataPlane(broker_id, storage, controller.image)
+        self._context = ClientContext(client_id=self.name)
+        self._persisting: dict[int, tuple[Host, int]] = {}
+        self._persist_ids = 0
+        self._led: dict[TopicPartition, int] = {}
+        config = controller.image.broker_config
+
+        def host(name: str, actor: Actor) -> Host:
+            return Host(f"{self.name}/{name}", actor, loop, self._carriers, self._record)
+
+        self._carriers: dict[type, Callable[[Host, Any], None]] = {
+            Respond: self._respond,
+            Call: self._call,
+            Persist: self._persist,
+            ReadLog: self._read_log,
+            FindOffset: self._find_offset,
+            AppendRecords: self._append_records,
+            ReadRecords: self._read_records,
+            DeleteRecordsBefore: self._delete_records_before,
+            CreateInternalTopic: self._create_internal_topic,
+        }
+        self._leader = host("share-leader", ShareLeader(broker_id, traced=traced))
+        self._groups = host("group-coordinator", GroupCoordinator(broker_id, rng, traced=traced))
+        self._states = host("share-coordinator", ShareCoordinator(broker_id, traced=traced))
+        self._persister = host("persister", make_persister(config[PERSISTER_CLASS], broker_id, rng))
+        self._coordinators = {GROUP_METADATA_TOPIC: self._groups, SHARE_STATE_TOPIC: self._states}
+        self._hosts = (self._leader, self._groups, self._states, self._persister)
+        self._routes = self._make_routes()
+
+    def _make_routes(self) -> dict[type[Request], Host | Callable[[Any], Response]]:
+        """Who answers what: an actor, or a function of the request."""
+        controller, data = self._controller, self._data
+        return {
+            ShareFetchRequest: self._leader,
+            ShareAcknowledgeRequest: self._leader,
+            ShareGroupHeartbeatRequest: self._groups,
+            ShareGroupDescribeRequest: self._groups,
+            ListGroupsRequest: self._groups,
+            DeleteGroupsRequest: self._groups,
+            DescribeShareGroupOffsetsRequest: self._groups,
+            AlterShareGroupOffsetsRequest: self._groups,
+            DeleteShareGroupOffsetsRequest: self._groups,
+            InitializeShareGroupStateRequest: self._states,
+            ReadShareGroupStateRequest: self._states,
+            WriteShareGroupStateRequest: self._states,
+            DeleteShareGroupStateRequest: self._states,
+            ReadShareGroupStateSummaryRequest: self._states,
+            ProduceRequest: self._produce,
+            ListOffsetsRequest: data.list_offsets,
+            DeleteRecordsRequest: data.delete_records,
+            MetadataRequest: lambda request: metadata.metadata(request, controller.image),
+            FindCoordinatorRequest: lambda request: metadata.find_coordinators(request, controller),
+            CreateTopicsRequest: lambda request: metadata.create_topics(request, controller),
+            DeleteTopicsRequest: lambda request: metadata.delete_topics(request, controller),
+            CreatePartitionsRequest: lambda request: metadata.create_partitions(request, controller),
+            DescribeConfigsRequest: lambda request: metadata.describe_configs(request, controller.image),
+            IncrementalAlterConfigsRequest: lambda request: metadata.alter_configs(request, controller),
+        }
+
+    # ---- requests ----------------------------------------------------------------------------------------------------
+
+    def receive(self, exchange_id: int, request: Request, client: ClientContext) -> None:
+        """A request has arrived. A broker that has died meanwhile hears nothing."""
+        if not self._leader.alive:
+            return
+        route = self._routes[type(request)]
+        if isinstance(route, Host):
+            route.deliver(Incoming(exchange_id, request, client))
+        else:
+            self._network.answer(self, exchange_id, route(request))
+
+    def connection_closed(self, connection_id: int) -> None:
+        self._leader.deliver(ConnectionClosed(connection_id))
+
+    def _produce(self, request: ProduceRequest) -> Response:
+        response, grown = self._data.produce(request, self._loop.now_ms())
+        for topic, partition, first, end in grown:
+            if self._traced:
+                self._record(RecordsAppended(topic, partition, first, end))
+            self._loop.post(self._leader.deliver, LogGrew(TopicPartition(topic, partition)))
+        return response
+
+    # ---- metadata ----------------------------------------------------------------------------------------------------
+
+    def image_changed(self, image: ClusterImage) -> None:
+        """Hand the new image to every actor, then tell the coordinators which shards came and went."""
+        if not self._leader.alive:
+            return
+        self._data.image = image
+        for host in self._hosts:
+            host.deliver(ImageChanged(image))
+        for topic, host in self._coordinators.items():
+            found = image.topics.get(topic)
+            for index, partition in enumerate(found.partitions if found else ()):
+                self._lead_shard(host, TopicPartition(topic, index), partition)
+
+    def _lead_shard(self, host: Host, shard: TopicPartition, partition: PartitionImage) -> None:
+        epoch = self._led.get(shard)
+        if partition.leader == self.broker_id:
+            if epoch != partition.leader_epoch:
+                self._led[shard] = partition.leader_epoch
+                host.deliver(ShardElected(shard.partition, partition.leader_epoch))
+        elif epoch is not None:
+            del self._led[shard]
+            host.deliver(ShardResigned(shard.partition))
+
+    def die(self) -> None:
+        """The process is gone."""
+        for host in self._hosts:
+            host.die()
+
+    # ---- effects -----------------------------------------------------------------------------------------------------
+
+    def _respond(self, host: Host, effect: Respond) -> None:
+        if host is not self._persister:
+            self._network.answer(self, effect.id, effect.response)
+            return
+        asker, call_id = self._persisting.pop(effect.id)
+        self._loop.post(asker.deliver, Answer(call_id, effect.response))
+
+    def _call(self, host: Host, effect: Call) -> None:
+        self._network.call(host, effect, self._context)
+
+    def _persist(self, host: Host, effect: Persist) -> None:
+        self._persist_ids += 1
+        self._persisting[self._persist_ids] = (host, effect.id)
+        self._loop.post(self._persister.deliver, Incoming(self._persist_ids, effect.request))
+
+    def _read_log(self, host: Host, effect: ReadLog) -> None:
+        error, log, _ = self._data.led_log(*effect.topic_partition)
+        if log is None:
+            result = LogRead(effect.id, error)
+        else:
+            read = log.read(effect.offset, max_bytes=effect.max_bytes, isolation=IsolationLevel(effect.isolation_level))
+            result = LogRead(
+                effect.id,
+                read.error,
+                read.batches,
+                read.high_watermark,
+                read.log_start_offset,
+                read.last_stable_offset,
+                read.aborted,
+            )
+        self._loop.post(host.deliver, result)
+
+    def _find_offset(self, host: Host, effect: FindOffset) -> None:
+        error, log, _ = self._data.led_log(*effect.topic_partition)
+        offset = -1
+        if log is not None:
+            found = log.offset_for_timestamp(effect.timestamp, IsolationLevel.READ_UNCOMMITTED)
+            error, offset = found.error, found.offset
+        self._loop.post(host.deliver, OffsetFound(effect.id, error, offset))
+
+    def _append_records(self, host: Host, effect: AppendRecords) -> None:
+        now_ms = self._loop.now_ms()
+        batch = encode_coordinator_records(effect.records, now_ms)
+        done = self._data.append(*effect.topic_partition, batch, now_ms)
+        self._loop.post(host.deliver, Appended(effect.id, done.error_code, done.base_offset))
+
+    def _read_records(self, host: Host, effect: ReadRecords) -> None:
+        error, log, _ = self._data.led_log(*effect.topic_partition)
+        if log is None:
+            result = RecordsRead(effect.id, error)
+        else:
+            offset = max(effect.offset, log.log_start_offset)
+            read = log.read(offset, max_bytes=LOAD_CHUNK_BYTES, isolation=IsolationLevel.READ_UNCOMMITTED)
+            records = [kv for batch in read.batches for kv in decode_key_values(batch) if kv[0] >= offset]
+            next_offset = read.batches[-1].last_offset + 1 if read.batches else read.high_watermark
+            result = RecordsRead(effect.id, read.error, records, next_offset, next_offset >= read.high_watermark)
+        self._loop.post(host.deliver, result)
+
+    def _delete_records_before(self, host: Host, effect: DeleteRecordsBefore) -> None:
+        error, _, _ = self._data.led_log(*effect.topic_partition)
+        if not error:
+            error, _ = self._storage.delete_records(effect.topic_partition, effect.offset)
+        self._loop.post(host.deliver, RecordsDeleted(effect.id, error))
+
+    def _create_internal_topic(self, host: Host, effect: CreateInternalTopic) -> None:
+        del host
+        self._controller.create_internal_topic(effect.topic)

@@ -1,0 +1,77 @@
+"""The disks of the cluster: one log for each partition, alive as long as its topic, whichever brokers are.
+
+Replication is synchronous in process, so all replicas of a partition share one log and its high watermark is its end.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable
+
+from shareq.log.config import LogConfig
+from shareq.log.memory import MemoryLog
+from shareq.model.errors import Errors
+from shareq.model.events import Event, LogStartMoved
+from shareq.model.ids import TopicId, TopicPartition
+from shareq.model.image import ClusterImage
+
+
+class Storage:
+    """Finds the log of a partition, keeps retention and compaction going, and breaks appends where it was told to."""
+
+    def __init__(self, record: Callable[[Event], None]) -> None:
+        self._logs: dict[tuple[TopicId, int], MemoryLog] = {}
+        self._configs: dict[str, LogConfig] = {}
+        self._image = ClusterImage()
+        self._record = record
+        self._faults: dict[str, deque[Errors]] = defaultdict(deque)
+
+    def image_changed(self, image: ClusterImage) -> None:
+        """Forget the logs of deleted topics, and let altered configurations take effect."""
+        self._image = image
+        if self._logs:
+            for topic_id, partition in [k for k in self._logs if k[0] not in image.topics_by_id]:
+                del self._logs[topic_id, partition]
+        self._configs = {name: LogConfig.from_overrides(topic.configs) for name, topic in image.topics.items()}
+        for (topic_id, _), log in self._logs.items():
+            log.config = self._configs[image.topics_by_id[topic_id].name]
+
+    def log(self, topic: str, partition: int) -> MemoryLog | None:
+        """The log of a partition that exists, else None."""
+        found = self._image.topics.get(topic)
+        if found is None or not 0 <= partition < len(found.partitions):
+            return None
+        key = (found.topic_id, partition)
+        log = self._logs.get(key)
+        if log is None:
+            log = self._logs[key] = MemoryLog(self._configs[topic])
+        return log
+
+    def break_appends(self, topic: str, error: Errors, times: int) -> None:
+        """Let the next `times` appends to any partition of `topic` fail with `error`."""
+        self._faults[topic].extend([error] * times)
+
+    def next_fault(self, topic: str) -> Errors:
+        """The error that an append to `topic` has to fail with now; NONE as a rule."""
+        faults = self._faults.get(topic)
+        return faults.popleft() if faults else Errors.NONE
+
+    def clean(self, now_ms: int) -> None:
+        """Retention and compaction of every log, as Kafka's cleaner does every few minutes."""
+        for (topic_id, partition), log in self._logs.items():
+            before = log.log_start_offset
+            log.clean(now_ms)
+            if log.log_start_offset != before:
+                name = self._image.topics_by_id[topic_id].name
+                self._record(LogStartMoved(name, partition, log.log_start_offset))
+
+    def delete_records(self, at: TopicPartition, offset: int) -> tuple[Errors, int]:
+        """Move the log start up to `offset` (-1: the high watermark). Answers the error and the new log start."""
+        log = self.log(at.topic, at.partition)
+        if log is None:
+            return Errors.UNKNOWN_TOPIC_OR_PARTITION, -1
+        before = log.log_start_offset
+        error = log.delete_records(offset)
+        if log.log_start_offset != before:
+            self._record(LogStartMoved(at.topic, at.partition, log.log_start_offset))
+        return error, -1 if error else log.log_start_offset

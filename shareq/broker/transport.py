@@ -1,0 +1,110 @@
+"""`inproc://name`: clients of a cluster in this process. A client's actor runs on the cluster's own loop."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+from shareq.broker.host import Host
+from shareq.model.actor import Actor, Call, ClientContext, Effect
+from shareq.model.errors import KafkaError, KafkaException
+from shareq.model.transport import register_scheme
+
+if TYPE_CHECKING:
+    from shareq.broker.cluster import Cluster
+
+SCHEME = "inproc"
+_clusters: WeakValueDictionary[str, Cluster] = WeakValueDictionary()
+
+
+class InProcessConnection:
+    """One client on a cluster: a host on the loop, and connections to whichever brokers it calls."""
+
+    def __init__(self, cluster: Cluster, actor: Actor, client_id: str, connection_id: int) -> None:
+        self.client_id = client_id
+        self.connection_id = connection_id
+        self._cluster = cluster
+        self._context = ClientContext(client_id=client_id, connection_id=connection_id)
+        self._host = Host(client_id, actor, cluster.loop, {Call: self._call}, cluster.record_of_clients)
+
+    def now_ms(self) -> int:
+        return self._cluster.loop.now_ms()
+
+    def run(self, action: Callable[[int], Iterable[Effect]]) -> None:
+        self._check()
+        self._cluster.loop.enter(lambda: self._host.perform(action(self.now_ms())))
+
+    def wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
+        self._check()
+        return self._cluster.loop.wait(until, timeout_ms)
+
+    def close(self) -> None:
+        """Close the client's connections in an orderly way: brokers notice at once."""
+        if self._host.alive:
+            self._cluster.loop.enter(self._disconnect)
+
+    def crash(self) -> None:
+        """Lose the client as when its machine loses power: no broker notices, its locks have to expire."""
+        self._cluster.loop.enter(self._host.die)
+
+    def uses(self, actor: object) -> bool:
+        """Whether this is the connection of that actor."""
+        return self._host.actor is actor
+
+    @property
+    def alive(self) -> bool:
+        return self._host.alive
+
+    def _disconnect(self) -> None:
+        self._host.die()
+        self._cluster.network.disconnect(self.connection_id)
+
+    def _call(self, host: Host, effect: Any) -> None:
+        self._cluster.network.call(host, effect, self._context)
+
+    def _check(self) -> None:
+        if self._cluster.closed:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT, f"{self._cluster.bootstrap_servers} is closed"))
+        if not self._host.alive:
+            raise KafkaException(
+                KafkaError(KafkaError._TRANSPORT, f"client {self.client_id!r} has lost its connection")
+            )
+
+
+class InProcessTransport:
+    """What `inproc://name` resolves to."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def connect(self, actor: Actor, client_id: str) -> InProcessConnection:
+        return self._cluster.connect(actor, client_id)
+
+    def rng(self) -> random.Random:
+        return self._cluster.client_rng()
+
+
+def publish(cluster: Cluster, name: str) -> str:
+    """Make the cluster known under `name`, or under name-2, name-3, ... where that is taken; answers its address."""
+    taken = 1
+    unique = name
+    while unique in _clusters and not _clusters[unique].closed:
+        taken += 1
+        unique = f"{name}-{taken}"
+    _clusters[unique] = cluster
+    return f"{SCHEME}://{unique}"
+
+
+def _resolve(address: str) -> InProcessTransport:
+    cluster = _clusters.get(address.partition("://")[2])
+    if cluster is None or cluster.closed:
+        known = ", ".join(f"{SCHEME}://{n}" for n, c in _clusters.items() if not c.closed) or "none"
+        raise KafkaException(
+            KafkaError(KafkaError._TRANSPORT, f"no cluster is running at {address}; running now: {known}")
+        )
+    return InProcessTransport(cluster)
+
+
+register_scheme(SCHEME, _resolve)
