@@ -6,10 +6,11 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import monotonic
 
+import nbformat
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
@@ -68,6 +69,41 @@ def jupyterlab(jupyterlab_folder: Path, tmp_path_factory: pytest.TempPathFactory
             yield _address(server, home / "runtime" / f"jpserver-{server.pid}.json", log)
         finally:
             _stop(server)
+
+
+# A command given before the kernel is there makes JupyterLab ask which kernel to use, and nobody answers.
+_KERNEL_IS_READY = """() => {
+    const session = window.jupyterapp?.shell.currentWidget?.sessionContext;
+    return session?.isReady && session.session?.kernel?.status === "idle";
+}"""
+_RUN_ALL = """() => {
+    const done = ok => { window.allCellsRan = ok; };
+    window.jupyterapp.commands.execute("notebook:run-all-cells").then(done, () => done(false));
+}"""
+
+
+@pytest.fixture
+def run_notebook(jupyterlab: str, jupyterlab_folder: Path, browser_page: Page) -> Callable[..., Page]:
+    """Call it with the sources of code cells: it opens them as a notebook, runs all, and gives the page.
+
+    Outputs are there as far as the kernel sent them; a view that draws itself is waited for with a locator.
+    """
+
+    def run(*sources: str, timeout_ms: int = 60_000) -> Page:
+        path = jupyterlab_folder / f"notebook_{len(list(jupyterlab_folder.glob('*.ipynb')))}.ipynb"
+        python = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+        cells = [nbformat.v4.new_code_cell(source) for source in sources]
+        nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=python), path)
+        browser_page.goto(f"{jupyterlab}lab/tree/{path.name}?reset")
+        browser_page.wait_for_function(_KERNEL_IS_READY, timeout=timeout_ms)
+        browser_page.evaluate(_RUN_ALL)
+        browser_page.wait_for_function("() => window.allCellsRan !== undefined", timeout=timeout_ms)
+        assert browser_page.evaluate("() => window.allCellsRan"), browser_page.locator(
+            ".jp-OutputArea"
+        ).all_inner_texts()
+        return browser_page
+
+    return run
 
 
 def _command(folder: Path) -> list[str]:
