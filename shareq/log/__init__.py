@@ -1,0 +1,1 @@
+"""What a topic-partition is: append, read, trim. One interface, the log in memory behind it, and the record codec."""

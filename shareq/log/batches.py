@@ -1,0 +1,144 @@
+"""Record batches as bytes: headers are read and stamped here, records stay encoded.
+
+A broker needs nothing else of a batch, so its cost does not depend on how many records there are. Source: Kafka's
+message format v2.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from enum import IntEnum
+from functools import cache
+from importlib import import_module
+
+from shareq.model.records import RecordBatch
+
+HEADER = struct.Struct(">qiibIhiqqqhii")
+"""base offset, length, leader epoch, magic, crc, attributes, last offset delta, base and max timestamp, producer id,
+producer epoch, base sequence, record count."""
+
+HEADER_BYTES = HEADER.size
+LENGTH_PREFIX_BYTES = 12
+"""Base offset and length; the length counts what follows it."""
+
+MAGIC = 2
+CRC_AT = 17
+ATTRIBUTES_AT = 21
+"""Where the CRC starts to count. What stands before it may be stamped without touching the CRC."""
+
+CODEC_MASK = 0x07
+LOG_APPEND_TIME = 0x08
+TRANSACTIONAL = 0x10
+CONTROL = 0x20
+
+_STAMP = struct.Struct(">qii")
+_CRC = struct.Struct(">I")
+_LENGTH = struct.Struct(">i")
+_CONTROL_RECORD = struct.Struct(">bbbbbhhbhib")
+
+
+class CorruptBatch(ValueError):
+    """A batch that cannot be read. `base_offset` is -1 where not even that is known."""
+
+    def __init__(self, base_offset: int, reason: str) -> None:
+        super().__init__(f"record batch at offset {base_offset}: {reason}")
+        self.base_offset = base_offset
+        self.reason = reason
+
+
+class ControlType(IntEnum):
+    """What a control batch says of its producer's transaction; the value is the type in the record's key."""
+
+    ABORT = 0
+    COMMIT = 1
+
+
+@cache
+def _crc32c() -> Callable[[bytes | bytearray | memoryview], int]:
+    # Imported at first use: aiokafka's package brings a whole client along, which costs 35 ms, and 75 with asyncio.
+    function: Callable[[bytes | bytearray | memoryview], int] = import_module("aiokafka.record.util").calc_crc32c
+    return function
+
+
+def parse_batch(data: bytes | memoryview) -> RecordBatch:
+    """The header of exactly one complete batch; no record is decoded. Raises CorruptBatch."""
+    size = len(data)
+    if size < HEADER_BYTES:
+        base_offset = int.from_bytes(data[:8], "big", signed=True) if size >= LENGTH_PREFIX_BYTES else -1
+        raise CorruptBatch(base_offset, f"{size} bytes are shorter than a header of {HEADER_BYTES}")
+    fields = HEADER.unpack_from(data)
+    base_offset, length, leader_epoch, magic, _, attributes, last_offset_delta = fields[:7]
+    if magic != MAGIC:
+        raise CorruptBatch(base_offset, f"magic is {magic} instead of {MAGIC}")
+    if length != size - LENGTH_PREFIX_BYTES:
+        raise CorruptBatch(base_offset, f"is {size} bytes long, but its header says {length + LENGTH_PREFIX_BYTES}")
+    last_offset = base_offset + last_offset_delta
+    return RecordBatch._make((base_offset, last_offset, leader_epoch, *fields[7:], attributes, bytes(data)))
+
+
+def complete_size(data: bytes | memoryview, start: int = 0) -> int:
+    """The size of the complete batch that begins at `start`, or 0 where it is cut off or no batch at all."""
+    if len(data) - start < HEADER_BYTES:
+        return 0
+    size = LENGTH_PREFIX_BYTES + int(_LENGTH.unpack_from(data, start + 8)[0])
+    return size if HEADER_BYTES <= size <= len(data) - start else 0
+
+
+def split_batches(data: bytes | memoryview) -> list[RecordBatch]:
+    """The complete batches that stand one after the other in `data`; a cut-off one at the end is dropped.
+
+    A fetch response may end in such a batch. Raises CorruptBatch for anything but magic 2.
+    """
+    view = memoryview(data)
+    batches = []
+    start = 0
+    while size := complete_size(view, start):
+        batches.append(parse_batch(view[start : start + size]))
+        start += size
+    return batches
+
+
+def restamp(data: bytes | memoryview, base_offset: int, leader_epoch: int) -> bytes:
+    """The same batch at another offset and leader epoch: both stand outside the CRC, nothing else changes."""
+    stamp = _STAMP.pack(base_offset, len(data) - LENGTH_PREFIX_BYTES, leader_epoch)
+    return b"".join((stamp, memoryview(data)[_STAMP.size :]))
+
+
+def crc_matches(data: bytes | memoryview) -> bool:
+    """Whether a complete batch still has the CRC-32C that its header states."""
+    return bool(_crc32c()(memoryview(data)[ATTRIBUTES_AT:]) == _CRC.unpack_from(data, CRC_AT)[0])
+
+
+def stamp_crc(data: bytearray) -> bytes:
+    """The finished batch, after a change to what the CRC covers."""
+    _CRC.pack_into(data, CRC_AT, _crc32c()(memoryview(data)[ATTRIBUTES_AT:]))
+    return bytes(data)
+
+
+def control_batch(
+    kind: ControlType, *, producer_id: int, producer_epoch: int, coordinator_epoch: int, timestamp_ms: int
+) -> bytes:
+    """The marker that ends a transaction: 78 bytes, base offset 0, takes one offset."""
+    # Zigzag varints: record length 16, key length 4, value length 6.
+    record = _CONTROL_RECORD.pack(32, 0, 0, 0, 8, 0, kind, 12, 0, coordinator_epoch, 0)
+    data = bytearray(HEADER_BYTES + len(record))
+    HEADER.pack_into(
+        data,
+        0,
+        0,
+        len(data) - LENGTH_PREFIX_BYTES,
+        -1,
+        MAGIC,
+        0,
+        TRANSACTIONAL | CONTROL,
+        0,
+        timestamp_ms,
+        timestamp_ms,
+        producer_id,
+        producer_epoch,
+        -1,
+        1,
+    )
+    data[HEADER_BYTES:] = record
+    return stamp_crc(data)
