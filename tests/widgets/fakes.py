@@ -1,4 +1,4 @@
-"""Share-partitions for the widgets' tests: snapshots by the contract with the trace, told by a naive story of offsets."""
+"""Share-partitions for the widgets' tests: snapshots as the trace gives them, told by a naive story of offsets."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ class Story:
             if self.spso in self.records:
                 self.past.append([self.spso, self.spso + 1, *self.records[self.spso][:2]])
             self.spso += 1
-        return self._tell(cause, first, end, None, f"{_span(first, end)} became {state}, the window starts at {self.spso}")
+        return self._tell(
+            cause, first, end, None, f"{_span(first, end)} became {state}, the window starts at {self.spso}"
+        )
 
     def gap(self, first: int, end: int) -> Story:
         for offset in range(first, end):
@@ -71,6 +73,7 @@ class Story:
         order = len(self.snapshots)
         event = {"order": order, "time_ms": self.now_ms, "cause": cause, "first": first, "end": end}
         event |= {"member": member, "text": text}
+        writes = [{"id": 17, "since_ms": self.now_ms, "text": "write"}]
         inside = sorted((o, record) for o, record in self.records.items() if self.spso <= o < self.speo)
         in_flight = sum(record[0] not in KEPT for _, record in inside)
         self.snapshots.append(
@@ -81,7 +84,7 @@ class Story:
                 "delivery_count_limit": self.limit, "max_record_locks": self.locks, "lock_duration_ms": LOCK_MS,
                 "in_flight": in_flight, "lag": self.log_end - self.spso - sum(r[0] in KEPT for _, r in inside),
                 "runs": _runs(inside), "past": self.past[-64:], "members": self._members(inside),
-                "writes": [{"id": 17, "since_ms": self.now_ms, "text": "write"}] if any(r[4] for _, r in inside) else [],
+                "writes": writes if any(r[4] for _, r in inside) else [],
                 "event": event if cause else None, "marks": list(self.marks),
                 "text": _text(self.spso, self.speo, inside),
             }

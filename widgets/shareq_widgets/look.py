@@ -11,7 +11,7 @@ from shareq.trace.palette import DARK, LIGHT, STATES, SYMBOLS
 
 SIZES: Final[dict[str, float]] = {
     "pitch": 33,  # from one cell to the next, at full size
-    "pitch_step": 0.8,  # sizes are steps of this ratio, so that a window that breathes does not make the picture breathe
+    "pitch_step": 0.8,  # smaller sizes are steps of this ratio: a window that breathes must not zoom
     "pitch_cells": 15,  # below this a cell is no longer legible: runs are drawn as blocks
     "pitch_pips": 22,  # below this the delivery count is a number instead of pips
     "gap": 3,
@@ -39,7 +39,6 @@ SHAPES: Final[dict[str, dict[str, Any]]] = {
         "width": 2.5,
         "glyph": "M-6 0a6 6 0 1 0 12 0a6 6 0 1 0-12 0",
         "ink": "available",
-        "pip": "ink",
         "block": 1.0,
     },
     "acquired": {"fill": "acquired", "stroke": "acquired", "width": 1.2, "glyph": None, "ink": "onfill", "block": 1.0},

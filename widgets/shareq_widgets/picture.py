@@ -5,10 +5,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from html import escape
+from math import ceil
 from typing import Any, Final, NamedTuple
 
 from shareq.trace.palette import STATES, SYMBOLS
 from shareq_widgets.look import LOCK_ALARM, SHAPES, SIZES, THEMES, fit
+from shareq_widgets.words import chips, clock_text, sentence, where
 
 FONT: Final = "Inter,system-ui,'DejaVu Sans',sans-serif"
 TOP: Final = 44
@@ -48,7 +50,7 @@ def draw(snapshot: dict[str, Any], *, theme: str = "light", width: int = 1084) -
     if width < 320:
         raise ValueError(f"width must be at least 320 pixels, not {width!r}")
     colours, pitch = THEMES[theme], fit(snapshot["speo"] - snapshot["spso"], width)
-    frame = Frame(snapshot["spso"] - int(SIZES["gutter_left"] / pitch), pitch, width)
+    frame = Frame(snapshot["spso"] - ceil(SIZES["gutter_left"] / pitch), pitch, width)
     lanes = _holders(snapshot)
     foot = SIZES["lane_top"] + SIZES["lane"] * len(lanes)
     height = round(TOP + foot + TAIL)
@@ -115,25 +117,17 @@ def _paint(name: str | None, colours: Colours) -> str:
 
 def _head(snapshot: dict[str, Any], width: float, colours: Colours) -> Iterator[str]:
     """Title to the left, chips in words to the right."""
-    leader = f"leader broker {snapshot['leader']}" if snapshot["leader"] >= 0 else "no leader"
-    where = f"{snapshot['topic']}-{snapshot['partition']} · {leader}"
     yield (
         f'<text x="16" y="28"><tspan font-size="17" font-weight="700">{escape(snapshot["group"])}</tspan>'
-        f'<tspan dx="14" fill="{colours["soft"]}">{escape(where)}</tspan></text>'
+        f'<tspan dx="14" fill="{colours["soft"]}">{escape(where(snapshot))}</tspan></text>'
     )
-    chips = [f"in flight {snapshot['in_flight']} / {snapshot['max_record_locks']}"]
-    if snapshot["lag"] is not None:
-        chips.append(f"lag {snapshot['lag']}")
-    chips.append(f"t {clock_text(snapshot['now_ms'] - snapshot['origin_ms'])}")
-    yield _text(width - 16, 28, "   ·   ".join(chips), colours["ink"], text_anchor="end")
+    time = f"t {clock_text(snapshot['now_ms'] - snapshot['origin_ms'])}"
+    shown = [_tspan(chip.before + chip.value + chip.after, chip.hot, colours) for chip in chips(snapshot)]
+    yield f'<text x="{width - 16:g}" y="28" text-anchor="end">{"   ·   ".join([*shown, time])}</text>'
 
 
-def clock_text(ms: int) -> str:
-    """A time since the origin as mm:ss.mmm, with hours only when there are some."""
-    seconds, millis = divmod(max(ms, 0), 1000)
-    minutes, seconds = divmod(seconds, 60)
-    hours, minutes = divmod(minutes, 60)
-    return (f"{hours}:" if hours else "") + f"{minutes:02}:{seconds:02}.{millis:03}"
+def _tspan(text: str, hot: bool, colours: Colours) -> str:
+    return f'<tspan fill="{colours["alarm" if hot else "ink"]}">{escape(text)}</tspan>'
 
 
 def _band(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator[str]:
@@ -184,10 +178,9 @@ def cell_markup(cell: Cell, snapshot: dict[str, Any], pitch: float, colours: Col
         return f'<path d="M{width / 2 - 3:g} {height / 2:g}h6" stroke="{colours["line"]}" stroke-width="2"/>'
     if cell.kind == "beyond":
         return f'{box} fill="none" stroke="{colours["line"]}" stroke-width="1.2" stroke-dasharray="3 3"/>'
-    shape = SHAPES[cell.state]
+    shape, stroke = SHAPES[cell.state], colours[SHAPES[cell.state]["stroke"]]
     parts = [
-        f'{box} fill="{_paint(shape["fill"], colours)}" stroke="{colours[shape["stroke"]]}" '
-        f'stroke-width="{shape["width"]}"/>',
+        f'{box} fill="{_paint(shape["fill"], colours)}" stroke="{stroke}" stroke-width="{shape["width"]}"/>',
         _glyph(cell, width, colours),
         _count(cell, snapshot["delivery_count_limit"], pitch, colours),
     ]
@@ -215,9 +208,8 @@ def _glyph(cell: Cell, width: float, colours: Colours) -> str:
 
 def _count(cell: Cell, limit: int, pitch: float, colours: Colours) -> str:
     """The delivery count as pips of the limit, or as a number where pips would not be legible."""
-    width, y, ink = pitch - SIZES["gap"], SIZES["cell_height"] - 7, colours[SHAPES[cell.state].get("pip", "onfill")]
-    if SHAPES[cell.state]["fill"] in (None, "hatch", "dots"):
-        ink = colours["ink"]
+    width, y, solid = pitch - SIZES["gap"], SIZES["cell_height"] - 7, SHAPES[cell.state]["ink"] == "onfill"
+    ink = colours["onfill" if solid else "ink"]
     space = min(5, (width - 8) / max(limit - 1, 1))
     if pitch < SIZES["pitch_pips"] or space < 3:
         return _text(width / 2, y + 3, str(cell.count), ink, text_anchor="middle", font_size=10)
@@ -246,9 +238,7 @@ def _holders(snapshot: dict[str, Any]) -> list[dict[str, Any]]:
     return [member for member in snapshot["members"] if member["held"]][: int(SIZES["lanes"])]
 
 
-def _lanes(
-    snapshot: dict[str, Any], members: list[dict[str, Any]], frame: Frame, colours: Colours
-) -> Iterator[str]:
+def _lanes(snapshot: dict[str, Any], members: list[dict[str, Any]], frame: Frame, colours: Colours) -> Iterator[str]:
     """One lane per holder: a bar for each range it holds, as full as its lock has time left, and that time in words."""
     duration, words = snapshot["lock_duration_ms"], frame.width >= SIZES["narrow"]
     for index, member in enumerate(members):
@@ -271,9 +261,11 @@ def _lanes(
 
 def _tail(snapshot: dict[str, Any], y: float, colours: Colours) -> Iterator[str]:
     """What just happened, and the legend."""
-    event = snapshot["event"]
-    what = f"event {snapshot['order']} of {snapshot['total']}"
-    yield _text(16, y + 18, f"{what}: {event['text']}" if event else what, colours["ink"])
+    count, what, why, hot = sentence(snapshot, snapshot["total"])
+    yield (
+        f'<text x="16" y="{y + 18:g}" fill="{colours["soft"]}">{escape(count)}<tspan font-weight="700" '
+        f'fill="{colours["alarm" if hot else "ink"]}">{escape(what)}</tspan>{escape(why)}</text>'
+    )
     legend = [f"{SYMBOLS[state]} {state}" for state in STATES if state != "archiving"]
     legend += ["dashed: write under way", "●●○○○ deliveries of the limit", "bars: lock time left"]
     yield _text(16, y + 40, "     ".join(legend).replace(" ", "\N{NO-BREAK SPACE}"), colours["soft"])

@@ -66,7 +66,7 @@ class Playback:
         """Whether more can be made to happen at the end: only a virtual cluster waits for us."""
         return self.time_scale == 0 and hasattr(self.source, "step")
 
-    def seek(self, order: int) -> None:
+    def seek(self, order: Any) -> None:
         """Show the state after `order` events and stop there; ValueError outside 0..total."""
         total = self.view.total()
         if isinstance(order, bool) or not isinstance(order, int) or not 0 <= order <= total:
@@ -124,7 +124,7 @@ class Playback:
             self.play()
         self._set_rate()
 
-    def set_speed(self, speed: float) -> None:
+    def set_speed(self, speed: Any) -> None:
         """Set the speed of play; ValueError outside 0.25 .. 10."""
         if isinstance(speed, bool) or not isinstance(speed, (int, float)) or not SPEEDS[0] <= speed <= SPEEDS[-1]:
             raise ValueError(f"speed must be from {SPEEDS[0]:g} to {SPEEDS[-1]:g}, not {speed!r}")

@@ -6,6 +6,7 @@ The widget is a set of traits over a `Playback`. The browser draws the traits an
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,13 +15,21 @@ from typing import Any, Final
 import anywidget
 import traitlets
 
+import shareq.trace as trace
 from shareq_widgets.look import THEMES, look, palette
 from shareq_widgets.picture import draw
 from shareq_widgets.playback import Playback, View
+from shareq_widgets.words import words
 
 HERE: Final = Path(__file__).parent
 TICK_LIMIT_MS: Final = 250
 """What a late tick counts for at most: a kernel that was busy for a minute pauses the play, it does not jump."""
+
+
+def bundle(*names: str) -> str:
+    """JavaScript modules as the one that anywidget takes: joined in order, without the imports between them."""
+    source = "\n".join((HERE / name).read_text(encoding="utf-8") for name in names)
+    return re.sub(r"^import\s[^;]*?from \"\./[^;]*;\n", "", source, flags=re.MULTILINE)
 
 
 class PartitionStrip(anywidget.AnyWidget):
@@ -29,14 +38,15 @@ class PartitionStrip(anywidget.AnyWidget):
     `order`, `speed`, `playing`, `live` and `theme` may be set and linked; they are checked like the methods' arguments.
     """
 
-    _esm = HERE / "strip.js"
+    _esm = bundle("draw.js", "camera.js", "scene.js", "strip.js")
     _css = HERE / "strip.css"
 
     snapshot = traitlets.Dict(read_only=True).tag(sync=True)
     total = traitlets.Int(read_only=True).tag(sync=True)
     clock = traitlets.Dict(read_only=True, help="rate: journal ms per real ms; until_ms: where to wait").tag(sync=True)
-    message = traitlets.Unicode(read_only=True).tag(sync=True)
-    error = traitlets.Unicode(read_only=True).tag(sync=True)
+    message = traitlets.Unicode(read_only=True, help="why nothing moved, or empty")
+    error = traitlets.Unicode(read_only=True, help="what went wrong with the last command of the browser, or empty")
+    words = traitlets.Dict(read_only=True).tag(sync=True)
     palette = traitlets.Dict(read_only=True).tag(sync=True)
     look = traitlets.Dict(read_only=True).tag(sync=True)
     order = traitlets.Int().tag(sync=True)
@@ -158,12 +168,13 @@ class PartitionStrip(anywidget.AnyWidget):
 
     def _mirror(self, error: str = "") -> None:
         """Copy the playback's state into the traits, as one message."""
-        playback = self._playback
+        playback, total = self._playback, self._playback.view.total()
         self._mirroring = True
         try:
             with self.hold_sync():
                 self.set_trait("snapshot", playback.snapshot)
-                self.set_trait("total", playback.view.total())
+                self.set_trait("total", total)
+                self.set_trait("words", words(playback.snapshot, total, playback.message, error))
                 self.set_trait("clock", {"rate": playback.rate, "until_ms": playback.until_ms})
                 self.set_trait("message", playback.message)
                 self.set_trait("error", error)
@@ -188,23 +199,23 @@ def strip(
     `source` is a `Cluster` or a `Journal`; `view` replaces the view made from it. `theme` is "auto" (the notebook's
     own), "light" or "dark"; `speed` is from 0.25 to 10. Raises ValueError for what cannot be.
     """
-    for name, value in (("group", group), ("topic", topic)):
-        if not isinstance(value, str) or not value:
-            raise ValueError(f"{name} must be a non-empty name, not {value!r}")
-    if isinstance(partition, bool) or not isinstance(partition, int) or partition < 0:
-        raise ValueError(f"partition must be a whole number from 0, not {partition!r}")
-    if theme not in ("auto", *THEMES):
-        raise ValueError(f"theme must be one of auto, {', '.join(THEMES)}, not {theme!r}")
-    playback = Playback(view or _view(source, group, topic, partition), source, time_scale=_time_scale(source))
+    _check(group=group, topic=topic, partition=partition, theme=theme)
+    view = trace.view(source, group, topic, partition) if view is None else view
+    playback = Playback(view, source, time_scale=_time_scale(source))
     playback.set_speed(speed)
     return PartitionStrip(playback, theme=theme)
 
 
-def _view(source: Any, group: str, topic: str, partition: int) -> View:
-    """The journal's view; imported late, so that drawing needs no more of shareq than a view."""
-    from shareq.trace import view
-
-    return view(source, group, topic, partition)
+def _check(**given: Any) -> None:
+    """Refuse what cannot name a share-partition or a theme, before anything is made."""
+    for name in ("group", "topic"):
+        if not isinstance(given[name], str) or not given[name]:
+            raise ValueError(f"{name} must be a non-empty name, not {given[name]!r}")
+    partition, theme = given["partition"], given["theme"]
+    if isinstance(partition, bool) or not isinstance(partition, int) or partition < 0:
+        raise ValueError(f"partition must be a whole number from 0, not {partition!r}")
+    if theme not in ("auto", *THEMES):
+        raise ValueError(f"theme must be one of auto, {', '.join(THEMES)}, not {theme!r}")
 
 
 def _time_scale(source: Any) -> float:

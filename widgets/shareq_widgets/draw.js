@@ -1,0 +1,239 @@
+// How a share-partition is read and drawn: pure functions of a snapshot, and small tools for the page.
+// Colours, sizes and shapes come from Python (`palette`, `look`); offsets are half-open ranges, as there.
+
+const NS = "http://www.w3.org/2000/svg";
+
+// ---- small things ------------------------------------------------------------------------------------------------
+
+export const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
+export const ease = (t) => 1 - (1 - t) ** 3;
+const pad = (n, digits) => String(n).padStart(digits, "0");
+export const span = (first, end) => (end - first > 1 ? `${first}–${end - 1}` : `${first}`);
+export const seconds = (ms) => `${(Math.max(ms, 0) / 1000).toFixed(1)} s`;
+export const escape = (text) => String(text).replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
+export const short = (text, n) => (text.length > n ? `${text.slice(0, n - 1)}…` : text);
+
+export function clockText(ms) {
+  const all = Math.max(Math.floor(ms), 0), hours = Math.floor(all / 3600000);
+  const rest = `${pad(Math.floor(all / 60000) % 60, 2)}:${pad(Math.floor(all / 1000) % 60, 2)}.${pad(all % 1000, 3)}`;
+  return hours ? `${hours}:${rest}` : rest;
+}
+
+export function put(node, attributes) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) node.removeAttribute(name);
+    else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value === true ? "" : value);
+  }
+  return node;
+}
+
+export function add(parent, tag, attributes = {}, text = null) {
+  const node = parent.namespaceURI === NS || tag === "svg" ? document.createElementNS(NS, tag) : document.createElement(tag);
+  put(node, attributes);
+  if (text !== null) node.textContent = text;
+  parent.append(node);
+  return node;
+}
+
+export const say = (node, text) => node.textContent === text || (node.textContent = text);
+
+// One node per key: what stays is moved, never made anew, so nothing blinks.
+export class Keyed {
+  constructor(parent, make) {
+    Object.assign(this, { parent, make, nodes: new Map() });
+  }
+  show(items, key, update) {
+    const seen = new Set();
+    for (const item of items) {
+      const name = key(item);
+      seen.add(name);
+      if (!this.nodes.has(name)) this.nodes.set(name, this.make(this.parent, item));
+      update(this.nodes.get(name), item);
+    }
+    for (const [name, node] of this.nodes) {
+      if (seen.has(name)) continue;
+      node.remove();
+      this.nodes.delete(name);
+    }
+  }
+}
+
+// ---- reading a snapshot ------------------------------------------------------------------------------------------
+
+export const FIRST = 0, END = 1, STATE = 2, COUNT = 3, MEMBER = 4, DEADLINE = 5, WRITE = 6, TO = 7; // fields of a run
+
+// Index of the first run that ends above the offset.
+export function runIndex(runs, offset) {
+  let low = 0, high = runs.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (runs[middle][END] > offset) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+export function runAt(runs, offset) {
+  const run = runs[runIndex(runs, offset)];
+  return run && run[FIRST] <= offset ? run : null;
+}
+
+// What one offset shows. `kind`: run, past, beyond (above the window) or dash (outside the log, or a natural gap).
+export function cellAt(snap, offset) {
+  const inside = offset >= snap.spso && offset < snap.speo;
+  const run = inside ? runAt(snap.runs, offset) : offset < snap.spso ? runAt(snap.past, offset) : null;
+  if (run) return { offset, kind: inside ? "run" : "past", run };
+  return { offset, kind: offset >= snap.speo && offset < snap.log_end ? "beyond" : "dash", run: null };
+}
+
+export const memberOf = (snap, run) => snap.members.find((member) => member.id === run?.[MEMBER]);
+export const lastAttempt = (snap, run) => run[STATE] === "acquired" && run[COUNT] >= snap.delivery_count_limit;
+
+// What a person who points at an offset wants to know.
+export function describe(snap, cell, now) {
+  const { offset, run } = cell;
+  if (!run) {
+    const place = offset < snap.log_start ? "below the log start" : offset >= snap.log_end ? "not written yet" :
+      cell.kind === "beyond" ? "above the window, not fetched yet" : offset < snap.spso ? "done, below the SPSO" : "a gap: no record";
+    return `offset ${offset}\n${place}`;
+  }
+  const holder = memberOf(snap, run), lines = [`offset ${offset}${run[END] - run[FIRST] > 1 ? `, in ${span(run[FIRST], run[END])}` : ""}`];
+  lines.push(run[STATE] + (run[MEMBER] ? ` by ${holder ? `${holder.name} (${holder.letter})` : "an unknown member"}` : ""));
+  lines.push(`delivery ${run[COUNT]} of ${snap.delivery_count_limit}${lastAttempt(snap, run) ? ", the last attempt" : ""}`);
+  if (run[DEADLINE]) lines.push(`${seconds(run[DEADLINE] - now)} of lock left`);
+  if (run[TO]) lines.push(`write ${run[WRITE]} under way: will be ${run[TO]}`);
+  return lines.join("\n");
+}
+
+// ---- pictures of single things -----------------------------------------------------------------------------------
+
+export const paint = (name) => `var(--sq-${name})`;
+
+// One cell as markup, its corner at 0,0. The picture in Python draws the same from the same shapes.
+export function cellMarkup(cell, snap, look, pitch, hatch) {
+  const { sizes, shapes } = look, w = pitch - sizes.gap, h = sizes.cell_height, run = cell.run;
+  const box = `<rect width="${w}" height="${h}" rx="6"`;
+  if (cell.kind === "dash") return `<path d="M${w / 2 - 3} ${h / 2}h6" stroke="${paint("line")}" stroke-width="2"/>`;
+  if (!run) return `${box} fill="none" stroke="${paint("line")}" stroke-width="1.2" stroke-dasharray="3 3"/>`;
+  const shape = shapes[run[STATE]], pattern = shape.fill === "hatch" || shape.fill === "dots";
+  const fill = pattern ? `url(#${hatch}-${shape.fill})` : shape.fill ? paint(shape.fill) : "none";
+  const ring = `<rect x="-2" y="-2" width="${w + 4}" height="${h + 4}" rx="8" fill="none"`;
+  return `${box} fill="${fill}" stroke="${paint(shape.stroke)}" stroke-width="${shape.width}"/>` +
+    glyphMarkup(cell, snap, look, w) + countMarkup(run, snap.delivery_count_limit, look, pitch) +
+    (lastAttempt(snap, run) ? `${ring} stroke="${paint("alarm")}" stroke-width="2.2"/>` : "") +
+    (run[TO] ? `${ring} stroke="${paint("ink")}" stroke-width="1.4" stroke-dasharray="4 3"/>` : "");
+}
+
+// The state's shape. An acquired cell shows its holder or, dashed, what the write under way will make of it.
+function glyphMarkup(cell, snap, { sizes, shapes }, w) {
+  const run = cell.run, shape = shapes[run[TO] ?? run[STATE]], ink = paint(shapes[run[STATE]].ink);
+  if (!shape.glyph) {
+    const letter = memberOf(snap, run)?.letter ?? "?";
+    return `<text class="sq-glyph" x="${w / 2}" y="${sizes.glyph + 5}" text-anchor="middle" style="fill:${ink}">${escape(letter)}</text>`;
+  }
+  const line = run[TO] ? 'stroke-width="1.7" stroke-dasharray="2.5 2"' : 'stroke-width="2.4"';
+  return `<g transform="translate(${w / 2} ${sizes.glyph})"><path class="sq-glyph" d="${shape.glyph}" fill="none" stroke="${ink}" stroke-linecap="round" ${line}/></g>`;
+}
+
+// The delivery count as pips of the limit, or as a number where pips would not be legible.
+function countMarkup(run, limit, { sizes, shapes }, pitch) {
+  const w = pitch - sizes.gap, y = sizes.cell_height - 7, solid = shapes[run[STATE]].ink === "onfill";
+  const ink = paint(solid ? "onfill" : "ink"), space = Math.min(5, (w - 8) / Math.max(limit - 1, 1));
+  if (pitch < sizes.pitch_pips || space < 3) {
+    return `<text x="${w / 2}" y="${y + 3}" text-anchor="middle" style="fill:${ink};font-size:10px">${run[COUNT]}</text>`;
+  }
+  const start = w / 2 - (space * (limit - 1)) / 2, r = Math.min(1.9, space * 0.4);
+  const pip = (_, i) => `<circle cx="${start + i * space}" cy="${y}" r="${r}" ` +
+    (i < run[COUNT] ? `fill="${ink}"/>` : `fill="none" stroke="${ink}" stroke-width=".6"/>`);
+  return Array.from({ length: limit }, pip).join("");
+}
+
+export function patternMarkup(id) {
+  const ground = `<rect width="6" height="6" fill="${paint("archived")}" opacity=".28"/>`;
+  const pattern = (name, extra, drawn) => `<pattern id="${id}-${name}" width="6" height="6" patternUnits="userSpaceOnUse" ${extra}>${ground}${drawn}</pattern>`;
+  return pattern("hatch", 'patternTransform="rotate(45)"', `<path d="M0 0v6" stroke="${paint("archived")}" stroke-width="2.4"/>`) +
+    pattern("dots", "", `<circle cx="3" cy="3" r="1.3" fill="${paint("archived")}"/>`);
+}
+
+// Blocks: what stands for a run where cells would be illegible. Height tells the state, so colour never stands alone.
+// Runs that share a pixel column are drawn once, by the tallest: cost follows pixels, however many runs there are.
+export function drawBlocks(ctx, snap, x, box, colours, shapes, detail) {
+  const last = runIndex(snap.runs, box.end);
+  let filled = -Infinity, tallest = 0;
+  for (let i = runIndex(snap.runs, box.first); i <= last && i < snap.runs.length; i++) {
+    const run = snap.runs[i], shape = shapes[run[STATE]], left = x(run[FIRST]), right = x(run[END]);
+    const width = Math.max(right - left - (right - left > 4 ? 1 : 0), 0.6), h = box.height * shape.block;
+    const column = Math.floor(right * 1.5);
+    if (column === filled && h <= tallest) continue;
+    tallest = h;
+    filled = column;
+    drawBlock(ctx, run, shape, { left, top: box.top + box.height - h, width, height: h }, colours);
+    if (detail) drawDetail(ctx, run, snap, shape, { left, width, ...box }, colours);
+  }
+}
+
+function drawBlock(ctx, run, shape, at, colours) {
+  ctx.fillStyle = colours[shape.stroke];
+  if (shape.fill) {
+    ctx.globalAlpha = shape.fill === "hatch" || shape.fill === "dots" ? 0.75 : 1;
+    ctx.fillRect(at.left, at.top, at.width, at.height);
+    ctx.globalAlpha = 1;
+  } else { // hollow: a roof and a floor, and walls where there is room
+    ctx.fillRect(at.left, at.top, at.width, 2);
+    ctx.fillRect(at.left, at.top + at.height - 2, at.width, 2);
+    if (at.width < 6) return;
+    ctx.fillRect(at.left, at.top, 1.5, at.height);
+    ctx.fillRect(at.left + at.width - 1.5, at.top, 1.5, at.height);
+  }
+}
+
+// Marks on a block: last attempt (alarm roof), write under way (dashed roof), and glyph or letter if it is wide enough.
+function drawDetail(ctx, run, snap, shape, at, colours) {
+  if (lastAttempt(snap, run)) {
+    ctx.fillStyle = colours.alarm;
+    ctx.fillRect(at.left, at.top - 4, Math.max(at.width, 2), 3);
+  }
+  if (run[TO]) {
+    ctx.strokeStyle = colours.ink;
+    ctx.setLineDash([4, 3]);
+    ctx.strokeRect(at.left + 0.5, at.top + 0.5, Math.max(at.width - 1, 1), at.height - 1);
+    ctx.setLineDash([]);
+  }
+  if (at.width < 16 || shape.block < 0.5) return;
+  const middle = at.left + at.width / 2, y = at.top + at.height * (shape.block < 1 ? 0.7 : 0.5);
+  ctx.save();
+  ctx.translate(middle, y);
+  ctx.strokeStyle = ctx.fillStyle = colours[shape.ink];
+  ctx.lineWidth = 2;
+  if (shape.glyph) ctx.stroke(new Path2D(shape.glyph));
+  else ctx.fillText(memberOf(snap, run)?.letter ?? "?", 0, 5);
+  ctx.restore();
+}
+
+// A canvas as large as asked, sharp on any screen, cleared.
+export function canvasOf(canvas, width, height) {
+  const ratio = window.devicePixelRatio || 1, w = Math.round(width * ratio), h = Math.round(height * ratio);
+  if (canvas.width !== w || canvas.height !== h) {
+    Object.assign(canvas, { width: w, height: h });
+    Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
+  }
+  const ctx = canvas.getContext("2d");
+  ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+  ctx.clearRect(0, 0, width, height);
+  return ctx;
+}
+
+export function legendMarkup(palette, look, snap, cells) {
+  const sign = (state) => {
+    const { glyph, fill, stroke, ink, block } = look.shapes[state], tint = paint(fill && ink === "onfill" ? fill : stroke);
+    const box = fill ? `fill="${tint}"` : `fill="none" stroke="${tint}" stroke-width="2"`;
+    const drawn = !cells ? `<rect x="3" y="${1 + 14 * (1 - block)}" width="10" height="${14 * block}" ${box}/>`
+      : glyph ? `<path d="${glyph}" transform="translate(8 8) scale(.85)" fill="none" stroke="${tint}" stroke-width="2.4" stroke-linecap="round"/>`
+      : `<rect x="2" y="2" width="12" height="12" rx="3" ${box}/>`;
+    return `<svg width="16" height="16" aria-hidden="true">${drawn}</svg>${escape(state)}${cells && !glyph ? ", by its holder’s letter" : ""}`;
+  };
+  const shown = palette.states.filter((state) => state !== "archiving" || snap.runs.some((run) => run[STATE] === state));
+  const rest = cells ? ["dashed: state write under way", "●●○○○ deliveries of the limit", "bars: lock time left"]
+    : ["the height tells the state, a roof the last attempt", "bars: lock time left", "zoom in for single records"];
+  return [...shown.map(sign), ...rest].map((text) => `<span>${text}</span>`).join("");
+}

@@ -1,0 +1,198 @@
+// The picture itself: cells or blocks, the window and its flags, lanes with their locks, and what flows between them.
+// It reads the snapshot and the camera's present, and changes only the page.
+
+import {
+  COUNT, DEADLINE, END, FIRST, Keyed, MEMBER, STATE, TO,
+  add, canvasOf, cellAt, cellMarkup, clamp, drawBlocks, memberOf, put, runAt, runIndex, say, seconds, short,
+} from "./draw.js";
+
+const OVERVIEW = 18; // height of the overview
+const FLOW_MS = 200;
+const FLOWS = 12; // more offsets than this changing at once is weather, not cause and effect
+
+export class Scene {
+  constructor(page, look, camera, id) {
+    Object.assign(this, { page, look, camera, id, height: 0 });
+    this.cells = new Keyed(page.cells, (parent) => add(parent, "g"));
+    this.places = new Keyed(page.places, (parent, item) => add(parent, item.tag));
+    this.names = new Keyed(page.names, (parent) => add(parent, "text"));
+  }
+
+  // Take in a snapshot. The height never shrinks: what stands below the strip must not jump.
+  take(snap, colours) {
+    const { lane, lane_top, lanes } = this.look.sizes, members = snap.members.filter((member) => member.alive || member.held);
+    const held = (member) => Number(member.held > 0);
+    this.lanes = members.length <= lanes ? members : [...members].sort((a, b) => held(b) - held(a)).slice(0, lanes);
+    this.hidden = members.length - this.lanes.length;
+    this.height = Math.max(lane_top + lane * (this.lanes.length + Math.sign(this.hidden)) + 4, this.height);
+    this.page.plot.style.height = `${this.height}px`;
+    put(this.page.svg, { width: this.camera.width, height: this.height, "aria-label": snap.text });
+    Object.assign(this, { snap, colours });
+  }
+  draw() {
+    this.drawGround();
+    this.drawPlaces();
+    this.drawCells();
+    this.drawNames();
+    this.drawOverview();
+  }
+
+  drawGround() {
+    const { camera, colours, look, page, snap } = this, sizes = look.sizes, { spso, speo, first } = camera.now;
+    const ctx = canvasOf(page.ground, camera.width, sizes.lane_top), edge = (x) => clamp(x, -20, camera.width + 20);
+    const left = edge(camera.x(spso) - 4), right = edge(camera.x(speo) + 1);
+    const font = `700 14px ${getComputedStyle(page.root).fontFamily}`;
+    Object.assign(ctx, { fillStyle: colours.band, strokeStyle: colours.bandline, lineWidth: 1, textAlign: "center", font });
+    if (speo > spso) {
+      ctx.beginPath();
+      ctx.roundRect(left, sizes.cell_top - sizes.band_above, right - left, sizes.cell_height + sizes.band_above + sizes.band_below, 8);
+      ctx.fill();
+      ctx.stroke();
+    }
+    if (camera.cells) return;
+    const box = { top: sizes.cell_top, height: sizes.cell_height, first, end: camera.offset(camera.width) };
+    drawBlocks(ctx, snap, (offset) => camera.x(offset), box, colours, look.shapes, true);
+  }
+
+  // Flags, ends of the log, offsets. What is out of view is named at the edge, with where to look for it.
+  drawPlaces() {
+    const { camera, snap } = this, { spso, speo, log_start, log_end } = camera.now, { band_below, cell_top, cell_height } = this.look.sizes;
+    const empty = snap.spso === snap.speo, foot = cell_top + cell_height, left = camera.x(spso) - 4, right = empty ? left : camera.x(speo) + 1;
+    const outside = right - left < 160 && !empty, items = []; // both labels cannot stand inside a narrow window
+    const line = (key, d, css) => items.push({ key, tag: "path", d, class: css });
+    const label = (key, x, y, text, anchor, css) => items.push({ key, tag: "text", y, class: css, ...this.kept(x, text, anchor) });
+    line("spso", `M${left} 6V${foot + band_below}`, "sq-flag");
+    label("SPSO", left + (outside ? -6 : 6), 18, `SPSO ${snap.spso}${empty ? " · empty window" : ""}`, outside ? "end" : "start", "sq-strong");
+    if (!empty) {
+      line("speo", `M${right} 6V${foot + band_below}`, "sq-flag");
+      label("SPEO", right + (outside ? 6 : -6), 18, `SPEO ${snap.speo - 1}`, outside ? "start" : "end", "sq-strong");
+    }
+    for (const [name, offset, known] of [["log start", log_start, snap.log_start], ["log end", log_end, snap.log_end]]) {
+      if (known < 0) continue;
+      line(name, `M${camera.x(offset) - 1.5} 34V${foot + 36}`, "sq-edge");
+      label(`${name}:`, camera.x(offset) - 1.5, foot + 48, `${name} ${known}`, "middle", "sq-small");
+    }
+    for (const { offset, x } of this.offsets()) label(`#${offset}`, x, foot + 18, `${offset}`, "middle", "sq-small");
+    this.places.show(items, (item) => item.key, (node, { key, tag, text, ...attributes }) => {
+      put(node, attributes);
+      if (tag === "text") say(node, text);
+    });
+  }
+  // A label kept inside the picture.
+  kept(x, text, anchor) {
+    const { width } = this.camera, half = text.length * 3.2 + 7, edge = anchor === "middle" ? half : 0;
+    if (x < 2) return { x: 4, text: `‹ ${text}`, "text-anchor": "start" };
+    if (x > width - 2) return { x: width - 4, text: `${text} ›`, "text-anchor": "end" };
+    return { x, text, "text-anchor": x < edge ? "start" : x > width - edge ? "end" : anchor };
+  }
+  // Round offsets of the log that are in view, not closer than they can be read.
+  offsets() {
+    const { camera, snap } = this, half = camera.cells ? (camera.now.pitch - this.look.sizes.gap) / 2 : 0, shown = [];
+    const exact = Math.max(100, String(snap.speo).length * 7 + 40) / camera.now.pitch, ten = 10 ** Math.floor(Math.log10(exact));
+    const step = Math.max([1, 2, 5, 10].find((n) => n * ten >= exact) * ten, 1), end = Math.min(camera.offset(camera.width - 12), Math.max(snap.log_end, snap.speo));
+    for (let o = Math.ceil(Math.max(camera.offset(12), snap.log_start, 0) / step) * step; o < end; o += step) shown.push({ offset: o, x: camera.x(o) + half });
+    return shown;
+  }
+
+  drawCells() {
+    const { camera, look, snap } = this, { first, pitch } = camera.now, items = [], end = camera.cells ? camera.offset(camera.width) : -1;
+    for (let o = Math.max(Math.floor(first), 0); o < end; o++) items.push(cellAt(snap, o));
+    this.cells.show(items, (cell) => cell.offset, (node, cell) => {
+      const { kind, offset, run } = cell, holder = memberOf(snap, run), state = run?.[STATE];
+      put(node, { transform: `translate(${camera.x(offset)} ${look.sizes.cell_top})` });
+      const face = [kind, state, run?.[COUNT], holder?.letter, run?.[TO], snap.delivery_count_limit, pitch].join();
+      if (face === node.face) return;
+      const fresh = node.face && node.state !== state;
+      Object.assign(node, { face, state, innerHTML: cellMarkup(cell, snap, look, pitch, this.id) });
+      put(node, {
+        class: `sq-cell sq-${kind}${fresh ? " sq-new" : ""}`, "data-offset": offset, "data-kind": kind, "data-state": state,
+        "data-count": run?.[COUNT], "data-member": holder?.name, "data-letter": holder?.letter, "data-to": run?.[TO],
+      });
+    });
+  }
+
+  // The whole window, where it is too wide for cells; hidden, but not gone, while all of it is in view anyway.
+  drawOverview() {
+    const { camera, colours, look, page, snap } = this, { spso, speo } = snap, width = camera.width;
+    page.overview.hidden = (speo - spso) * look.sizes.pitch_cells <= camera.room;
+    const first = camera.now.first, end = camera.offset(width), all = first <= spso && end >= speo;
+    page.overview.style.visibility = all ? "hidden" : "visible";
+    if (page.overview.hidden || all) return;
+    const ctx = canvasOf(page.overview, width, OVERVIEW), x = (offset) => ((offset - spso) * width) / (speo - spso);
+    drawBlocks(ctx, snap, x, { top: 2, height: OVERVIEW - 4, first: spso, end: speo }, colours, look.shapes, false);
+    const left = clamp(x(first), 1, width - 4), right = clamp(x(end), 4, width - 1);
+    Object.assign(ctx, { strokeStyle: colours.ink, lineWidth: 2 });
+    ctx.strokeRect(left, 1, Math.max(right - left, 3), OVERVIEW - 2);
+  }
+
+  drawNames() {
+    const { camera, hidden, lanes, snap } = this, { gutter_left, lane, lane_top } = this.look.sizes, items = [];
+    const name = (key, row, text, css) => items.push({ key, x: gutter_left - 14, y: lane_top + lane * row + 11, text, "text-anchor": "end", class: css });
+    const x = clamp(camera.x(snap.speo) + 12, gutter_left + 8, camera.right + 12);
+    lanes.forEach((member, row) => {
+      name(`name ${member.id}`, row, `${short(member.name, 14)}${member.alive ? "" : " †"} ${member.letter}`, member.held ? "" : "sq-small");
+      items.push({ key: `left ${member.id}`, x, y: lane_top + lane * row + 11, member });
+    });
+    if (hidden) name("more", lanes.length, `and ${hidden} more`, "sq-small");
+    this.names.show(items, (item) => item.key, (node, { key, text, member, ...attributes }) => {
+      put(node, attributes);
+      if (member) node.member = member;
+      else say(node, text);
+    });
+  }
+
+  // What changes with time alone: lock bars, and the seconds beside them.
+  drawTime(now) {
+    const { camera, colours, look, page, snap } = this, { gap, lane, lane_bar, lane_top, narrow } = look.sizes;
+    const duration = snap.lock_duration_ms, hot = (left) => left * look.lock_alarm < duration;
+    const ctx = canvasOf(page.lanes, camera.width, this.height - lane_top), rows = new Map(this.lanes.map((member, row) => [member.id, row]));
+    for (let i = runIndex(snap.runs, camera.now.first); i < snap.runs.length; i++) {
+      const run = snap.runs[i], row = rows.get(run[MEMBER]), x = camera.x(run[FIRST]);
+      if (x > camera.width) break;
+      if (row === undefined || run[STATE] !== "acquired") continue;
+      const left = (run[DEADLINE] ?? now) - now, width = Math.max(camera.x(run[END]) - x - (camera.cells ? gap : 0), 1);
+      drawLock(ctx, { x, y: row * lane, width, height: lane_bar, full: clamp(left / duration, 0, 1) }, colours[hot(left) ? "alarm" : "acquired"]);
+    }
+    for (const node of this.names.nodes.values()) {
+      if (!node.member) continue;
+      const { deadline_ms, held } = node.member, left = deadline_ms === null ? null : deadline_ms - now;
+      say(node, left === null ? (held ? "" : "holds nothing") : `${seconds(left)}${camera.width < narrow ? "" : " of lock left"}`);
+      put(node, { class: left === null ? "sq-small" : hot(left) ? "sq-hot" : "" });
+    }
+  }
+
+  // Cause and effect: what is acquired goes down into its holder's lane, what comes back rises from it.
+  flow(before) {
+    const { camera, snap } = this, { first, end } = snap.event ?? {}, changed = [];
+    if (!camera.cells || !(first < end)) return;
+    const stop = Math.min(end, camera.offset(camera.width));
+    for (let offset = Math.max(first, Math.floor(camera.now.first)); offset < stop && changed.length < FLOWS; offset++) {
+      const was = runAt(before.runs, offset), is = runAt(snap.runs, offset), down = is?.[STATE] === "acquired";
+      const moved = was?.[STATE] !== is?.[STATE] && (down || (was?.[STATE] === "acquired" && is?.[STATE] === "available"));
+      const row = moved ? this.lanes.findIndex((member) => member.id === (down ? is : was)[MEMBER]) : -1;
+      if (row >= 0) changed.push({ offset, row, down });
+    }
+    for (const one of changed) this.ghost(one);
+  }
+  ghost({ offset, row, down }) {
+    const { camera, page } = this, { cell_top, gap, lane, lane_bar, lane_top } = this.look.sizes;
+    const rect = add(page.flows, "rect", { x: camera.x(offset), y: cell_top, width: camera.now.pitch - gap, height: lane_bar, rx: 4, class: "sq-flow" });
+    const there = { transform: `translateY(${lane_top + lane * row - cell_top}px)`, opacity: 0.9 }, here = { transform: "none", opacity: 0.3 };
+    const flight = rect.animate(down ? [here, there] : [there, here], { duration: FLOW_MS, easing: "ease-out" });
+    flight.onfinish = flight.oncancel = () => rect.remove();
+  }
+}
+
+// Wide bars run down sideways; bars too narrow for that run down from the top.
+function drawLock(ctx, { x, y, width, height, full }, colour) {
+  ctx.fillStyle = ctx.strokeStyle = colour;
+  if (width < 12) {
+    ctx.fillRect(x, y + height * (1 - full), width, height * full);
+    return;
+  }
+  for (const [part, paint] of [[1, "stroke"], [full, "fill"]]) {
+    ctx.beginPath();
+    ctx.roundRect(x + 0.5, y + 0.5, (width - 1) * part, height - 1, 4);
+    ctx[paint]();
+  }
+}

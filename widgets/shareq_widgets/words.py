@@ -1,0 +1,82 @@
+"""What the strip says in words: title, chips and the one sentence. The live view and the picture say the same."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from shareq_widgets.look import MARKS
+
+
+class Chip(NamedTuple):
+    """A figure with words around it; `hot` is drawn in the alarm colour: a person should look."""
+
+    before: str
+    value: str = ""
+    after: str = ""
+    hot: bool = False
+
+
+class Sentence(NamedTuple):
+    """What just happened (`what`, stressed) and why or what follows, behind its place in the journal."""
+
+    count: str
+    what: str
+    why: str
+    hot: bool
+
+
+def where(snapshot: dict[str, Any]) -> str:
+    """Partition and leader."""
+    leader = f"leader broker {snapshot['leader']}" if snapshot["leader"] >= 0 else "no leader"
+    state = leader if snapshot["loaded"] else "not loaded on any broker"
+    return f"{snapshot['topic']}-{snapshot['partition']} · {state}"
+
+
+def chips(snapshot: dict[str, Any]) -> list[Chip]:
+    """The figures above the strip; the time is not among them, it runs."""
+    full = snapshot["in_flight"] >= snapshot["max_record_locks"]
+    bound = f" / {snapshot['max_record_locks']}" + (" · window full" if full else "")
+    last, writes = last_attempts(snapshot), len(snapshot["writes"])
+    shown = [Chip("in flight ", str(snapshot["in_flight"]), bound, full)]
+    if snapshot["lag"] is not None:
+        shown.append(Chip("lag ", str(snapshot["lag"])))
+    if last:
+        told = f"{last} records on their last attempt" if last > 1 else "1 record on its last attempt"
+        shown.append(Chip(told, hot=True))
+    if writes:
+        shown.append(Chip(f"{writes} state write{'s' if writes > 1 else ''} under way"))
+    return shown
+
+
+def last_attempts(snapshot: dict[str, Any]) -> int:
+    """Records that are out for the last time: whatever takes them back but an accept archives them."""
+    limit = snapshot["delivery_count_limit"]
+    return sum(run[1] - run[0] for run in snapshot["runs"] if run[2] == "acquired" and run[3] >= limit)
+
+
+def sentence(snapshot: dict[str, Any], total: int, message: str = "", error: str = "") -> Sentence:
+    """What just happened, or a message or an error instead of it."""
+    event = snapshot["event"]
+    told = error or message or (event["text"] if event else "nothing has happened here yet")
+    what, comma, why = told.partition(", ")
+    kinds = [mark["kind"] for mark in snapshot["marks"] if mark["order"] == snapshot["order"]]
+    hot = bool(error) or (not message and any(MARKS.get(kind) == "alarm" for kind in kinds))
+    return Sentence(f"event {snapshot['order']} of {total}: ", what, comma + why, hot)
+
+
+def words(snapshot: dict[str, Any], total: int, message: str = "", error: str = "") -> dict[str, Any]:
+    """All of it, as the browser gets it."""
+    return {
+        "title": snapshot["group"],
+        "where": where(snapshot),
+        "chips": [list(chip) for chip in chips(snapshot)],
+        "sentence": list(sentence(snapshot, total, message, error)),
+    }
+
+
+def clock_text(ms: int) -> str:
+    """A time since the origin as mm:ss.mmm, with hours only when there are some."""
+    seconds, millis = divmod(max(ms, 0), 1000)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return (f"{hours}:" if hours else "") + f"{minutes:02}:{seconds:02}.{millis:03}"
