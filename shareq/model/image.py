@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from shareq.model.configs import BrokerConfig, GroupConfig
-from shareq.model.ids import TopicId
+from shareq.model.ids import TopicId, partition_for
 
 NO_LEADER = -1
 
@@ -71,3 +71,11 @@ class ClusterImage:
         if topic is None or not 0 <= index < len(topic.partitions):
             return None
         return topic.partitions[index]
+
+    def coordinator(self, topic: str, key: str) -> BrokerImage | None:
+        """The live broker that leads the partition of a coordinator's topic which holds `key`, or None for now."""
+        found = self.topics.get(topic)
+        if found is None:
+            return None
+        broker = self.brokers.get(found.partitions[partition_for(key, len(found.partitions))].leader)
+        return broker if broker and broker.alive else None
