@@ -1,0 +1,296 @@
+"""The records of share groups in `__consumer_offsets`, byte for byte as Kafka writes them.
+
+A key is the record type (int16) and the names of group and member; a value is a version (int16, 0) and a flexible
+struct. Source: Kafka's ShareGroup*Key.json and ShareGroup*Value.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+from typing import NamedTuple
+
+from shareq.coordinator.group.codec import Reader, Writer
+from shareq.coordinator.runtime import UnreadableRecordError
+from shareq.model.ids import TopicId
+from shareq.model.records import CoordinatorRecord
+
+
+class RecordType(IntEnum):
+    """The key types of share groups."""
+
+    MEMBER_METADATA = 10
+    METADATA = 11
+    TARGET_ASSIGNMENT_METADATA = 12
+    TARGET_ASSIGNMENT_MEMBER = 13
+    CURRENT_MEMBER_ASSIGNMENT = 14
+    STATE_PARTITION_METADATA = 15
+
+
+class GroupType(IntEnum):
+    """Whose name a group id is. Share groups are ours; the others only hold their names against us."""
+
+    CLASSIC = 0
+    CONSUMER = 1
+    SHARE = 2
+
+
+_FOREIGN = {
+    0: GroupType.CLASSIC,  # OffsetCommit: a group that only commits offsets is a classic one, too
+    1: GroupType.CLASSIC,
+    2: GroupType.CLASSIC,
+    3: GroupType.CONSUMER,
+    4: GroupType.CONSUMER,
+    5: GroupType.CONSUMER,
+    6: GroupType.CONSUMER,
+    7: GroupType.CONSUMER,
+    8: GroupType.CONSUMER,
+}
+GROUP_TOMBSTONES = frozenset({2, 3})
+"""Foreign record types whose tombstone ends the group."""
+
+_WITH_MEMBER = frozenset(
+    {RecordType.MEMBER_METADATA, RecordType.TARGET_ASSIGNMENT_MEMBER, RecordType.CURRENT_MEMBER_ASSIGNMENT}
+)
+
+
+class TopicPartitions(NamedTuple):
+    topic_id: TopicId
+    partitions: tuple[int, ...]
+
+
+class NamedTopicPartitions(NamedTuple):
+    topic_id: TopicId
+    topic_name: str
+    partitions: tuple[int, ...]
+
+
+class NamedTopic(NamedTuple):
+    topic_id: TopicId
+    topic_name: str
+
+
+class MemberMetadata(NamedTuple):
+    """Topic names sorted."""
+
+    rack_id: str | None
+    client_id: str
+    client_host: str
+    subscribed_topic_names: tuple[str, ...]
+
+
+class Metadata(NamedTuple):
+    epoch: int
+    metadata_hash: int
+
+
+class TargetAssignmentMetadata(NamedTuple):
+    """`assignment_timestamp` in ms: when it was computed, 0 for never."""
+
+    assignment_epoch: int
+    assignment_timestamp: int = 0
+
+
+class TargetAssignmentMember(NamedTuple):
+    topic_partitions: tuple[TopicPartitions, ...]
+
+
+class CurrentMemberAssignment(NamedTuple):
+    """`state` is always 0, STABLE: members of share groups do not revoke."""
+
+    member_epoch: int
+    previous_member_epoch: int
+    state: int
+    assigned_partitions: tuple[TopicPartitions, ...]
+
+
+class StatePartitionMetadata(NamedTuple):
+    """How far the share-partitions of a group are on their way in, and out."""
+
+    initializing_topics: tuple[NamedTopicPartitions, ...] = ()
+    initialized_topics: tuple[NamedTopicPartitions, ...] = ()
+    deleting_topics: tuple[NamedTopic, ...] = ()
+
+
+Value = (
+    MemberMetadata
+    | Metadata
+    | TargetAssignmentMetadata
+    | TargetAssignmentMember
+    | CurrentMemberAssignment
+    | StatePartitionMetadata
+)
+
+
+class GroupRecord(NamedTuple):
+    """A record read: `value` None is a tombstone, `member_id` is "" where the key has none."""
+
+    type: RecordType
+    group_id: str
+    member_id: str
+    value: Value | None
+
+
+class ForeignRecord(NamedTuple):
+    """A record of another type of group. Only whose it is has been read."""
+
+    group_type: GroupType
+    group_id: str
+    ends_group: bool
+
+
+# ---- writing ---------------------------------------------------------------------------------------------------------
+
+
+def encode(group_id: str, value: Value, member_id: str = "") -> CoordinatorRecord:
+    """The record that sets `value`; `member_id` for the types that have a member in the key."""
+    record_type, write = _WRITE[type(value)]
+    out = Writer().int16(0)
+    write(out, value)
+    return CoordinatorRecord(_key(record_type, group_id, member_id), out.bytes())
+
+
+def tombstone(record_type: RecordType, group_id: str, member_id: str = "") -> CoordinatorRecord:
+    """The record that takes the value of its key away."""
+    return CoordinatorRecord(_key(record_type, group_id, member_id), None)
+
+
+def _key(record_type: RecordType, group_id: str, member_id: str) -> bytes:
+    out = Writer().int16(record_type).string(group_id)
+    if record_type in _WITH_MEMBER:
+        assert member_id, f"{record_type.name} is about a member"
+        out.string(member_id)
+    return out.bytes()
+
+
+def _write_topic_partitions(out: Writer, topic: TopicPartitions) -> None:
+    out.uuid(topic.topic_id).int32s(topic.partitions).tags()
+
+
+def _write_named_topic_partitions(out: Writer, topic: NamedTopicPartitions) -> None:
+    out.uuid(topic.topic_id).compact_string(topic.topic_name).int32s(topic.partitions).tags()
+
+
+def _write_named_topic(out: Writer, topic: NamedTopic) -> None:
+    out.uuid(topic.topic_id).compact_string(topic.topic_name).tags()
+
+
+def _write_member_metadata(out: Writer, value: MemberMetadata) -> None:
+    out.compact_string(value.rack_id).compact_string(value.client_id).compact_string(value.client_host)
+    out.array(value.subscribed_topic_names, Writer.compact_string).tags()
+
+
+def _write_metadata(out: Writer, value: Metadata) -> None:
+    out.int32(value.epoch).int64(value.metadata_hash).tags()
+
+
+def _write_target_metadata(out: Writer, value: TargetAssignmentMetadata) -> None:
+    timestamp = value.assignment_timestamp
+    out.int32(value.assignment_epoch).tags([(0, Writer().int64(timestamp).bytes())] if timestamp else [])
+
+
+def _write_target_member(out: Writer, value: TargetAssignmentMember) -> None:
+    out.array(value.topic_partitions, _write_topic_partitions).tags()
+
+
+def _write_current(out: Writer, value: CurrentMemberAssignment) -> None:
+    out.int32(value.member_epoch).int32(value.previous_member_epoch).int8(value.state)
+    out.array(value.assigned_partitions, _write_topic_partitions).tags()
+
+
+def _write_state_partitions(out: Writer, value: StatePartitionMetadata) -> None:
+    out.array(value.initializing_topics, _write_named_topic_partitions)
+    out.array(value.initialized_topics, _write_named_topic_partitions)
+    out.array(value.deleting_topics, _write_named_topic).tags()
+
+
+_WRITE: Mapping[type, tuple[RecordType, Callable[..., None]]] = {
+    MemberMetadata: (RecordType.MEMBER_METADATA, _write_member_metadata),
+    Metadata: (RecordType.METADATA, _write_metadata),
+    TargetAssignmentMetadata: (RecordType.TARGET_ASSIGNMENT_METADATA, _write_target_metadata),
+    TargetAssignmentMember: (RecordType.TARGET_ASSIGNMENT_MEMBER, _write_target_member),
+    CurrentMemberAssignment: (RecordType.CURRENT_MEMBER_ASSIGNMENT, _write_current),
+    StatePartitionMetadata: (RecordType.STATE_PARTITION_METADATA, _write_state_partitions),
+}
+
+# ---- reading ---------------------------------------------------------------------------------------------------------
+
+
+def decode(key: bytes, value: bytes | None) -> GroupRecord | ForeignRecord | None:
+    """The record, or None where its type is none that we know: it may be left over from another version.
+
+    Raises UnreadableRecordError where the type is ours and the rest makes no sense.
+    """
+    given = Reader(key)
+    number = given.int16()
+    if number in _FOREIGN:
+        return ForeignRecord(_FOREIGN[number], given.string(), value is None and number in GROUP_TOMBSTONES)
+    if number not in _READ:
+        return None
+    record_type = RecordType(number)
+    group_id = given.string()
+    member_id = given.string() if record_type in _WITH_MEMBER else ""
+    if value is None:
+        return GroupRecord(record_type, group_id, member_id, None)
+    body = Reader(value)
+    version = body.int16()
+    if version != 0:
+        raise UnreadableRecordError(f"{record_type.name} has version {version}; known is 0")
+    return GroupRecord(record_type, group_id, member_id, _READ[record_type](body))
+
+
+def _read_topic_partitions(given: Reader) -> TopicPartitions:
+    topic = TopicPartitions(given.uuid(), given.int32s())
+    given.tags()
+    return topic
+
+
+def _read_named_topic_partitions(given: Reader) -> NamedTopicPartitions:
+    topic = NamedTopicPartitions(given.uuid(), given.compact_string(), given.int32s())
+    given.tags()
+    return topic
+
+
+def _read_named_topic(given: Reader) -> NamedTopic:
+    topic = NamedTopic(given.uuid(), given.compact_string())
+    given.tags()
+    return topic
+
+
+def _read_member_metadata(given: Reader) -> MemberMetadata:
+    rack_id = given.nullable_compact_string()
+    client_id, client_host = given.compact_string(), given.compact_string()
+    return MemberMetadata(rack_id, client_id, client_host, given.array(Reader.compact_string))
+
+
+def _read_metadata(given: Reader) -> Metadata:
+    return Metadata(given.int32(), given.int64())
+
+
+def _read_target_metadata(given: Reader) -> TargetAssignmentMetadata:
+    epoch, tags = given.int32(), given.tags()
+    return TargetAssignmentMetadata(epoch, Reader(tags[0]).int64() if 0 in tags else 0)
+
+
+def _read_target_member(given: Reader) -> TargetAssignmentMember:
+    return TargetAssignmentMember(given.array(_read_topic_partitions))
+
+
+def _read_current(given: Reader) -> CurrentMemberAssignment:
+    epochs = given.int32(), given.int32()
+    return CurrentMemberAssignment(*epochs, given.int8(), given.array(_read_topic_partitions))
+
+
+def _read_state_partitions(given: Reader) -> StatePartitionMetadata:
+    coming = given.array(_read_named_topic_partitions), given.array(_read_named_topic_partitions)
+    return StatePartitionMetadata(*coming, given.array(_read_named_topic))
+
+
+_READ: Mapping[int, Callable[[Reader], Value]] = {
+    RecordType.MEMBER_METADATA: _read_member_metadata,
+    RecordType.METADATA: _read_metadata,
+    RecordType.TARGET_ASSIGNMENT_METADATA: _read_target_metadata,
+    RecordType.TARGET_ASSIGNMENT_MEMBER: _read_target_member,
+    RecordType.CURRENT_MEMBER_ASSIGNMENT: _read_current,
+    RecordType.STATE_PARTITION_METADATA: _read_state_partitions,
+}
