@@ -26,7 +26,7 @@ class Cell(NamedTuple):
 
     kind: str
     state: str = ""
-    count: int = 0
+    delivery_count: int = 0
     letter: str = ""
     to_state: str = ""
 
@@ -185,7 +185,7 @@ def cell_markup(cell: Cell, snapshot: dict[str, Any], pitch: float, colours: Col
         _count(cell, snapshot["delivery_count_limit"], pitch, colours),
     ]
     around = f'<rect x="-2" y="-2" width="{width + 4:g}" height="{height + 4:g}" rx="8" fill="none"'
-    if cell.state == "acquired" and cell.count >= snapshot["delivery_count_limit"]:
+    if cell.state == "acquired" and cell.delivery_count >= snapshot["delivery_count_limit"]:
         parts.append(f'{around} stroke="{colours["alarm"]}" stroke-width="2.2"/>')
     if cell.to_state:
         parts.append(f'{around} stroke="{colours["ink"]}" stroke-width="1.4" stroke-dasharray="4 3"/>')
@@ -212,26 +212,39 @@ def _count(cell: Cell, limit: int, pitch: float, colours: Colours) -> str:
     ink = colours["onfill" if solid else "ink"]
     space = min(5, (width - 8) / max(limit - 1, 1))
     if pitch < SIZES["pitch_pips"] or space < 3:
-        return _text(width / 2, y + 3, str(cell.count), ink, text_anchor="middle", font_size=10)
+        return _text(width / 2, y + 3, str(cell.delivery_count), ink, text_anchor="middle", font_size=10)
     start, radius = width / 2 - space * (limit - 1) / 2, min(1.9, space * 0.4)
     return "".join(
         f'<circle cx="{start + i * space:g}" cy="{y:g}" r="{radius:g}" stroke="{ink}" '
-        + (f'stroke-width="0" fill="{ink}"/>' if i < cell.count else 'stroke-width=".6" fill="none"/>')
+        + (f'stroke-width="0" fill="{ink}"/>' if i < cell.delivery_count else 'stroke-width=".6" fill="none"/>')
         for i in range(limit)
     )
 
 
 def _blocks(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator[str]:
-    """A wide window, one path per state: height tells the state where no glyph fits."""
-    paths: dict[str, list[str]] = {state: [] for state in STATES}
+    """A wide window, one path per state: height tells the state where no glyph fits. Hollow is a roof and a floor."""
     foot = SIZES["cell_top"] + SIZES["cell_height"]
-    for first, end, state, *_ in snapshot["runs"]:
-        height = SIZES["cell_height"] * SHAPES[state]["block"]
-        paths[state].append(f"M{frame.x(first):g} {foot:g}v-{height:g}H{frame.x(end):g}v{height:g}z")
-    for state, path in paths.items():
-        if path:
-            stroke = f' stroke="{colours[state]}" stroke-width=".8"' if SHAPES[state]["fill"] is None else ""
-            yield f'<path d="{"".join(path)}" fill="{_paint(SHAPES[state]["fill"], colours)}"{stroke}/>'
+    for state in STATES:
+        shape, height = SHAPES[state], SIZES["cell_height"] * SHAPES[state]["block"]
+        spans = list(_spans([run for run in snapshot["runs"] if run[2] == state], frame))
+        if spans and shape["fill"] is None:
+            path = "".join(
+                f"M{left:g} {foot - height + 1:g}H{right:g}M{left:g} {foot - 1:g}H{right:g}" for left, right in spans
+            )
+            yield f'<path d="{path}" stroke="{colours[state]}" stroke-width="2"/>'
+        elif spans:
+            path = "".join(f"M{left:g} {foot:g}v-{height:g}H{right:g}v{height:g}z" for left, right in spans)
+            yield f'<path d="{path}" fill="{_paint(shape["fill"], colours)}"/>'
+
+
+def _spans(runs: list[list[Any]], frame: Frame) -> Iterator[tuple[float, float]]:
+    """Left and right edges of runs, no pixel twice: what is drawn follows the width, however many runs there are."""
+    covered = -1.0
+    for first, end, *_ in runs:
+        left, right = max(frame.x(first), covered), frame.x(end)
+        if right - covered >= 1:
+            covered = right
+            yield round(left, 1), round(right, 1)
 
 
 def _holders(snapshot: dict[str, Any]) -> list[dict[str, Any]]:
@@ -239,31 +252,47 @@ def _holders(snapshot: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _lanes(snapshot: dict[str, Any], members: list[dict[str, Any]], frame: Frame, colours: Colours) -> Iterator[str]:
-    """One lane per holder: a bar for each range it holds, as full as its lock has time left, and that time in words."""
-    duration, words = snapshot["lock_duration_ms"], frame.width >= SIZES["narrow"]
+    """One lane per holder: its name, a bar for each range it holds, and the time left on the first lock to expire."""
+    words = " of lock left" if frame.width >= SIZES["narrow"] else ""
     for index, member in enumerate(members):
-        y, last_ms = SIZES["lane_top"] + SIZES["lane"] * index, member["deadline_ms"]
-        left_ms = max((last_ms or 0) - snapshot["now_ms"], 0)
-        colour = colours["alarm" if left_ms * LOCK_ALARM < duration else "acquired"]
+        y = SIZES["lane_top"] + SIZES["lane"] * index
         label = f"{member['name'][:14]} {member['letter']}"
         yield _text(SIZES["gutter_left"] - 14, y + 11, label, colours["ink"], text_anchor="end")
-        for first, end, state, _, holder, deadline_ms, *_ in snapshot["runs"]:
-            if holder == member["id"] and state == "acquired":
-                x, width = frame.x(first), max(frame.x(end) - frame.x(first) - 3, 1)
-                full = min(max((deadline_ms or 0) - snapshot["now_ms"], 0) / duration, 1)
-                bar = f'<rect x="{x:g}" y="{y:g}" height="{SIZES["lane_bar"]:g}" rx="{min(4, width / 2):g}"'
-                yield f'{bar} width="{width:g}" fill="none" stroke="{colour}"/>'
-                yield f'{bar} width="{width * full:.1f}" fill="{colour}"/>'
-        if last_ms is not None:
-            text = f"{left_ms / 1000:.1f} s" + (" of lock left" if words else "")
-            yield _text(frame.x(snapshot["speo"]) + 12, y + 11, text, colours["ink"])
+        held = [run for run in snapshot["runs"] if run[4] == member["id"] and run[2] == "acquired"]
+        yield from _locks(snapshot, held, y, frame, colours)
+        if member["deadline_ms"] is not None:
+            left_ms, hot = _left(snapshot, member["deadline_ms"])
+            text, ink = f"{left_ms / 1000:.1f} s{words}", colours["alarm" if hot else "ink"]
+            yield _text(frame.x(snapshot["speo"]) + 12, y + 11, text, ink)
+
+
+def _left(snapshot: dict[str, Any], deadline_ms: int) -> tuple[int, bool]:
+    """Lock time left, and whether that is an alarm."""
+    left_ms = max(deadline_ms - snapshot["now_ms"], 0)
+    return left_ms, left_ms * LOCK_ALARM < snapshot["lock_duration_ms"]
+
+
+def _locks(snapshot: dict[str, Any], held: list[list[Any]], y: float, frame: Frame, colours: Colours) -> Iterator[str]:
+    """A bar for each held range, as full as its lock has time left; in a wide window one path that only says where."""
+    if frame.pitch < SIZES["pitch_cells"]:
+        path = "".join(
+            f"M{left:g} {y:g}H{right:g}v{SIZES['lane_bar']:g}H{left:g}z" for left, right in _spans(held, frame)
+        )
+        yield f'<path d="{path}" fill="{colours["acquired"]}"/>'
+        return
+    for first, end, *_, deadline_ms, _, _ in held:
+        left_ms, hot = _left(snapshot, deadline_ms or 0)
+        colour, width = colours["alarm" if hot else "acquired"], frame.x(end) - frame.x(first) - SIZES["gap"]
+        bar = f'<rect x="{frame.x(first):g}" y="{y:g}" height="{SIZES["lane_bar"]:g}" rx="4"'
+        yield f'{bar} width="{width:g}" fill="none" stroke="{colour}"/>'
+        yield f'{bar} width="{width * min(left_ms / snapshot["lock_duration_ms"], 1):.1f}" fill="{colour}"/>'
 
 
 def _tail(snapshot: dict[str, Any], y: float, colours: Colours) -> Iterator[str]:
     """What just happened, and the legend."""
-    count, what, why, hot = sentence(snapshot, snapshot["total"])
+    place, what, why, hot = sentence(snapshot, snapshot["total"])
     yield (
-        f'<text x="16" y="{y + 18:g}" fill="{colours["soft"]}">{escape(count)}<tspan font-weight="700" '
+        f'<text x="16" y="{y + 18:g}" fill="{colours["soft"]}">{escape(place)}<tspan font-weight="700" '
         f'fill="{colours["alarm" if hot else "ink"]}">{escape(what)}</tspan>{escape(why)}</text>'
     )
     legend = [f"{SYMBOLS[state]} {state}" for state in STATES if state != "archiving"]

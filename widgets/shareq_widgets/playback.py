@@ -157,7 +157,7 @@ class Playback:
                 return
             self._show(self._next)
             self._plan()
-        self._wait_ms = 0.0
+        self._wait_ms = 0.0 if self._next is None else max(self._wait_ms, self._lasts_ms(self._next))
 
     def _plan(self) -> None:
         """Fetch the next event and say when it is due; without one, follow a running cluster or stop."""

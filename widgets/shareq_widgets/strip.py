@@ -15,7 +15,7 @@ from typing import Any, Final
 import anywidget
 import traitlets
 
-import shareq.trace as trace
+from shareq import trace
 from shareq_widgets.look import THEMES, look, palette
 from shareq_widgets.picture import draw
 from shareq_widgets.playback import Playback, View
@@ -116,8 +116,7 @@ class PartitionStrip(anywidget.AnyWidget):
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """The live view, and what readers without widgets (GitHub, nbval, a screen reader) get: picture and text."""
-        shown = super()._repr_mimebundle_(**kwargs)
-        data, metadata = shown if isinstance(shown, tuple) else (shown or {}, {})
+        data, metadata = super()._repr_mimebundle_(**kwargs) or ({}, {})
         return {**data, "text/plain": repr(self), "image/svg+xml": self.to_svg()}, metadata
 
     @traitlets.observe("order", "playing", "speed", "live")

@@ -17,9 +17,9 @@ class Chip(NamedTuple):
 
 
 class Sentence(NamedTuple):
-    """What just happened (`what`, stressed) and why or what follows, behind its place in the journal."""
+    """What just happened (`what`, stressed) and what follows, after its place in the journal."""
 
-    count: str
+    place: str
     what: str
     why: str
     hot: bool

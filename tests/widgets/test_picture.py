@@ -1,0 +1,148 @@
+"""The static picture: well-formed, complete, in the palette's colours, and the same cells as a naive reading."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from shareq_widgets.look import SHAPES, SIZES, fit
+from shareq_widgets.picture import Cell, cell_at, cell_markup, draw
+
+from shareq.trace.palette import DARK, LIGHT, STATES
+from tests.widgets.fakes import every_state, payments, wide
+
+ALL = every_state()
+SNAPSHOTS = payments().snapshots
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [320, 600, 1084])
+@pytest.mark.parametrize(
+    "snapshot",
+    [
+        pytest.param(ALL, id="every state"),
+        pytest.param(SNAPSHOTS[0], id="empty window"),
+        pytest.param(wide(2000).snapshots[-1], id="wide window"),
+        pytest.param({**ALL, "log_end": -1, "lag": None, "leader": -1}, id="unknown log end"),
+    ],
+)
+def test_well_formed_and_self_contained(snapshot: dict[str, Any], width: int, theme: str) -> None:
+    svg = draw(snapshot, theme=theme, width=width)
+    root = ElementTree.fromstring(svg)
+    assert root.get("width") == str(width)
+    assert root.findtext("{http://www.w3.org/2000/svg}title") == snapshot["text"]
+    assert "var(" not in svg
+    assert "href" not in svg
+    colours = {colour.lower() for colour in re.findall(r'"(#[0-9a-fA-F]{6})', svg)}
+    assert colours <= set((LIGHT if theme == "light" else DARK).values())
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_each_state_has_its_shape(state: str) -> None:
+    svg = draw(ALL)
+    glyph = SHAPES[state]["glyph"]
+    assert f'd="{glyph}"' in svg if glyph else ">C</text>" in svg
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown", "not_shown"),
+    [
+        pytest.param(Cell("run", "available", 2), 'fill="none" stroke="#56b4e9"', "url(", id="available is hollow"),
+        pytest.param(Cell("run", "acquired", 1, "A"), ">A</text>", "dasharray", id="acquired shows its holder"),
+        pytest.param(Cell("run", "acquired", 5, "A"), 'stroke="#d55e00"', "dasharray", id="last attempt is ringed"),
+        pytest.param(
+            Cell("run", "archived", 5), "url(#sq-hatch)", "#d55e00", id="archived at the limit is not an alarm"
+        ),
+        pytest.param(Cell("run", "archiving", 5), "url(#sq-dots)", "#d55e00", id="archiving is dotted"),
+        pytest.param(Cell("run", "acquired", 1, "A", "acknowledged"), "l4.5 5 8-10", ">A<", id="prepared accept"),
+        pytest.param(Cell("run", "acquired", 1, "A", "available"), "a6 6 0", ">A<", id="prepared release"),
+        pytest.param(Cell("run", "acquired", 1, "A", "archived"), "l10 10", ">A<", id="prepared reject"),
+        pytest.param(Cell("past", "acknowledged", 1), 'opacity=".45"', "dasharray", id="below the SPSO is faded"),
+        pytest.param(Cell("beyond"), 'stroke-dasharray="3 3"', "circle", id="above the window is a dashed outline"),
+        pytest.param(Cell("dash"), "h6", "rect", id="outside the log is a dash"),
+    ],
+)
+def test_cells(cell: Cell, shown: str, not_shown: str) -> None:
+    markup = cell_markup(cell, ALL, 33, LIGHT)
+    assert shown in markup
+    assert not_shown not in markup
+
+
+@pytest.mark.parametrize("to_state", ["acknowledged", "available", "archived"])
+def test_a_prepared_write_is_dashed_twice(to_state: str) -> None:
+    markup = cell_markup(Cell("run", "acquired", 1, "A", to_state), ALL, 33, LIGHT)
+    assert markup.count("stroke-dasharray") == 2
+    assert f'fill="{LIGHT["acquired"]}"' in markup
+
+
+@pytest.mark.parametrize(
+    ("pitch", "limit", "circles"),
+    [
+        pytest.param(33, 5, 5, id="pips of the limit"),
+        pytest.param(33, 2, 2, id="smallest limit"),
+        pytest.param(33, 10, 0, id="too many pips: a number"),
+        pytest.param(20, 5, 0, id="too narrow: a number"),
+    ],
+)
+def test_delivery_count(pitch: float, limit: int, circles: int) -> None:
+    markup = cell_markup(Cell("run", "acknowledged", 2), {**ALL, "delivery_count_limit": limit}, pitch, LIGHT)
+    assert markup.count("<circle") == circles
+    assert circles or ">2</text>" in markup
+
+
+@pytest.mark.parametrize(
+    ("window", "cells"),
+    [
+        pytest.param(1, True, id="one offset"),
+        pytest.param(18, True, id="the study"),
+        pytest.param(40, True, id="narrow cells"),
+        pytest.param(200, False, id="blocks"),
+        pytest.param(100_000, False, id="a very wide window"),
+    ],
+)
+def test_fit(window: int, cells: bool) -> None:
+    pitch = fit(window, 1084)
+    assert pitch * window <= 1084 - SIZES["gutter_left"] - SIZES["gutter_right"]
+    assert (pitch >= SIZES["pitch_cells"]) is cells
+
+
+def test_a_wide_window_stays_small() -> None:
+    assert len(draw(wide(20_000).snapshots[-1])) < 150_000
+
+
+def test_names_are_escaped() -> None:
+    nasty = {**ALL, "group": "<script>&", "members": [{**ALL["members"][0], "name": '"><b', "held": 1}]}
+    ElementTree.fromstring(draw(nasty))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param({"theme": "blue"}, "theme must be one of light, dark, not 'blue'", id="theme"),
+        pytest.param({"width": 100}, "width must be at least 320 pixels, not 100", id="width"),
+    ],
+)
+def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        draw(ALL, **arguments)
+
+
+def _naive(snapshot: dict[str, Any], offset: int) -> Cell:
+    """By asking every run."""
+    letters = {member["id"]: member["letter"] for member in snapshot["members"]}
+    for first, end, state, count, member, _, _, to_state in snapshot["runs"]:
+        if first <= offset < end:
+            return Cell("run", state, count, letters.get(member, "?") if member else "", to_state or "")
+    for first, end, state, count in snapshot["past"]:
+        if first <= offset < end:
+            return Cell("past", state, count)
+    return Cell("beyond" if snapshot["speo"] <= offset < snapshot["log_end"] else "dash")
+
+
+@given(st.sampled_from([*SNAPSHOTS, ALL]), st.integers(80, 140))
+def test_cell_at_agrees_with_asking_every_run(snapshot: dict[str, Any], offset: int) -> None:
+    assert cell_at(snapshot, offset) == _naive(snapshot, offset)

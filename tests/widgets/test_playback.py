@@ -1,0 +1,290 @@
+"""How the play head moves: over a journal that is over, over a virtual cluster, after a running one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from shareq_widgets.playback import EVENT_MAX_MS, EVENT_MIN_MS, STEPS_AT_ONCE, Playback
+
+from tests.widgets.fakes import FakeCluster, FakeView, Story, payments
+
+END = len(payments().snapshots) - 1
+
+
+def journal() -> Playback:
+    return Playback(FakeView(payments().snapshots))
+
+
+def cluster(shown: int = 5, clock: str | float = "virtual", scale: float = 0.0) -> tuple[Playback, FakeCluster]:
+    source = FakeCluster(payments(), shown, clock)
+    return Playback(source.view, source, time_scale=scale), source
+
+
+Move = Callable[[Playback], Any]
+MOVES = [
+    pytest.param(3, lambda p: p.step(), 4, False, id="step goes one event on"),
+    pytest.param(END - 1, lambda p: p.step(), END, True, id="step onto the end follows it"),
+    pytest.param(END, lambda p: p.step(), END, True, id="step at the end stays"),
+    pytest.param(3, lambda p: p.back(), 2, False, id="back goes one event back"),
+    pytest.param(0, lambda p: p.back(), 0, False, id="back at the beginning stays"),
+    pytest.param(END, lambda p: p.back(), END - 1, False, id="back leaves the live end"),
+    pytest.param(7, lambda p: p.seek(0), 0, False, id="to the beginning"),
+    pytest.param(7, lambda p: p.seek(END), END, True, id="seek to the end follows it"),
+    pytest.param(7, lambda p: p.follow(True), END, True, id="live goes to the end"),
+    pytest.param(END, lambda p: p.follow(False), END, False, id="live off stays where it is"),
+    pytest.param(7, lambda p: p.play(), 7, False, id="play starts from here"),
+    pytest.param(END, lambda p: p.play(), 0, False, id="play at the end of a journal starts again"),
+    pytest.param(7, lambda p: p.pause(), 7, False, id="pause moves nothing"),
+]
+
+
+@pytest.mark.parametrize(("start", "move", "order", "live"), MOVES)
+def test_moves(start: int, move: Move, order: int, live: bool) -> None:
+    playback = journal()
+    playback.seek(start)
+    move(playback)
+    assert (playback.order, playback.live) == (order, live)
+    assert playback.snapshot["order"] == order
+
+
+@pytest.mark.parametrize(
+    ("order", "shown"),
+    [
+        pytest.param(-1, "-1", id="before the beginning"),
+        pytest.param(END + 1, str(END + 1), id="past the end"),
+        pytest.param(2.5, "2.5", id="between two events"),
+        pytest.param(True, "True", id="a bool is no order"),
+        pytest.param("3", "'3'", id="text"),
+    ],
+)
+def test_seek_outside_is_refused_and_moves_nothing(order: object, shown: str) -> None:
+    playback = journal()
+    playback.seek(4)
+    with pytest.raises(ValueError, match=rf"order must be a whole number from 0 to {END}, not {shown}"):
+        playback.seek(order)
+    assert playback.order == 4
+
+
+@pytest.mark.parametrize("speed", [0, -1, 0.2, 10.5, float("nan"), "2", True, None])
+def test_speed_outside_is_refused(speed: object) -> None:
+    playback = journal()
+    with pytest.raises(ValueError, match=r"speed must be from 0\.25 to 10, not"):
+        playback.set_speed(speed)
+    assert playback.speed == 1.0
+
+
+def test_step_drives_a_virtual_cluster_until_the_partition_has_an_event() -> None:
+    playback, source = cluster(shown=5)
+    playback.step()
+    assert (playback.order, source.steps) == (6, 3)
+    assert playback.message == ""
+
+
+def test_step_behind_the_end_leaves_the_cluster_alone() -> None:
+    playback, source = cluster(shown=5)
+    playback.seek(2)
+    playback.step()
+    assert (playback.order, source.steps) == (3, 0)
+
+
+def test_step_says_when_nothing_can_happen() -> None:
+    playback, source = cluster(shown=END)
+    playback.step()
+    assert (playback.order, source.steps) == (END, 1)
+    assert playback.message.startswith("Nothing more happens to this partition")
+
+
+def test_step_gives_up_on_a_cluster_that_is_busy_elsewhere() -> None:
+    source = FakeCluster(payments(), 5, others=STEPS_AT_ONCE * 2)
+    playback = Playback(source.view, source)
+    playback.step()
+    assert (playback.order, source.steps) == (5, STEPS_AT_ONCE)
+    assert playback.message.startswith("Nothing more happens")
+
+
+@pytest.mark.parametrize(
+    ("shown", "scale", "message"),
+    [
+        pytest.param(END, 1.0, "Nothing new yet: the cluster is running, the strip follows it.", id="wall clock"),
+        pytest.param(END, 0.0, "This is the end of the journal.", id="journal"),
+    ],
+)
+def test_step_at_an_end_that_cannot_be_driven(shown: int, scale: float, message: str) -> None:
+    playback = Playback(FakeView(payments().snapshots), time_scale=scale)
+    playback.step()
+    assert playback.message == message
+
+
+def test_back_at_the_beginning_says_so() -> None:
+    playback = journal()
+    playback.seek(0)
+    playback.back()
+    assert playback.message == "This is the beginning of the journal."
+
+
+@pytest.mark.parametrize(
+    ("gap_ms", "speed", "wait_ms", "rate"),
+    [
+        pytest.param(0, 1, EVENT_MIN_MS, 0.0, id="a burst at one instant stays readable"),
+        pytest.param(600, 1, 600, 1.0, id="within bounds, journal time is real time"),
+        pytest.param(600, 2, 300, 2.0, id="twice the speed"),
+        pytest.param(600, 0.25, 2400, 0.25, id="a quarter of the speed"),
+        pytest.param(30_000, 1, EVENT_MAX_MS, 20.0, id="a silence is shortened, its locks run down faster"),
+    ],
+)
+def test_how_long_an_event_is_shown(gap_ms: int, speed: float, wait_ms: float, rate: float) -> None:
+    story = Story().acquire("m-a", 100, 106, after_ms=400)
+    story.acquire("m-b", 106, 110, after_ms=gap_ms)
+    playback = Playback(FakeView(story.snapshots))
+    playback.seek(1)
+    playback.set_speed(speed)
+    playback.play()
+    assert (playback.rate, playback.until_ms) == (rate, story.snapshots[2]["now_ms"])
+    playback.tick(wait_ms - 1)
+    assert playback.order == 1
+    playback.tick(1)
+    assert playback.order == 2
+
+
+def test_play_ends_at_the_end_of_a_journal() -> None:
+    playback = journal()
+    playback.seek(END - 2)
+    playback.play()
+    for _ in range(20):
+        playback.tick(250)
+    assert (playback.order, playback.playing, playback.rate) == (END, False, 0.0)
+    assert playback.message == "This is the end of the journal."
+    assert playback.next_tick_ms() is None
+
+
+def test_play_drives_a_virtual_cluster_to_its_end() -> None:
+    playback, source = cluster(shown=5)
+    playback.set_speed(10)
+    playback.play()
+    for _ in range(40 * END):
+        playback.tick(100)
+    assert (playback.order, playback.playing, source.coming) == (END, False, [])
+    assert playback.message.startswith("Nothing more happens")
+
+
+def test_play_at_the_end_of_a_running_cluster_follows_it() -> None:
+    playback, source = cluster(shown=5, clock=10.0, scale=10.0)
+    playback.play()
+    assert (playback.playing, playback.live, playback.rate) == (True, True, 10.0)
+    source.arrive()
+    for _ in range(20):
+        playback.tick(100)
+    assert (playback.order, playback.playing, playback.live) == (6, True, True)
+    assert source.steps == 0
+
+
+def test_one_late_tick_shows_a_bounded_number_of_events() -> None:
+    story = Story(locks=500)
+    for offset in range(100, 300):
+        story.acquire("m-a", offset, offset + 1, after_ms=0)
+    playback = Playback(FakeView(story.snapshots))
+    playback.seek(0)
+    playback.play()
+    playback.tick(10_000_000)
+    assert playback.order == 50
+    playback.tick(EVENT_MIN_MS)
+    assert playback.order == 51
+
+
+def test_speed_changed_on_the_way_counts_for_what_is_left() -> None:
+    story = Story().acquire("m-a", 100, 106).acquire("m-b", 106, 110, after_ms=1000)
+    playback = Playback(FakeView(story.snapshots))
+    playback.seek(1)
+    playback.play()
+    playback.tick(500)
+    playback.set_speed(5)
+    playback.tick(99)
+    assert playback.order == 1
+    playback.tick(1)
+    assert playback.order == 2
+
+
+@pytest.mark.parametrize(
+    ("live", "arrived", "order"),
+    [
+        pytest.param(True, 2, 7, id="live shows what arrived"),
+        pytest.param(True, 0, 5, id="live with nothing new stays"),
+        pytest.param(False, 2, 5, id="not live stays however the journal grows"),
+    ],
+)
+@pytest.mark.parametrize("scale", [0.0, 1.0, 10.0])
+def test_following(live: bool, arrived: int, order: int, scale: float) -> None:
+    playback, source = cluster(shown=5, scale=scale)
+    playback.follow(live)
+    for _ in range(arrived):
+        source.arrive()
+    playback.tick(100)
+    assert (playback.order, playback.live) == (order, live)
+
+
+def test_live_shows_a_virtual_clock_that_moved_without_an_event() -> None:
+    playback, source = cluster(shown=5)
+    before = playback.snapshot["now_ms"]
+    source.now_ms = before + 7_000
+    playback.tick(100)
+    assert playback.snapshot["now_ms"] == before + 7_000
+
+
+def test_live_while_playing_jumps_to_the_end_and_plays_on() -> None:
+    playback, _ = cluster(shown=8)
+    playback.seek(1)
+    playback.play()
+    playback.follow(True)
+    assert (playback.order, playback.playing) == (8, True)
+    for _ in range(20):
+        playback.tick(100)
+    assert playback.order > 8
+
+
+@pytest.mark.parametrize(
+    ("source", "live", "playing", "scale", "wanted"),
+    [
+        pytest.param(False, True, False, 0.0, None, id="a journal at its end moves no more"),
+        pytest.param(True, True, False, 0.0, 500, id="other cells may move a virtual cluster"),
+        pytest.param(True, True, False, 1.0, 100, id="a running cluster is followed"),
+        pytest.param(True, False, False, 1.0, None, id="nothing follows when not live"),
+        pytest.param(False, False, True, 0.0, 20, id="playing: the next event is due"),
+    ],
+)
+def test_when_the_next_tick_is_wanted(
+    source: bool, live: bool, playing: bool, scale: float, wanted: int | None
+) -> None:
+    playback, owner = cluster(shown=5, scale=scale)
+    playback.source = owner if source else None
+    playback.follow(live)
+    if playing:
+        playback.seek(2)
+        playback.play()
+        playback.tick(EVENT_MAX_MS - 1)
+    got = playback.next_tick_ms()
+    assert got == wanted if not playing else got is not None and 20 <= got <= 100
+
+
+MOVE_NAMES = ["step", "back", "play", "pause", "tick", "follow", "unfollow", "first", "arrive"]
+
+
+@given(st.lists(st.sampled_from(MOVE_NAMES), max_size=60), st.sampled_from([0.0, 1.0]))
+def test_any_moves_keep_the_head_within_the_journal(moves: list[str], scale: float) -> None:
+    playback, source = cluster(shown=5, scale=scale)
+    actions: dict[str, Callable[[], Any]] = {
+        "step": playback.step, "back": playback.back, "play": playback.play, "pause": playback.pause,
+        "tick": lambda: playback.tick(250), "follow": lambda: playback.follow(True),
+        "unfollow": lambda: playback.follow(False), "first": lambda: playback.seek(0),
+        "arrive": lambda: source.coming and source.arrive(),
+    }  # fmt: skip
+    for name in moves:
+        actions[name]()
+        assert 0 <= playback.order <= source.view.total()
+        assert playback.rate >= 0
+        assert playback.playing or playback.until_ms is None
+        if playback.live and not playback.playing and name in ("step", "tick", "follow"):
+            assert playback.order == source.view.total()

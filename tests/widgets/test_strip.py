@@ -1,0 +1,226 @@
+"""The widget: traits that never lie, commands of the browser, and what readers without widgets get."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import traitlets
+from shareq_widgets import PartitionStrip, strip
+from shareq_widgets.playback import Playback
+
+from tests.widgets.fakes import FakeCluster, FakeView, payments
+
+END = len(payments().snapshots) - 1
+NAMES: dict[str, Any] = {"group": "payments", "topic": "orders"}
+
+
+class Clock:
+    """Real time that passes when told."""
+
+    def __init__(self) -> None:
+        self.ms = 0.0
+
+    def __call__(self) -> float:
+        return self.ms
+
+
+def make(shown: int = 5, clock: str | float = "virtual") -> tuple[PartitionStrip, FakeCluster]:
+    source = FakeCluster(payments(), shown, clock)
+    return strip(source, view=source.view, **NAMES), source
+
+
+def answers(widget: PartitionStrip, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    sent: list[Any] = []
+    monkeypatch.setattr(widget, "send", sent.append)
+    return sent
+
+
+def test_shows_the_live_end_at_first() -> None:
+    widget, source = make()
+    assert (widget.order, widget.total, widget.live, widget.playing, widget.speed) == (5, 5, True, False, 1.0)
+    assert widget.snapshot["runs"] == source.view.snapshot()["runs"]
+    assert widget.palette["states"] == ["available", "acquired", "acknowledged", "archiving", "archived"]
+
+
+COMMANDS = [
+    pytest.param({"do": "step"}, {"order": 6, "live": True}, id="step drives the cluster"),
+    pytest.param({"do": "back"}, {"order": 4, "live": False}, id="back"),
+    pytest.param({"do": "first"}, {"order": 0, "live": False}, id="first"),
+    pytest.param({"do": "last"}, {"order": 5, "live": True}, id="last"),
+    pytest.param({"do": "seek", "value": 3}, {"order": 3, "live": False}, id="seek"),
+    pytest.param({"do": "live", "value": False}, {"order": 5, "live": False}, id="live off"),
+    pytest.param({"do": "speed", "value": 5}, {"speed": 5.0}, id="speed"),
+    pytest.param({"do": "play"}, {"playing": True}, id="play"),
+    pytest.param({"do": "pause"}, {"playing": False}, id="pause"),
+    pytest.param({"do": "tick"}, {"order": 5}, id="tick"),
+]
+
+
+@pytest.mark.parametrize(("content", "traits"), COMMANDS)
+def test_commands_of_the_browser(
+    content: dict[str, Any], traits: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    widget, _ = make()
+    sent = answers(widget, monkeypatch)
+    widget._on_message(widget, content, [])
+    assert {name: getattr(widget, name) for name in traits} == traits
+    assert [answer.keys() for answer in sent] == [{"next_ms"}]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        pytest.param({"do": "explode"}, "the strip knows no command 'explode'", id="unknown command"),
+        pytest.param({}, "the strip knows no command None", id="no command"),
+        pytest.param({"do": "seek", "value": 99}, "order must be a whole number", id="seek past the end"),
+        pytest.param({"do": "speed", "value": -1}, "speed must be from 0.25 to 10", id="negative speed"),
+        pytest.param({"do": "_mirror"}, "the strip knows no command '_mirror'", id="no way to what is private"),
+    ],
+)
+def test_bad_commands_are_told_and_answered(
+    content: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    widget, _ = make()
+    sent = answers(widget, monkeypatch)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        widget._on_message(widget, content, [])
+    assert message in widget.error
+    assert message in "".join(widget.words["sentence"][:3])
+    assert len(sent) == 1
+    widget.back()
+    assert widget.error == ""
+
+
+def test_a_failing_view_stops_the_play_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    widget, source = make()
+    monkeypatch.setattr(source, "step", lambda: 1 // 0)
+    sent = answers(widget, monkeypatch)
+    with pytest.raises(ZeroDivisionError):
+        widget._on_message(widget, {"do": "play"}, [])
+    assert widget.playing is False
+    assert widget.error.startswith("ZeroDivisionError")
+    assert len(sent) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "traits"),
+    [
+        pytest.param("order", 2, {"order": 2, "live": False}, id="order"),
+        pytest.param("playing", True, {"playing": True}, id="playing"),
+        pytest.param("speed", 2.0, {"speed": 2.0}, id="speed"),
+        pytest.param("live", False, {"live": False, "order": 5}, id="live"),
+    ],
+)
+def test_traits_can_be_set(name: str, value: Any, traits: dict[str, Any]) -> None:
+    widget, _ = make()
+    setattr(widget, name, value)
+    assert {name: getattr(widget, name) for name in traits} == traits
+    assert widget.snapshot["order"] == widget.order
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kept"), [("order", 77, 5), ("order", -1, 5), ("speed", 0.0, 1.0), ("speed", -2.0, 1.0)]
+)
+def test_refused_traits_are_taken_back(name: str, value: Any, kept: Any) -> None:
+    widget, _ = make()
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        setattr(widget, name, value)
+    assert getattr(widget, name) == kept
+
+
+@pytest.mark.parametrize("name", ["snapshot", "total", "words", "clock", "message", "error", "palette", "look"])
+def test_what_is_shown_cannot_be_set(name: str) -> None:
+    widget, _ = make()
+    with pytest.raises(traitlets.TraitError):
+        setattr(widget, name, getattr(widget, name))
+
+
+def test_ticks_are_paced_by_real_time_and_a_blocked_kernel_pauses() -> None:
+    clock = Clock()
+    widget = PartitionStrip(Playback(FakeView(payments().snapshots)), clock_ms=clock)
+    widget.seek(1)
+    clock.ms = 5_000
+    widget.play()
+    clock.ms = 5_100
+    widget.tick()
+    assert widget.order == 1
+    clock.ms = 5_400
+    widget.tick()
+    assert widget.order == 1  # 350 of the 400 ms: 300 since the last tick count for 250
+    clock.ms = 5_450
+    widget.tick()
+    assert widget.order == 2
+
+
+def test_seek_time_goes_to_the_last_event_at_or_before() -> None:
+    widget, source = make(END)
+    widget.seek_time(source.view.snapshots[4]["now_ms"] + 1)
+    assert widget.order == 4
+
+
+def test_one_message_carries_one_state() -> None:
+    widget, _ = make()
+    sent: list[set[str]] = []
+    widget.send_state = lambda key=None: sent.append(set(key))
+    widget.step()
+    assert len(sent) == 1
+    assert {"snapshot", "total", "order", "words"} <= sent[0]
+
+
+def test_an_idle_tick_sends_no_state() -> None:
+    widget, _ = make()
+    sent: list[Any] = []
+    widget.send_state = sent.append
+    widget.tick()
+    assert not any(sent)
+
+
+def test_text_form_and_picture_for_readers_without_widgets() -> None:
+    widget, _ = make(END)
+    data, _ = widget._repr_mimebundle_()
+    assert data["text/plain"] == repr(widget) == payments().snapshots[END]["text"]
+    assert data["image/svg+xml"] == widget.to_svg() == widget.to_svg("light")
+    assert "application/vnd.jupyter.widget-view+json" in data
+    assert widget.to_svg("dark") != widget.to_svg("light")
+
+
+BAD = [
+    pytest.param({"group": ""}, "group must be a non-empty name, not ''", id="empty group"),
+    pytest.param({"group": None}, "group must be a non-empty name, not None", id="no group"),
+    pytest.param({"topic": 3}, "topic must be a non-empty name, not 3", id="topic is no name"),
+    pytest.param({"partition": -1}, "partition must be a whole number from 0, not -1", id="negative partition"),
+    pytest.param({"partition": True}, "partition must be a whole number from 0, not True", id="bool partition"),
+    pytest.param({"partition": 1.0}, "partition must be a whole number from 0, not 1.0", id="float partition"),
+    pytest.param({"theme": "pink"}, "theme must be one of auto, light, dark, not 'pink'", id="theme"),
+    pytest.param({"speed": -1}, "speed must be from 0.25 to 10, not -1", id="negative speed"),
+    pytest.param({"speed": 11}, "speed must be from 0.25 to 10, not 11", id="too fast"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD)
+def test_strip_refuses(arguments: dict[str, Any], message: str) -> None:
+    source = FakeCluster(payments(), 5)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        strip(source, **{**NAMES, "view": source.view, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("clock", "rate"),
+    [
+        pytest.param("virtual", 0.0, id="virtual stands still between steps"),
+        pytest.param("wall", 1.0, id="wall runs as we do"),
+        pytest.param(10.0, 10.0, id="scaled runs faster"),
+    ],
+)
+def test_locks_run_down_as_the_clock_does(clock: str | float, rate: float) -> None:
+    widget, _ = make(clock=clock)
+    assert widget.clock == {"rate": rate, "until_ms": None}
+
+
+def test_a_journal_that_was_kept_has_no_clock() -> None:
+    widget = strip(object(), view=FakeView(payments().snapshots), **NAMES)
+    assert widget.clock["rate"] == 0.0
+    widget.step()
+    assert widget.message == "This is the end of the journal."

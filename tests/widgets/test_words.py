@@ -1,0 +1,86 @@
+"""What the strip says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from shareq_widgets.words import chips, clock_text, sentence, where
+
+from tests.widgets.fakes import payments
+
+SNAPSHOTS = payments().snapshots
+WRITING = next(snapshot for snapshot in SNAPSHOTS if snapshot["writes"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        pytest.param({}, "orders-0 · leader broker 2", id="leader known"),
+        pytest.param({"leader": -1}, "orders-0 · no leader", id="no leader"),
+        pytest.param({"loaded": False}, "orders-0 · not loaded on any broker", id="after the broker was killed"),
+    ],
+)
+def test_where(changes: dict[str, Any], text: str) -> None:
+    assert where({**WRITING, **changes}) == text
+
+
+@pytest.mark.parametrize(
+    ("changes", "said", "hot"),
+    [
+        pytest.param({}, "in flight 16 / 20", False, id="in flight of the limit"),
+        pytest.param({"in_flight": 20}, "in flight 20 / 20 · window full", True, id="window full"),
+        pytest.param({}, "lag 24", False, id="lag"),
+        pytest.param({}, "1 record on its last attempt", True, id="one last attempt"),
+        pytest.param({"delivery_count_limit": 2}, "4 records on their last attempt", True, id="several last attempts"),
+        pytest.param({}, "1 state write under way", False, id="one write"),
+        pytest.param({"writes": [1, 2]}, "2 state writes under way", False, id="two writes"),
+    ],
+)
+def test_chips(changes: dict[str, Any], said: str, hot: bool) -> None:
+    shown = chips({**WRITING, **changes})
+    assert ("".join(shown_chip[:3]), shown_chip.hot) in [(said, hot)] if (shown_chip := _find(shown, said)) else False
+
+
+def _find(shown: list[Any], said: str) -> Any:
+    return next((chip for chip in shown if "".join(chip[:3]) == said), None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "gone"),
+    [
+        pytest.param({"lag": None}, "lag", id="unknown lag is not shown"),
+        pytest.param({"writes": []}, "write", id="no writes"),
+        pytest.param({"delivery_count_limit": 9}, "attempt", id="no last attempt"),
+    ],
+)
+def test_chips_left_out(changes: dict[str, Any], gone: str) -> None:
+    assert not any(gone in "".join(chip[:3]) for chip in chips({**WRITING, **changes}))
+
+
+KILLED = {"marks": [{"order": WRITING["order"], "time_ms": 0, "kind": "broker_killed", "text": "broker 2 killed"}]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message", "error", "what", "why", "hot"),
+    [
+        pytest.param({}, "", "", "consumer-2 accepted 111–112", ", state write under way", False, id="event"),
+        pytest.param({"event": None}, "", "", "nothing has happened here yet", "", False, id="nothing yet"),
+        pytest.param({}, "The end.", "", "The end.", "", False, id="a message comes before the event"),
+        pytest.param({}, "The end.", "KeyError: 3", "KeyError: 3", "", True, id="an error comes before all"),
+        pytest.param(
+            KILLED, "", "", "consumer-2 accepted 111–112", ", state write under way", True, id="alarming mark"
+        ),
+    ],
+)
+def test_sentence(changes: dict[str, Any], message: str, error: str, what: str, why: str, hot: bool) -> None:
+    said = sentence({**WRITING, **changes}, 512, message, error)
+    assert said == (f"event {WRITING['order']} of 512: ", what, why, hot)
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [(0, "00:00.000"), (12_400, "00:12.400"), (3_599_999, "59:59.999"), (3_600_000, "1:00:00.000"), (-5, "00:00.000")],
+)
+def test_clock(ms: int, text: str) -> None:
+    assert clock_text(ms) == text
