@@ -1,0 +1,66 @@
+"""Requests under way and what to do with their answers: the one place of a client's actor that makes effects."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from shareq.model.actor import Answer, Call, Effect
+from shareq.model.errors import Errors
+from shareq.model.events import Event
+from shareq.model.messages.base import Request, Response
+
+OnAnswer = Callable[[Response | None, Errors, int], None]
+"""(response, error, now_ms): without a response, `error` says why there is none."""
+
+
+class Calls:
+    """Sends requests and hands each answer to whoever waits for it; collects the effects of one turn of the actor."""
+
+    __slots__ = ("_effects", "_last_id", "_timeout_ms", "_waiting")
+
+    def __init__(self, request_timeout_ms: int = 30000) -> None:
+        self._effects: list[Effect] = []
+        self._waiting: dict[int, OnAnswer] = {}
+        self._last_id = 0
+        self._timeout_ms = request_timeout_ms
+
+    def send(self, node: int, request: Request, on_answer: OnAnswer) -> None:
+        self._last_id += 1
+        self._waiting[self._last_id] = on_answer
+        self._effects.append(Call(self._last_id, node, request, self._timeout_ms))
+
+    def emit(self, event: Event) -> None:
+        """Tell the journal."""
+        self._effects.append(event)
+
+    def answered(self, answer: Answer, now_ms: int) -> None:
+        """Hand an answer on; one that nobody waits for (a duplicate) is dropped."""
+        on_answer = self._waiting.pop(answer.id, None)
+        if on_answer is not None:
+            on_answer(answer.response, answer.error, now_ms)
+
+    def take_effects(self) -> list[Effect]:
+        effects, self._effects = self._effects, []
+        return effects
+
+
+class Backoff:
+    """How long to wait before the next attempt: doubling, bounded, with jitter. Source: Java's ExponentialBackoff."""
+
+    __slots__ = ("_initial_ms", "_max_ms", "_rng")
+
+    def __init__(self, rng: random.Random, initial_ms: int = 100, max_ms: int = 1000) -> None:
+        self._rng = rng
+        self._initial_ms = initial_ms
+        self._max_ms = max_ms
+
+    def delay_ms(self, attempts: int) -> int:
+        """The pause after `attempts` failures in a row (at least 1), ms; never below 1."""
+        base = min(self._max_ms, self._initial_ms << min(attempts - 1, 20))
+        return max(1, round(base * self._rng.uniform(0.8, 1.2)))
+
+
+def earliest(*times_ms: int | None) -> int | None:
+    """The first of several times, None standing for never."""
+    return min((at for at in times_ms if at is not None), default=None)

@@ -1,0 +1,92 @@
+"""Configurations of clients: one table a client, in confluent-kafka's keys and with its exceptions.
+
+Unknown keys and values out of range raise KafkaException (_INVALID_ARG); keys that make no sense for the client raise
+ValueError. Every message names the key, and for a bad value the value and what is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from shareq.model.configs import INT_MAX, ConfigDef
+from shareq.model.errors import ConfigException, KafkaError, KafkaException
+
+COMMON = (
+    ConfigDef("bootstrap.servers", "", "Where the cluster is: inproc://name, or host:port."),
+    ConfigDef("client.id", "shareq", "What brokers, members and the journal call this client."),
+    ConfigDef("request.timeout.ms", 30000, "How long a request may take.", 1, INT_MAX),
+    ConfigDef("retry.backoff.ms", 100, "The pause before the first retry.", 1, 300000),
+    ConfigDef("retry.backoff.max.ms", 1000, "The longest pause between two retries.", 1, 300000),
+)
+"""The keys of every client."""
+
+_CARRIED_OVER = """
+api.version.fallback.ms api.version.request api.version.request.timeout.ms broker.address.family broker.address.ttl
+broker.version.fallback builtin.features client.dns.lookup connections.max.idle.ms debug enable.metrics.push
+enable.sasl.oauthbearer.unsecure.jwt enable.ssl.certificate.verification error_cb internal.termination.signal
+log.connection.close log.queue log.thread.name log_cb log_level logger max.in.flight
+max.in.flight.requests.per.connection message.max.bytes metadata.broker.list metadata.max.age.ms
+metadata.recovery.rebootstrap.trigger.ms metadata.recovery.strategy oauth_cb open_cb
+receive.message.max.bytes reconnect.backoff.max.ms reconnect.backoff.ms sasl.kerberos.keytab
+sasl.kerberos.principal sasl.kerberos.service.name sasl.mechanism sasl.mechanisms sasl.oauthbearer.config
+sasl.password sasl.username security.protocol socket.blocking.max.ms socket.connection.setup.timeout.ms
+socket.keepalive.enable socket.nagle.disable socket.receive.buffer.bytes socket.send.buffer.bytes
+socket.timeout.ms ssl.ca.location ssl.certificate.location ssl.cipher.suites
+ssl.endpoint.identification.algorithm ssl.key.location ssl.key.password statistics.interval.ms stats_cb
+throttle_cb topic.metadata.propagation.max.ms topic.metadata.refresh.fast.interval.ms
+topic.metadata.refresh.interval.ms topic.metadata.refresh.sparse
+"""
+TRANSPORT_KEYS = frozenset(_CARRIED_OVER.split())
+"""librdkafka's keys about connections, logging and metadata: accepted, so that a configuration can be carried over.
+They are the transport's business and have no effect on a cluster in this process."""
+
+
+class ClientConfig:
+    """A client's configuration, every key of its table answered: `config["max.poll.records"]`."""
+
+    def __init__(
+        self,
+        conf: Mapping[str, Any],
+        definitions: Iterable[ConfigDef],
+        *,
+        ignored: frozenset[str] = frozenset(),
+        rejected: Mapping[str, str] | frozenset[str] = frozenset(),
+        client: str = "client",
+    ) -> None:
+        table = {definition.key: definition for definition in (*COMMON, *definitions)}
+        present = sorted(key for key in conf if key in rejected)
+        if present:
+            raise ValueError(f"not applicable to a {client}: {', '.join(present)}")
+        self._values: dict[str, Any] = {key: definition.default for key, definition in table.items()}
+        for key, value in conf.items():
+            if key in table:
+                self._values[key] = _parse(table[key], value)
+            elif key not in ignored and key not in TRANSPORT_KEYS:
+                raise KafkaException(
+                    KafkaError(KafkaError._INVALID_ARG, f'No such configuration property: "{key}" (value {value!r})')
+                )
+        if not self._values["bootstrap.servers"]:
+            raise KafkaException(
+                KafkaError(KafkaError._INVALID_ARG, "bootstrap.servers must be set: inproc://name or host:port")
+            )
+
+    def __getitem__(self, key: str) -> Any:
+        return self._values[key]
+
+
+def _parse(definition: ConfigDef, value: object) -> object:
+    try:
+        return definition.parse(value)
+    except ConfigException as error:
+        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, str(error))) from None
+
+
+def merged(conf: Mapping[str, Any] | None, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The dict, the keyword arguments, or both; keywords win, and may be written with underscores for dots."""
+    if conf is None and not kwargs:
+        raise TypeError("expected configuration dict")
+    if conf is not None and not isinstance(conf, Mapping):
+        raise TypeError(f"expected configuration dict, not {type(conf).__name__}")
+    dotted = {key if key in TRANSPORT_KEYS else key.replace("_", "."): value for key, value in kwargs.items()}
+    return {**(conf or {}), **dotted}

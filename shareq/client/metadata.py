@@ -1,0 +1,138 @@
+"""Which topics there are and who leads their partitions, as far as this client has asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from shareq.client.calls import Backoff, Calls
+from shareq.model.actor import ANY_NODE
+from shareq.model.errors import Errors
+from shareq.model.ids import TopicId, TopicIdPartition
+from shareq.model.messages.base import Response
+from shareq.model.messages.cluster import MetadataRequest, MetadataResponse
+from shareq.model.messages.share_fetch import LeaderIdAndEpoch
+
+NO_LEADER = -1
+CALM_MS = 5000
+"""A refresh so long after the last one starts a new series of back-offs."""
+
+
+class Topic:
+    """A topic: its leaders by partition index, (node, leader epoch) each."""
+
+    __slots__ = ("leaders", "name", "topic_id")
+
+    def __init__(self, answer: MetadataResponse.Topic) -> None:
+        assert answer.name is not None
+        self.name = answer.name
+        self.topic_id = answer.topic_id
+        partitions = sorted(answer.partitions, key=lambda p: p.partition_index)
+        self.leaders = [(p.leader_id, p.leader_epoch) for p in partitions]
+
+
+class Metadata:
+    """A cache that is asked for refreshes; it never polls on its own.
+
+    `want_*` may be called as often as one likes: refreshes keep a growing distance from each other, so that an answer
+    that does not help cannot make a client spin. `on_update(now_ms)` follows every answer.
+    """
+
+    def __init__(self, calls: Calls, backoff: Backoff, on_update: Callable[[int], None]) -> None:
+        self.topics: dict[str, Topic] = {}
+        self.by_id: dict[TopicId, Topic] = {}
+        self.errors: dict[str, Errors] = {}
+        """Why a name that was asked for is unknown."""
+        self._calls = calls
+        self._backoff = backoff
+        self._on_update = on_update
+        self._names: set[str] = set()
+        self._ids: set[TopicId] = set()
+        self._under_way = False
+        self._series = 0
+        self._answered_at_ms: int | None = None
+        self._not_before_ms = 0
+
+    def want_names(self, names: Iterable[str]) -> None:
+        self._names.update(names)
+
+    def want_ids(self, topic_ids: Iterable[TopicId]) -> None:
+        self._ids.update(topic_ids)
+
+    def leader(self, key: TopicIdPartition) -> int:
+        """The node that leads the partition, NO_LEADER where unknown or none is alive."""
+        topic = self.by_id.get(key.topic_id)
+        if topic is None or key.partition >= len(topic.leaders):
+            return NO_LEADER
+        return topic.leaders[key.partition][0]
+
+    def moved(self, key: TopicIdPartition, leader: LeaderIdAndEpoch) -> bool:
+        """Take a broker's word for a new leader (KIP-951); False where it says nothing new: refresh then."""
+        topic = self.by_id.get(key.topic_id)
+        if topic is None or key.partition >= len(topic.leaders):
+            return False
+        if leader.leader_epoch <= topic.leaders[key.partition][1]:
+            return False
+        topic.leaders[key.partition] = (leader.leader_id, leader.leader_epoch)
+        return True
+
+    # ---- asking ------------------------------------------------------------------------------------------------------
+
+    @property
+    def wake_at_ms(self) -> int | None:
+        return self._not_before_ms if (self._names or self._ids) and not self._under_way else None
+
+    def pump(self, now_ms: int) -> None:
+        """Ask for what is wanted, by id before by name: a request can only do one of the two."""
+        if self._under_way or now_ms < self._not_before_ms:
+            return
+        if self._ids:
+            asked = tuple(MetadataRequest.Topic(topic_id=topic_id) for topic_id in sorted(self._ids))
+            self._ids.clear()
+        elif self._names:
+            asked = tuple(MetadataRequest.Topic(name=name) for name in sorted(self._names))
+            self._names.clear()
+        else:
+            return
+        self._under_way = True
+        self._calls.send(ANY_NODE, MetadataRequest(topics=asked), lambda *answer: self._answered(asked, *answer))
+
+    def _answered(
+        self, asked: tuple[MetadataRequest.Topic, ...], response: Response | None, error: Errors, now_ms: int
+    ) -> None:
+        self._under_way = False
+        if self._answered_at_ms is None or now_ms - self._answered_at_ms > CALM_MS:
+            self._series = 0
+        self._series += 1
+        self._answered_at_ms = now_ms
+        self._not_before_ms = now_ms + self._backoff.delay_ms(self._series)
+        if response is None:
+            for topic in asked:
+                self._ask_again(topic)
+            return
+        assert isinstance(response, MetadataResponse), error
+        for answer in response.topics:
+            self._learn(answer)
+        self._on_update(now_ms)
+
+    def _ask_again(self, topic: MetadataRequest.Topic) -> None:
+        if topic.name is None:
+            self._ids.add(topic.topic_id)
+        else:
+            self._names.add(topic.name)
+
+    def _learn(self, answer: MetadataResponse.Topic) -> None:
+        if answer.error_code:
+            if answer.name is not None:
+                self.errors[answer.name] = answer.error_code
+                self._drop(self.topics.get(answer.name))
+            else:
+                self._drop(self.by_id.get(answer.topic_id))
+            return
+        topic = Topic(answer)
+        self._drop(self.topics.get(topic.name))
+        self.errors.pop(topic.name, None)
+        self.topics[topic.name] = self.by_id[topic.topic_id] = topic
+
+    def _drop(self, topic: Topic | None) -> None:
+        if topic is not None:
+            del self.topics[topic.name], self.by_id[topic.topic_id]

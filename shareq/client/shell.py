@@ -1,0 +1,69 @@
+"""The blocking side of a client: one application thread at a time, time from the connection, no waiting of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import TypeVar
+
+from shareq.client.calls import Calls
+from shareq.model.actor import Effect
+from shareq.model.errors import ConcurrentModificationException, IllegalStateException
+from shareq.model.transport import Connection
+
+T = TypeVar("T")
+
+
+class Gate:
+    """Lets one call in at a time: `with gate: ...`.
+
+    Taking the only token out of a list is one atomic step, so that a second thread finds the list empty. While a
+    callback of the application runs, any call is taken for one from inside it.
+    """
+
+    __slots__ = ("_client", "_token", "in_callback")
+
+    def __init__(self, client: str) -> None:
+        self._client = client
+        self._token = [True]
+        self.in_callback = False
+
+    def __enter__(self) -> None:
+        try:
+            self._token.pop()
+        except IndexError:
+            if self.in_callback:
+                raise IllegalStateException(f"{self._client} must not be called from inside its callback") from None
+            raise ConcurrentModificationException(
+                f"{self._client} is not safe for multi-threaded access: another thread is inside"
+            ) from None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._token.append(True)
+
+
+def perform(connection: Connection, calls: Calls, call: Callable[[int], T]) -> T:
+    """Run `call(now_ms)` on the actor and carry out what it asked for, even where it raises to the application."""
+    results: list[T] = []
+    failures: list[Exception] = []
+
+    def action(now_ms: int) -> list[Effect]:
+        try:
+            results.append(call(now_ms))
+        except Exception as error:  # handed to the caller below, after its effects are on their way
+            failures.append(error)
+        return calls.take_effects()
+
+    connection.run(action)
+    if failures:
+        raise failures[0]
+    return results[0]
+
+
+def timeout_ms(timeout: float) -> float | None:
+    """Milliseconds of a time-out in seconds; None (for ever) for a negative one. TypeError for what is no number."""
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
+        raise TypeError(f"timeout must be a real number of seconds, not {type(timeout).__name__}")
+    return None if timeout < 0 else timeout * 1000
