@@ -1,0 +1,127 @@
+"""Everything that can happen, as events for the journal. A state is a fold of these; nothing else tells the story.
+
+Offsets are half-open ranges [first, end); times in ms. The journal adds when, in which order, and on which broker.
+"""
+
+from __future__ import annotations
+
+from shareq.model.events.clients import (
+    AcknowledgementsSent,
+    RecordsDelivered,
+    RequestSent,
+    ResponseSent,
+)
+from shareq.model.events.cluster import (
+    BrokerStarted,
+    BrokerStopped,
+    ConfigChanged,
+    FaultInjected,
+    LeaderElected,
+    LogStartMoved,
+    PartitionsAdded,
+    RecordsAppended,
+    TopicCreated,
+    TopicDeleted,
+)
+from shareq.model.events.groups import (
+    CoordinatorLoaded,
+    GroupDeleted,
+    GroupEpochBumped,
+    HeartbeatReceived,
+    MemberJoined,
+    MemberLeft,
+    MemberReconciled,
+    SharePartitionsInitialized,
+    StateLogPruned,
+    StateRecordWritten,
+    TargetAssignmentComputed,
+)
+from shareq.model.events.share_partition import (
+    AcknowledgementRefused,
+    RecordsChanged,
+    Run,
+    SharePartitionDropped,
+    SharePartitionLoaded,
+    ShareSessionClosed,
+    ShareSessionOpened,
+    StateWritePrepared,
+    StateWriteSettled,
+    WindowMoved,
+)
+
+Event = (
+    BrokerStarted
+    | BrokerStopped
+    | TopicCreated
+    | TopicDeleted
+    | PartitionsAdded
+    | LeaderElected
+    | ConfigChanged
+    | FaultInjected
+    | RecordsAppended
+    | LogStartMoved
+    | SharePartitionLoaded
+    | SharePartitionDropped
+    | RecordsChanged
+    | WindowMoved
+    | StateWritePrepared
+    | StateWriteSettled
+    | AcknowledgementRefused
+    | ShareSessionOpened
+    | ShareSessionClosed
+    | MemberJoined
+    | MemberLeft
+    | MemberReconciled
+    | GroupEpochBumped
+    | TargetAssignmentComputed
+    | HeartbeatReceived
+    | SharePartitionsInitialized
+    | GroupDeleted
+    | CoordinatorLoaded
+    | StateRecordWritten
+    | StateLogPruned
+    | RecordsDelivered
+    | AcknowledgementsSent
+    | RequestSent
+    | ResponseSent
+)
+"""All event types; `typing.get_args(Event)` lists them for readers and writers of journals."""
+
+__all__ = [
+    "AcknowledgementRefused",
+    "AcknowledgementsSent",
+    "BrokerStarted",
+    "BrokerStopped",
+    "ConfigChanged",
+    "CoordinatorLoaded",
+    "Event",
+    "FaultInjected",
+    "GroupDeleted",
+    "GroupEpochBumped",
+    "HeartbeatReceived",
+    "LeaderElected",
+    "LogStartMoved",
+    "MemberJoined",
+    "MemberLeft",
+    "MemberReconciled",
+    "PartitionsAdded",
+    "RecordsAppended",
+    "RecordsChanged",
+    "RecordsDelivered",
+    "RequestSent",
+    "ResponseSent",
+    "Run",
+    "SharePartitionDropped",
+    "SharePartitionLoaded",
+    "SharePartitionsInitialized",
+    "ShareSessionClosed",
+    "ShareSessionOpened",
+    "StateLogPruned",
+    "StateRecordWritten",
+    "StateWritePrepared",
+    "StateWriteSettled",
+    "TargetAssignmentComputed",
+    "TopicCreated",
+    "TopicDeleted",
+    "WindowMoved",
+]

@@ -1,0 +1,85 @@
+"""What happens to groups, and in the coordinators that keep them and their state."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from shareq.model.messages.share_state import StateBatch
+
+
+class MemberJoined(NamedTuple):
+    group_id: str
+    member_id: str
+    client_id: str
+    subscribed_topic_names: tuple[str, ...]
+
+
+class MemberLeft(NamedTuple):
+    """`reason` such as "left", "session expired"."""
+
+    group_id: str
+    member_id: str
+    reason: str
+
+
+class MemberReconciled(NamedTuple):
+    """The member now holds `assignment`: (topic, partitions) each."""
+
+    group_id: str
+    member_id: str
+    member_epoch: int
+    assignment: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+class GroupEpochBumped(NamedTuple):
+    group_id: str
+    group_epoch: int
+    reason: str
+
+
+class TargetAssignmentComputed(NamedTuple):
+    """(member, ((topic, partitions), ...)) each."""
+
+    group_id: str
+    assignment_epoch: int
+    assignment: tuple[tuple[str, tuple[tuple[str, tuple[int, ...]], ...]], ...]
+
+
+class HeartbeatReceived(NamedTuple):
+    group_id: str
+    member_id: str
+    member_epoch: int
+    error: int
+
+
+class SharePartitionsInitialized(NamedTuple):
+    group_id: str
+    topic: str
+    partitions: tuple[int, ...]
+
+
+class GroupDeleted(NamedTuple):
+    group_id: str
+
+
+class CoordinatorLoaded(NamedTuple):
+    """`topic` is the coordinator's own topic; the shard has replayed its log."""
+
+    topic: str
+    partition: int
+    record_count: int
+
+
+class StateRecordWritten(NamedTuple):
+    """`kind` is "snapshot", "update" or "tombstone"; `key` is group:topicId:partition."""
+
+    key: str
+    kind: str
+    snapshot_epoch: int
+    start_offset: int
+    state_batches: tuple[StateBatch, ...]
+
+
+class StateLogPruned(NamedTuple):
+    partition: int
+    offset: int

@@ -1,0 +1,120 @@
+"""What happens to the records in flight, and to the window over them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from shareq.model.messages.share_state import StateBatch
+
+
+class Run(NamedTuple):
+    """A run of in-flight records as a snapshot lists them: [first, end) in one state."""
+
+    first: int
+    end: int
+    state: int
+    delivery_count: int
+
+
+class SharePartitionLoaded(NamedTuple):
+    """A leader has the share-partition in memory. `runs` is all that is in flight, the gaps left out."""
+
+    group_id: str
+    topic: str
+    partition: int
+    spso: int
+    speo: int
+    runs: tuple[Run, ...]
+    state_epoch: int
+    leader_epoch: int
+    delivery_count_limit: int
+    max_record_locks: int
+    lock_duration_ms: int
+
+
+class SharePartitionDropped(NamedTuple):
+    """The leader forgot the share-partition; a later one loads it again from durable state."""
+
+    group_id: str
+    topic: str
+    partition: int
+    reason: str
+
+
+class RecordsChanged(NamedTuple):
+    """The records [first, end) are now in `state`. One such event for every change of a run.
+
+    `cause` is a RecordEvent, or "prepared" (a write is under way that would make it `to_state`; the state stays),
+    "settled" (the write came through), "abandoned" (it did not). `member_id`, `deadline_ms` where ACQUIRED; `write_id`,
+    `to_state` while a write is under way.
+    """
+
+    group_id: str
+    topic: str
+    partition: int
+    cause: str
+    first: int
+    end: int
+    state: int
+    delivery_count: int
+    member_id: str | None = None
+    deadline_ms: int | None = None
+    write_id: int | None = None
+    to_state: int | None = None
+    why: str | None = None
+    """While a write is under way, and when it has settled: the RecordEvent behind it."""
+
+
+class WindowMoved(NamedTuple):
+    """The window is now [spso, speo): what lies below is done with."""
+
+    group_id: str
+    topic: str
+    partition: int
+    spso: int
+    speo: int
+
+
+class StateWritePrepared(NamedTuple):
+    """A state write has gone to the persister."""
+
+    group_id: str
+    topic: str
+    partition: int
+    write_id: int
+    start_offset: int
+    delivery_complete_count: int
+    state_batches: tuple[StateBatch, ...]
+
+
+class StateWriteSettled(NamedTuple):
+    """`error` 0: the write is durable."""
+
+    group_id: str
+    topic: str
+    partition: int
+    write_id: int
+    error: int
+
+
+class AcknowledgementRefused(NamedTuple):
+    """Nothing changed: the whole acknowledgement of the partition was refused."""
+
+    group_id: str
+    topic: str
+    partition: int
+    member_id: str
+    error: int
+
+
+class ShareSessionOpened(NamedTuple):
+    group_id: str
+    member_id: str
+
+
+class ShareSessionClosed(NamedTuple):
+    """`reason` such as "closed", "connection lost", "replaced"."""
+
+    group_id: str
+    member_id: str
+    reason: str
