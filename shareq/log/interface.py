@@ -127,7 +127,7 @@ class Log(Protocol):
 
     def offset_for_timestamp(self, timestamp: int, isolation: IsolationLevel) -> OffsetForTimestamp:
         """Kafka's ListOffsets: -1 latest, -2 earliest, -3 largest timestamp, -4 earliest local, else the first record
-        with that timestamp or a later one. Errors: UNSUPPORTED_VERSION below -6."""
+        with that timestamp or a later one. Errors: UNSUPPORTED_VERSION below -6, CORRUPT_MESSAGE."""
         ...
 
     def begin_epoch(self, leader_epoch: int) -> None:
@@ -135,7 +135,7 @@ class Log(Protocol):
         ...
 
     def end_offset_for_epoch(self, leader_epoch: int) -> EpochEndOffset:
-        """Kafka's OffsetForLeaderEpoch; (-1, -1) for an epoch above the current one, or below the first."""
+        """Kafka's OffsetForLeaderEpoch; (-1, -1) for an epoch above the current one."""
         ...
 
     def delete_records(self, offset: int) -> Errors:

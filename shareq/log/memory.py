@@ -1,0 +1,246 @@
+"""A topic-partition in memory.
+
+Replication is synchronous in process, so the high watermark is the log's end. Finding an offset costs a binary search
+over batches; reading hands out the batches as they are; appending copies a batch once, to stamp its offset.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from shareq.log.batches import ControlType, CorruptBatch, control_batch, parse_batch, restamp
+from shareq.log.compaction import Compactor, History
+from shareq.log.config import LogConfig
+from shareq.log.epochs import EpochHistory
+from shareq.log.interface import AppendResult, EpochEndOffset, OffsetForTimestamp, ReadResult
+from shareq.log.producers import Producers
+from shareq.log.segments import Segments, retained_from
+from shareq.log.timestamps import find_timestamp
+from shareq.log.validation import Refusal, admit
+from shareq.model.errors import Errors
+from shareq.model.records import AbortedTransaction, RecordBatch
+from shareq.model.states import IsolationLevel
+
+
+class MemoryLog:
+    """One topic-partition; see `Log` for what each call means.
+
+    `capacity_bytes` bounds the log, so that a full disk can be had: what does not fit is a KAFKA_STORAGE_ERROR.
+    """
+
+    def __init__(self, config: LogConfig | None = None, *, capacity_bytes: int | None = None) -> None:
+        self.config = config or LogConfig()
+        self.capacity_bytes = capacity_bytes
+        self._batches: list[RecordBatch] = []
+        self._last_offsets: list[int] = []
+        self._log_start_offset = 0
+        self._log_end_offset = 0
+        self._size_in_bytes = 0
+        self._epochs = EpochHistory()
+        self._producers = Producers()
+        self._segments = Segments()
+        self._compactor = Compactor()
+
+    @property
+    def log_start_offset(self) -> int:
+        return self._log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._log_end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        return self._log_end_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        unstable = self._producers.first_unstable_offset
+        return self._log_end_offset if unstable is None else max(unstable, self._log_start_offset)
+
+    @property
+    def size_in_bytes(self) -> int:
+        return self._size_in_bytes
+
+    def __repr__(self) -> str:
+        span = f"[{self._log_start_offset}, {self._log_end_offset})"
+        return f"MemoryLog({span}, {len(self._batches)} batches, {self._size_in_bytes} bytes)"
+
+    def append(
+        self,
+        data: bytes,
+        *,
+        now_ms: int,
+        leader_epoch: int,
+        validate: bool = True,
+        transaction_version: int = 0,
+    ) -> AppendResult:
+        batch = admit(data, self.config, now_ms, validate)
+        if isinstance(batch, Refusal):
+            return AppendResult(batch.error, message=batch.message, record_errors=batch.record_errors)
+        if batch.producer_id >= 0:
+            earlier = self._producers.duplicate(batch)
+            if earlier is not None:
+                return AppendResult(
+                    Errors.NONE,
+                    earlier.base_offset,
+                    earlier.last_offset,
+                    earlier.log_append_time_ms,
+                    self._log_start_offset,
+                )
+            error, message = self._producers.check(batch, transaction_version)
+            if error:
+                return AppendResult(error, message=message)
+        if self._is_full(batch.size):
+            return self._full()
+        log_append_time_ms = now_ms if self.config.log_append_time else -1
+        batch = self._write(batch, now_ms, leader_epoch)
+        if batch.producer_id >= 0:
+            self._producers.appended(batch, log_append_time_ms, now_ms)
+        return AppendResult(
+            Errors.NONE, batch.base_offset, batch.last_offset, log_append_time_ms, self._log_start_offset
+        )
+
+    def append_control(
+        self,
+        *,
+        committed: bool,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        now_ms: int,
+        leader_epoch: int,
+    ) -> AppendResult:
+        error, message = self._producers.check_marker(producer_id, producer_epoch, coordinator_epoch)
+        if error:
+            return AppendResult(error, message=message)
+        marker = parse_batch(
+            control_batch(
+                ControlType.COMMIT if committed else ControlType.ABORT,
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+                coordinator_epoch=coordinator_epoch,
+                timestamp_ms=now_ms,
+            )
+        )
+        if self._is_full(marker.size):
+            return self._full()
+        marker = self._write(marker, now_ms, leader_epoch)
+        self._producers.ended(marker, committed=committed, coordinator_epoch=coordinator_epoch, now_ms=now_ms)
+        return AppendResult(
+            Errors.NONE, marker.base_offset, marker.last_offset, log_start_offset=self._log_start_offset
+        )
+
+    def _is_full(self, size: int) -> bool:
+        return self.capacity_bytes is not None and self._size_in_bytes + size > self.capacity_bytes
+
+    def _full(self) -> AppendResult:
+        text = f"log full: {self._size_in_bytes} of {self.capacity_bytes} bytes are taken"
+        return AppendResult(Errors.KAFKA_STORAGE_ERROR, message=text)
+
+    def _write(self, batch: RecordBatch, now_ms: int, leader_epoch: int) -> RecordBatch:
+        """Put a batch with base offset 0 at the log's end; answers it as it stands there."""
+        base_offset = self._log_end_offset
+        last_offset = base_offset + batch.last_offset
+        data = restamp(batch.data, base_offset, leader_epoch)
+        batch = RecordBatch._make((base_offset, last_offset, leader_epoch, *batch[3:-1], data))
+        self.begin_epoch(leader_epoch)
+        self._segments.appended(batch, self.config, now_ms)
+        self._batches.append(batch)
+        self._last_offsets.append(last_offset)
+        self._size_in_bytes += len(data)
+        self._log_end_offset = last_offset + 1
+        return batch
+
+    def read(self, offset: int, *, max_bytes: int, isolation: IsolationLevel, min_one_batch: bool = True) -> ReadResult:
+        error = Errors.NONE
+        batches: tuple[RecordBatch, ...] = ()
+        aborted: tuple[AbortedTransaction, ...] = ()
+        stable = self.last_stable_offset
+        if not self._log_start_offset <= offset <= self._log_end_offset:
+            error = Errors.OFFSET_OUT_OF_RANGE
+        elif isolation is IsolationLevel.READ_UNCOMMITTED:
+            batches = self._take(offset, self._log_end_offset, max_bytes, min_one_batch)
+        else:
+            batches = self._take(offset, stable, max_bytes, min_one_batch)
+            aborted = self._producers.aborted(offset, batches[-1].last_offset + 1) if batches else ()
+        return ReadResult(error, batches, self._log_end_offset, self._log_start_offset, stable, aborted)
+
+    def _take(self, offset: int, end_offset: int, max_bytes: int, min_one_batch: bool) -> tuple[RecordBatch, ...]:
+        """Whole batches from `offset` on that end below `end_offset`, as many as `max_bytes` allow."""
+        batches = self._batches
+        first = last = bisect_left(self._last_offsets, offset)
+        stop = bisect_left(self._last_offsets, end_offset)
+        left = max_bytes
+        while last < stop:
+            left -= len(batches[last].data)
+            if left < 0 and (last > first or not min_one_batch):
+                break
+            last += 1
+        return tuple(batches[first:last])
+
+    def offset_for_timestamp(self, timestamp: int, isolation: IsolationLevel) -> OffsetForTimestamp:
+        committed = isolation is IsolationLevel.READ_COMMITTED
+        end_offset = self.last_stable_offset if committed else self._log_end_offset
+        found = find_timestamp(self._batches, timestamp, self._log_start_offset, end_offset)
+        return found._replace(leader_epoch=self._epochs.at(found.offset)) if found.offset >= 0 else found
+
+    def begin_epoch(self, leader_epoch: int) -> None:
+        self._epochs.begin(leader_epoch, self._log_end_offset)
+
+    def end_offset_for_epoch(self, leader_epoch: int) -> EpochEndOffset:
+        return self._epochs.end_offset(leader_epoch, self._log_end_offset)
+
+    def delete_records(self, offset: int) -> Errors:
+        if not self.config.delete:
+            return Errors.POLICY_VIOLATION
+        if not -1 <= offset <= self._log_end_offset:
+            return Errors.OFFSET_OUT_OF_RANGE
+        self._raise_log_start(self._log_end_offset if offset == -1 else offset)
+        return Errors.NONE
+
+    def clean(self, now_ms: int) -> int:
+        if self.config.compact:
+            self._compact(now_ms)
+        if self.config.delete:
+            views = self._segments.views(self._batches, self._log_end_offset)
+            start = retained_from(views, self.config, now_ms)
+            if start is not None:
+                self._raise_log_start(start)
+        self._producers.forget_idle(now_ms)
+        return self._log_start_offset
+
+    def _raise_log_start(self, offset: int) -> None:
+        """The log starts at `offset` from now on, if it did not start above it; batches that end below it go."""
+        if offset <= self._log_start_offset:
+            return
+        self._log_start_offset = offset
+        self._replace(bisect_left(self._last_offsets, offset), [])
+        first = self._batches[0] if self._batches else None
+        self._segments.log_start_moved(first)
+        self._compactor.log_start_moved(first.base_offset if first else offset)
+        self._producers.log_start_moved(offset)
+        self._epochs.log_start_moved(offset)
+
+    def _compact(self, now_ms: int) -> None:
+        views = self._segments.views(self._batches, self._log_end_offset)
+        until = self._compactor.cleanable_until(views, self.last_stable_offset, self.config, now_ms)
+        if until is None:
+            return
+        count = bisect_left(self._last_offsets, until)
+        old = self._batches[:count]
+        history = History(self._producers.aborted(0, until), self._producers.last_offsets())
+        try:
+            kept = self._compactor.compact(old, until, history, self.config, now_ms)
+        except CorruptBatch:  # such a log stays as it is, as in Kafka, where the cleaner gives it up
+            return
+        self._replace(count, kept)
+        markers = {batch.base_offset for batch in old if batch.is_control}
+        self._producers.markers_compacted(markers - {batch.base_offset for batch in kept})
+
+    def _replace(self, count: int, kept: list[RecordBatch]) -> None:
+        """Put `kept` in the place of the first `count` batches."""
+        gone = sum(batch.size for batch in self._batches[:count])
+        self._size_in_bytes += sum(batch.size for batch in kept) - gone
+        self._batches[:count] = kept
+        self._last_offsets[:count] = [batch.last_offset for batch in kept]

@@ -1,0 +1,154 @@
+"""What a batch must be before a log takes it: Kafka's checks of Produce that need nothing but the batch itself.
+
+`admit` walks them in Kafka's order and answers either the batch as the log will keep it, or the first refusal. What
+depends on the producer's history is checked after it, by `producers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import NamedTuple
+
+from shareq.log.batches import CODEC_MASK, CONTROL, LOG_APPEND_TIME, MAGIC, complete_size, crc_matches, parse_batch
+from shareq.log.config import LONG_MAX, LogConfig
+from shareq.log.records import CODECS, CorruptBatch, Record, decode, rebuild, restamp_timestamps
+from shareq.model.errors import Errors
+from shareq.model.records import RecordBatch
+
+_MAGIC_AT = 16
+_TARGET_CODECS = CODECS | {"uncompressed": 0}
+_REJECTED = "one or more records have been rejected"
+_timestamp = attrgetter("timestamp")
+
+
+class Refusal(NamedTuple):
+    """Why a batch is not taken. `record_errors` are (index, text) of the records to blame."""
+
+    error: Errors
+    message: str
+    record_errors: tuple[tuple[int, str], ...] = ()
+
+
+def admit(data: bytes, config: LogConfig, now_ms: int, validate: bool) -> RecordBatch | Refusal:
+    """The batch as it will be kept, at base offset 0 still, or the first reason against it.
+
+    Records are decoded only where `validate` asks for it or the configuration cannot be obeyed otherwise.
+    """
+    batch = _frame(data)
+    if isinstance(batch, Refusal):
+        return batch
+    refusal = _check_header(batch, config, validate)
+    if refusal:
+        return refusal
+    if batch.attributes & LOG_APPEND_TIME:  # a client cannot know it; the records' own timestamps count
+        batch = _stamped(batch, batch.attributes & ~LOG_APPEND_TIME, batch.max_timestamp)
+    records = None
+    if validate or _needs_records(batch, config, now_ms):
+        try:
+            records = decode(batch)
+        except CorruptBatch as error:
+            return Refusal(Errors.INVALID_RECORD, error.reason)
+        refusal = _check_records(records, config, now_ms)
+        if refusal:
+            return refusal
+    return _kept(batch, records, config, now_ms)
+
+
+def _frame(data: bytes) -> RecordBatch | Refusal:
+    """The one complete batch in `data`; a cut-off second one is dropped silently, as in Kafka."""
+    size = complete_size(data)
+    if not size:
+        return Refusal(Errors.INVALID_RECORD, "there is no complete record batch")
+    magic = data[_MAGIC_AT]
+    if magic > MAGIC:
+        return Refusal(Errors.CORRUPT_MESSAGE, f"magic {magic} is unknown")
+    if magic < MAGIC:
+        return Refusal(Errors.INVALID_RECORD, f"magic {magic} is not taken any more")
+    if complete_size(data, size):
+        return Refusal(Errors.INVALID_RECORD, "there is more than one record batch")
+    return parse_batch(data[:size])
+
+
+def _check_header(batch: RecordBatch, config: LogConfig, validate: bool) -> Refusal | None:
+    if batch.base_offset:
+        return Refusal(Errors.INVALID_RECORD, f"the base offset is {batch.base_offset} instead of 0")
+    if batch.size > config.max_message_bytes:
+        return _too_large(batch.size, config)
+    if validate and not crc_matches(batch.data):
+        return Refusal(Errors.CORRUPT_MESSAGE, "the CRC does not match")
+    if batch.record_count <= 0 or batch.record_count != batch.last_offset + 1:
+        return Refusal(
+            Errors.INVALID_RECORD, f"{batch.record_count} records, but the last offset delta is {batch.last_offset}"
+        )
+    if batch.attributes & CONTROL:
+        return Refusal(Errors.INVALID_RECORD, "clients do not write control batches")
+    if batch.producer_id >= 0 and batch.base_sequence < 0:
+        return Refusal(Errors.INVALID_RECORD, f"producer {batch.producer_id} sent sequence {batch.base_sequence}")
+    if batch.producer_id < 0 and batch.is_transactional:
+        return Refusal(Errors.INVALID_RECORD, "a transactional batch without a producer id")
+    return None
+
+
+def _needs_records(batch: RecordBatch, config: LogConfig, now_ms: int) -> bool:
+    if config.compact or _recompresses(batch, config):
+        return True
+    bounded = config.message_timestamp_before_max_ms != LONG_MAX
+    ahead = batch.max_timestamp - now_ms > config.message_timestamp_after_max_ms
+    return not config.log_append_time and (bounded or ahead)
+
+
+def _check_records(records: Sequence[Record], config: LogConfig, now_ms: int) -> Refusal | None:
+    if config.compact:
+        keyless = tuple(
+            (index, "a compacted topic takes no record without a key")
+            for index, record in enumerate(records)
+            if record.key is None
+        )
+        if keyless:
+            return Refusal(Errors.INVALID_RECORD, _REJECTED, keyless)
+    if config.log_append_time:
+        return None
+    earliest = now_ms - config.message_timestamp_before_max_ms
+    latest = now_ms + config.message_timestamp_after_max_ms
+    timestamps = list(map(_timestamp, records))
+    if max(timestamps) <= latest and min(timestamps) >= earliest:
+        return None
+    off = tuple(
+        (index, f"timestamp {timestamp} is not within {earliest}..{latest}")
+        for index, timestamp in enumerate(timestamps)
+        if timestamp > latest or -1 != timestamp < earliest
+    )
+    return Refusal(Errors.INVALID_TIMESTAMP, _REJECTED, off) if off else None
+
+
+def _kept(
+    batch: RecordBatch, records: Sequence[Record] | None, config: LogConfig, now_ms: int
+) -> RecordBatch | Refusal:
+    """The batch with the topic's codec and timestamp type, and its true largest timestamp."""
+    if records is not None and _recompresses(batch, config):
+        batch = parse_batch(rebuild(batch, records, codec=_TARGET_CODECS[config.compression_type]))
+        if batch.size > config.max_message_bytes:
+            return _too_large(batch.size, config)
+    if config.log_append_time:
+        return _stamped(batch, batch.attributes | LOG_APPEND_TIME, now_ms)
+    if records is not None:
+        largest = max(map(_timestamp, records))
+        if largest != batch.max_timestamp:
+            return _stamped(batch, batch.attributes, largest)
+    return batch
+
+
+def _recompresses(batch: RecordBatch, config: LogConfig) -> bool:
+    codec = config.compression_type
+    return codec != "producer" and _TARGET_CODECS[codec] != batch.attributes & CODEC_MASK
+
+
+def _stamped(batch: RecordBatch, attributes: int, max_timestamp: int) -> RecordBatch:
+    return parse_batch(restamp_timestamps(batch, attributes, max_timestamp))
+
+
+def _too_large(size: int, config: LogConfig) -> Refusal:
+    return Refusal(
+        Errors.MESSAGE_TOO_LARGE, f"the batch has {size} bytes, max.message.bytes is {config.max_message_bytes}"
+    )
