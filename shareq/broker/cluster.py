@@ -110,11 +110,14 @@ class Cluster:
     # ---- brokers -----------------------------------------------------------------------------------------------------
 
     def kill_broker(self, broker_id: int) -> None:
-        """Lose a broker without a goodbye: connections break, its leaderships and coordinators move, its memory is
-        gone.
-        """
+        """Lose a broker without a goodbye: connections break, its memory is gone, what it led and coordinated moves."""
         self._check_broker(broker_id, alive=True)
-        self.loop.enter(lambda: (self._forget(broker_id), self._controller.broker_stopped(broker_id, killed=True)))
+
+        def kill() -> None:
+            self._forget(broker_id)
+            self._controller.broker_stopped(broker_id, killed=True)
+
+        self.loop.enter(kill)
 
     def stop_broker(self, broker_id: int) -> None:
         """Stop a broker in an orderly way: what it leads moves first, then its connections are closed."""
@@ -129,7 +132,12 @@ class Cluster:
     def start_broker(self, broker_id: int) -> None:
         """Start a stopped or killed broker again; its logs are as they were, its memory is empty."""
         self._check_broker(broker_id, alive=False)
-        self.loop.enter(lambda: (self._boot(broker_id), self._controller.broker_started(broker_id)))
+
+        def start() -> None:
+            self._boot(broker_id)
+            self._controller.broker_started(broker_id)
+
+        self.loop.enter(start)
 
     def elect_preferred_leaders(self) -> None:
         """Give each partition back to the first of its replicas that is alive."""
@@ -180,7 +188,7 @@ class Cluster:
         replication_factor: int = -1,
         configs: Mapping[str, object] | None = None,
     ) -> None:
-        """Create a topic; raises KafkaException naming what is wrong. `Admin.create_topics` does the same from outside."""
+        """Create a topic; KafkaException says what is wrong. `Admin.create_topics` does the same from outside."""
         texts = {key: str(value) for key, value in (configs or {}).items()}
         self._control(lambda: self._controller.create_topic(name, partitions, replication_factor, texts)[0])
 

@@ -36,7 +36,7 @@ _LEGAL_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 class Controller:
-    """Holds the image and makes the next one. `publish(image)` is called after each change, `record(event)` tells why."""
+    """Holds the image and makes the next one. After each change `publish(image)`; `record(event)` tells why."""
 
     def __init__(
         self,

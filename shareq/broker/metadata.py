@@ -245,7 +245,7 @@ def _text(value: object) -> str:
 
 
 def alter_configs(request: IncrementalAlterConfigsRequest, controller: Controller) -> IncrementalAlterConfigsResponse:
-    """Set and delete overrides. No configuration of ours is a list, so there is nothing to append to or subtract from."""
+    """Set and delete overrides. No configuration of ours is a list: there is nothing to append to or subtract from."""
     results = []
     for asked in request.resources:
         error, why = _alter_resource(asked, controller)

@@ -1,0 +1,182 @@
+"""The controller: topics, elections, configurations; each change is a new image and tells its events."""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import Any
+
+import pytest
+
+from shareq.broker.controller import Controller
+from shareq.model.configs import BrokerConfig
+from shareq.model.errors import Errors
+from shareq.model.events import Event, LeaderElected, TopicCreated
+from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC
+from shareq.model.image import NO_LEADER, BrokerImage, ClusterImage
+
+
+class World:
+    def __init__(self, brokers: int = 3, **config: Any) -> None:
+        self.images: list[ClusterImage] = []
+        self.events: list[Event] = []
+        images = {b: BrokerImage(broker_id=b, host="127.0.0.1", port=9092 + b) for b in range(brokers)}
+        self.controller = Controller(
+            images,
+            BrokerConfig(config),
+            random.Random(7),
+            publish=self.images.append,
+            record=self.events.append,
+        )
+
+    def leaders(self, topic: str) -> list[int]:
+        return [p.leader for p in self.controller.image.topics[topic].partitions]
+
+    def epochs(self, topic: str) -> list[int]:
+        return [p.leader_epoch for p in self.controller.image.topics[topic].partitions]
+
+
+@pytest.fixture
+def world() -> World:
+    made = World()
+    made.controller.create_topic("orders", 4, 2)
+    return made
+
+
+def test_a_topic_is_spread_over_the_brokers(world: World) -> None:
+    topic = world.controller.image.topics["orders"]
+    assert [p.replicas for p in topic.partitions] == [(0, 1), (1, 2), (2, 0), (0, 1)]
+    assert (world.leaders("orders"), world.epochs("orders")) == ([0, 1, 2, 0], [0, 0, 0, 0])
+    assert world.controller.image.topics_by_id[topic.topic_id] is topic
+    assert world.images[-1] is world.controller.image
+    assert world.events[0] == TopicCreated("orders", topic.topic_id, 4)
+
+
+def test_leadership_moves_when_its_broker_dies_and_comes_back_only_by_election(world: World) -> None:
+    world.controller.broker_stopped(0, killed=True)
+    assert (world.leaders("orders"), world.epochs("orders")) == ([1, 1, 2, 1], [1, 0, 0, 1])
+    world.controller.broker_started(0)
+    assert world.leaders("orders") == [1, 1, 2, 1]
+    world.controller.elect_preferred_leaders()
+    assert (world.leaders("orders"), world.epochs("orders")) == ([0, 1, 2, 0], [2, 0, 0, 2])
+
+
+def test_a_partition_without_a_live_replica_has_no_leader_until_one_is_back(world: World) -> None:
+    world.controller.broker_stopped(0, killed=True)
+    world.controller.broker_stopped(1, killed=False)
+    assert world.leaders("orders") == [NO_LEADER, 2, 2, NO_LEADER]
+    world.controller.broker_started(1)
+    assert (world.leaders("orders"), world.epochs("orders")) == ([1, 2, 2, 1], [3, 1, 0, 3])
+    assert world.events[-1] == LeaderElected("orders", 3, 1, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        pytest.param(("orders",), Errors.TOPIC_ALREADY_EXISTS, "'orders' already exists", id="exists"),
+        pytest.param(("", 1), Errors.INVALID_TOPIC_EXCEPTION, "1 to 249 characters", id="empty name"),
+        pytest.param(("x" * 250, 1), Errors.INVALID_TOPIC_EXCEPTION, "1 to 249 characters", id="long name"),
+        pytest.param(("..", 1), Errors.INVALID_TOPIC_EXCEPTION, "is not", id="dots"),
+        pytest.param(("a b", 1), Errors.INVALID_TOPIC_EXCEPTION, "1 to 249 characters", id="space"),
+        pytest.param(("new", 0), Errors.INVALID_PARTITIONS, "0 partitions: must be 1 or more", id="no partitions"),
+        pytest.param(("new", -2), Errors.INVALID_PARTITIONS, "-2 partitions", id="negative partitions"),
+        pytest.param(("new", 1, 0), Errors.INVALID_REPLICATION_FACTOR, r"factor 0: must be 1\.\.3", id="no replicas"),
+        pytest.param(("new", 1, 4), Errors.INVALID_REPLICATION_FACTOR, r"factor 4: must be 1\.\.3", id="many replicas"),
+        pytest.param(("new", 1, 1, {"colour": "red"}), Errors.INVALID_CONFIG, "colour", id="unknown config"),
+        pytest.param(("new", 1, 1, {"retention.ms": "-2"}), Errors.INVALID_CONFIG, "retention.ms", id="bad config"),
+    ],
+)
+def test_topics_that_cannot_be(world: World, arguments: tuple[Any, ...], error: Errors, message: str) -> None:
+    before = world.controller.image
+    (code, why), topic = world.controller.create_topic(*arguments)
+    assert (code, topic, world.controller.image) == (error, None, before)
+    assert re.search(message, why or "")
+
+
+def test_names_that_differ_only_in_dot_and_underscore_collide(world: World) -> None:
+    world.controller.create_topic("a.b", 1)
+    (error, why), _ = world.controller.create_topic("a_b", 1)
+    assert (error, why) == (Errors.INVALID_TOPIC_EXCEPTION, "topic 'a_b' collides with 'a.b': '.' and '_' count as one")
+
+
+def test_validating_only_changes_nothing(world: World) -> None:
+    before, told = world.controller.image, len(world.events)
+    (error, _), topic = world.controller.create_topic("new", 3, validate_only=True)
+    assert not error
+    assert topic is not None
+    assert (world.controller.image, len(world.events)) == (before, told)
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "error"),
+    [
+        ("orders", 4, Errors.INVALID_PARTITIONS),
+        ("orders", 1, Errors.INVALID_PARTITIONS),
+        ("none", 5, Errors.UNKNOWN_TOPIC_OR_PARTITION),
+    ],
+)
+def test_growth_that_cannot_be(world: World, name: str, count: int, error: Errors) -> None:
+    assert world.controller.create_partitions(name, count)[0] == error
+
+
+def test_growth_goes_on_where_placement_stopped(world: World) -> None:
+    assert not world.controller.create_partitions("orders", 6)[0]
+    assert world.leaders("orders") == [0, 1, 2, 0, 1, 2]
+
+
+def test_deleting_and_creating_again_gives_a_new_id(world: World) -> None:
+    first = world.controller.image.topics["orders"].topic_id
+    assert not world.controller.delete_topic("orders")[0]
+    assert world.controller.delete_topic("orders")[0] == Errors.UNKNOWN_TOPIC_OR_PARTITION
+    world.controller.create_topic("orders", 1)
+    assert world.controller.image.topics["orders"].topic_id != first
+    assert first not in world.controller.image.topics_by_id
+
+
+@pytest.mark.parametrize(("brokers", "replicas"), [(1, 1), (2, 2), (5, 3)])
+def test_internal_topics_have_as_many_replicas_as_brokers_permit(brokers: int, replicas: int) -> None:
+    world = World(brokers)
+    for name in (SHARE_STATE_TOPIC, GROUP_METADATA_TOPIC):
+        world.controller.create_internal_topic(name)
+        version = world.controller.image.version
+        world.controller.create_internal_topic(name)
+        topic = world.controller.image.topics[name]
+        assert (len(topic.partitions), len(topic.partitions[0].replicas)) == (50, replicas)
+        assert world.controller.image.version == version
+
+
+def test_the_state_topic_is_configured_as_kafka_does() -> None:
+    world = World(**{"share.coordinator.state.topic.num.partitions": 3})
+    world.controller.create_internal_topic(SHARE_STATE_TOPIC)
+    topic = world.controller.image.topics[SHARE_STATE_TOPIC]
+    assert len(topic.partitions) == 3
+    assert dict(topic.configs) == {
+        "cleanup.policy": "delete",
+        "retention.ms": "-1",
+        "segment.bytes": "104857600",
+        "min.insync.replicas": "2",
+    }
+
+
+def test_group_configurations_are_validated_as_a_whole(world: World) -> None:
+    controller = world.controller
+    assert not controller.alter_group_configs("g", {"share.delivery.count.limit": "7"})[0]
+    assert controller.image.group_config("g").delivery_count_limit == 7
+    assert not controller.alter_broker_configs({"group.share.max.delivery.count.limit": "6"})[0]
+    assert controller.image.group_config("g").delivery_count_limit == 6  # clamped
+    error, why = controller.alter_group_configs("g", {"share.isolation.level": "read_committed"})
+    assert error == Errors.INVALID_CONFIG  # the stale value blocks an unrelated change, as in Kafka
+    assert why is not None
+    assert "share.delivery.count.limit='7': must be 2..6" in why
+    assert not controller.alter_group_configs("g", {"share.delivery.count.limit": None})[0]
+    assert controller.image.group_config("g").delivery_count_limit == 5
+    assert controller.alter_group_configs("", {})[0] == Errors.INVALID_REQUEST
+
+
+def test_topic_and_broker_configurations(world: World) -> None:
+    controller = world.controller
+    assert not controller.alter_topic_configs("orders", {"retention.ms": "1000"})[0]
+    assert controller.alter_topic_configs("orders", {"retention.ms": "soon"})[0] == Errors.INVALID_CONFIG
+    assert controller.alter_topic_configs("none", {})[0] == Errors.UNKNOWN_TOPIC_OR_PARTITION
+    assert dict(controller.image.topics["orders"].configs) == {"retention.ms": "1000"}
+    assert controller.alter_broker_configs({"group.share.max.size": "0"})[0] == Errors.INVALID_CONFIG

@@ -1,0 +1,116 @@
+"""The event loop: order of events, what time does, and what waiting means, on every clock."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from shareq.broker.loop import STUCK_AFTER_MS, VIRTUAL_ORIGIN_MS, EventLoop, VirtualLoop, WallLoop, make_loop
+from shareq.model.errors import ConfigException
+
+
+@pytest.fixture
+def wall() -> EventLoop:
+    return WallLoop(scale=1000)
+
+
+def test_ready_calls_run_in_the_order_of_posting_and_timers_by_time() -> None:
+    loop, seen = VirtualLoop(), []
+    loop.at(VIRTUAL_ORIGIN_MS + 20, lambda: seen.append("late"))
+    loop.at(VIRTUAL_ORIGIN_MS + 10, lambda: seen.append("early"))
+    loop.at(VIRTUAL_ORIGIN_MS + 10, lambda: seen.append("early, asked later"))
+    loop.post(seen.append, "ready")
+    loop.post(lambda: loop.post(seen.append, "posted by a ready call"))
+    assert not loop.wait(lambda: False, 30)
+    assert seen == ["ready", "posted by a ready call", "early", "early, asked later", "late"]
+
+
+def test_virtual_time_jumps_and_stops_exactly_at_the_deadline() -> None:
+    loop, at = VirtualLoop(), []
+    loop.at(VIRTUAL_ORIGIN_MS + 100, lambda: at.append(loop.now_ms()))
+    assert loop.now_ms() == VIRTUAL_ORIGIN_MS
+    loop.wait(lambda: False, 99)
+    assert (loop.now_ms(), at) == (VIRTUAL_ORIGIN_MS + 99, [])
+    loop.wait(lambda: False, 1)
+    assert (loop.now_ms(), at) == (VIRTUAL_ORIGIN_MS + 100, [VIRTUAL_ORIGIN_MS + 100])
+
+
+def test_waiting_ends_as_soon_as_the_condition_holds() -> None:
+    loop, seen = VirtualLoop(), []
+    for delay in (5, 10, 15):
+        loop.at(VIRTUAL_ORIGIN_MS + delay, lambda d=delay: seen.append(d))
+    assert loop.wait(lambda: 10 in seen, None)
+    assert (seen, loop.now_ms()) == ([5, 10], VIRTUAL_ORIGIN_MS + 10)
+
+
+def test_a_wait_that_nothing_can_end_says_so() -> None:
+    loop = VirtualLoop()
+
+    def again() -> None:
+        loop.at(loop.now_ms() + 3_600_000, again)
+
+    again()
+    with pytest.raises(TimeoutError, match="give the call a time-out"):
+        loop.wait(lambda: False, None)
+    assert loop.now_ms() == VIRTUAL_ORIGIN_MS + STUCK_AFTER_MS
+
+
+def test_a_cancelled_timer_never_fires() -> None:
+    loop, seen = VirtualLoop(), []
+    timer = loop.at(VIRTUAL_ORIGIN_MS + 1, lambda: seen.append("cancelled"))
+    loop.at(VIRTUAL_ORIGIN_MS + 2, lambda: seen.append("kept"))
+    timer.cancel()
+    loop.wait(lambda: False, 5)
+    assert seen == ["kept"]
+
+
+def test_step_runs_one_thing_and_says_when_nothing_is_left() -> None:
+    loop, seen = VirtualLoop(), []
+    loop.post(seen.append, "ready")
+    loop.at(VIRTUAL_ORIGIN_MS + 7, lambda: seen.append("timer"))
+    assert [loop.step(), list(seen), loop.now_ms() - VIRTUAL_ORIGIN_MS] == [True, ["ready"], 0]
+    assert [loop.step(), list(seen), loop.now_ms() - VIRTUAL_ORIGIN_MS] == [True, ["ready", "timer"], 7]
+    assert not loop.step()
+
+
+def test_a_timer_in_the_past_fires_without_turning_time_back() -> None:
+    loop, seen = VirtualLoop(), []
+    loop.wait(lambda: False, 50)
+    loop.at(VIRTUAL_ORIGIN_MS + 10, lambda: seen.append(loop.now_ms()))
+    loop.wait(lambda: False, 0)
+    assert seen == [VIRTUAL_ORIGIN_MS + 50]
+
+
+def test_a_scaled_clock_fires_timers_by_itself(wall: EventLoop) -> None:
+    fired = threading.Event()
+    wall.enter(lambda: wall.at(wall.now_ms() + 2000, fired.set))  # two seconds of its time, 2 ms of ours
+    assert fired.wait(10)
+    wall.close()
+
+
+def test_a_scaled_clock_wakes_whoever_waits(wall: EventLoop) -> None:
+    seen: list[str] = []
+    wall.enter(lambda: wall.at(wall.now_ms() + 1000, lambda: seen.append("fired")))
+    assert wall.wait(lambda: bool(seen), None)
+    assert not wall.wait(lambda: False, 100)
+    wall.close()
+
+
+def test_a_failure_inside_the_loop_reaches_whoever_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", heard.append)
+    loop = WallLoop(scale=1000)
+    loop.enter(lambda: loop.at(loop.now_ms(), lambda: 1 // 0))
+    with pytest.raises(RuntimeError, match="event loop has died"):
+        loop.wait(lambda: False, None)
+    with pytest.raises(RuntimeError, match="event loop has died"):
+        loop.enter(lambda: None)
+    loop.close()
+    assert len(heard) == 1
+
+
+@pytest.mark.parametrize("clock", ["real", "", 0, -1.0, 1001, True, None])
+def test_absurd_clocks(clock: object) -> None:
+    with pytest.raises(ConfigException, match=r"clock=.*must be 'virtual', 'wall' or a factor in 0\.001\.\.1000"):
+        make_loop(clock)  # type: ignore[arg-type]
