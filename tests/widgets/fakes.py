@@ -161,7 +161,9 @@ class FakeCluster:
         return True
 
     def arrive(self) -> None:
-        """The partition's next event happens."""
+        """The partition's next event happens, if any is left."""
+        if not self.coming:
+            return
         self.view.snapshots.append(self.coming.pop(0))
         self.now_ms = self.view.snapshots[-1]["now_ms"]
 

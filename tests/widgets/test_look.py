@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+
 import shareq_widgets
+from shareq.trace.palette import DARK, LIGHT, STATES, SYMBOLS
 from shareq_widgets.look import MARKS, SHAPES, SIZES, look, palette
 from shareq_widgets.strip import bundle
-
-from shareq.trace.palette import DARK, LIGHT, STATES, SYMBOLS
 
 SOURCES = sorted(Path(shareq_widgets.__file__).parent.iterdir())
 DRAWING = [path for path in SOURCES if path.suffix in (".js", ".css", ".py")]

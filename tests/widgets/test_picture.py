@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from typing import Any
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shareq_widgets.look import SHAPES, SIZES, fit
-from shareq_widgets.picture import Cell, cell_at, cell_markup, draw
 
 from shareq.trace.palette import DARK, LIGHT, STATES
+from shareq_widgets.look import SHAPES, SIZES, fit
+from shareq_widgets.picture import Cell, cell_at, cell_markup, draw
 from tests.widgets.fakes import every_state, payments, wide
 
 ALL = every_state()
@@ -32,7 +32,7 @@ SNAPSHOTS = payments().snapshots
 )
 def test_well_formed_and_self_contained(snapshot: dict[str, Any], width: int, theme: str) -> None:
     svg = draw(snapshot, theme=theme, width=width)
-    root = ElementTree.fromstring(svg)
+    root = ET.fromstring(svg)
     assert root.get("width") == str(width)
     assert root.findtext("{http://www.w3.org/2000/svg}title") == snapshot["text"]
     assert "var(" not in svg
@@ -116,7 +116,7 @@ def test_a_wide_window_stays_small() -> None:
 
 def test_names_are_escaped() -> None:
     nasty = {**ALL, "group": "<script>&", "members": [{**ALL["members"][0], "name": '"><b', "held": 1}]}
-    ElementTree.fromstring(draw(nasty))
+    ET.fromstring(draw(nasty))
 
 
 @pytest.mark.parametrize(

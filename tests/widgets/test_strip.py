@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import traitlets
+
 from shareq_widgets import PartitionStrip, strip
 from shareq_widgets.playback import Playback
-
 from tests.widgets.fakes import FakeCluster, FakeView, payments
 
 END = len(payments().snapshots) - 1

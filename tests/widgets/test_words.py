@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from shareq_widgets.words import chips, clock_text, sentence, where
 
+from shareq_widgets.words import chips, clock_text, sentence, where
 from tests.widgets.fakes import payments
 
 SNAPSHOTS = payments().snapshots
@@ -38,12 +38,8 @@ def test_where(changes: dict[str, Any], text: str) -> None:
     ],
 )
 def test_chips(changes: dict[str, Any], said: str, hot: bool) -> None:
-    shown = chips({**WRITING, **changes})
-    assert ("".join(shown_chip[:3]), shown_chip.hot) in [(said, hot)] if (shown_chip := _find(shown, said)) else False
-
-
-def _find(shown: list[Any], said: str) -> Any:
-    return next((chip for chip in shown if "".join(chip[:3]) == said), None)
+    shown = {"".join(chip[:3]): chip.hot for chip in chips({**WRITING, **changes})}
+    assert shown.get(said) is hot
 
 
 @pytest.mark.parametrize(
@@ -62,19 +58,17 @@ KILLED = {"marks": [{"order": WRITING["order"], "time_ms": 0, "kind": "broker_ki
 
 
 @pytest.mark.parametrize(
-    ("changes", "message", "error", "what", "why", "hot"),
+    ("changes", "told", "what", "why", "hot"),
     [
-        pytest.param({}, "", "", "consumer-2 accepted 111–112", ", state write under way", False, id="event"),
-        pytest.param({"event": None}, "", "", "nothing has happened here yet", "", False, id="nothing yet"),
-        pytest.param({}, "The end.", "", "The end.", "", False, id="a message comes before the event"),
-        pytest.param({}, "The end.", "KeyError: 3", "KeyError: 3", "", True, id="an error comes before all"),
-        pytest.param(
-            KILLED, "", "", "consumer-2 accepted 111–112", ", state write under way", True, id="alarming mark"
-        ),
+        pytest.param({}, (), "consumer-2 accepted 111–112", ", state write under way", False, id="event"),
+        pytest.param({"event": None}, (), "nothing has happened here yet", "", False, id="nothing yet"),
+        pytest.param({}, ("The end.", ""), "The end.", "", False, id="a message comes before the event"),
+        pytest.param({}, ("The end.", "KeyError: 3"), "KeyError: 3", "", True, id="an error comes before all"),
+        pytest.param(KILLED, (), "consumer-2 accepted 111–112", ", state write under way", True, id="alarming mark"),
     ],
 )
-def test_sentence(changes: dict[str, Any], message: str, error: str, what: str, why: str, hot: bool) -> None:
-    said = sentence({**WRITING, **changes}, 512, message, error)
+def test_sentence(changes: dict[str, Any], told: tuple[str, ...], what: str, why: str, hot: bool) -> None:
+    said = sentence({**WRITING, **changes}, 512, *told)
     assert said == (f"event {WRITING['order']} of 512: ", what, why, hot)
 
 

@@ -51,17 +51,17 @@ def draw(snapshot: dict[str, Any], *, theme: str = "light", width: int = 1084) -
         raise ValueError(f"width must be at least 320 pixels, not {width!r}")
     colours, pitch = THEMES[theme], fit(snapshot["speo"] - snapshot["spso"], width)
     frame = Frame(snapshot["spso"] - ceil(SIZES["gutter_left"] / pitch), pitch, width)
-    lanes = _holders(snapshot)
+    lanes, cells = _holders(snapshot), pitch >= SIZES["pitch_cells"]
     foot = SIZES["lane_top"] + SIZES["lane"] * len(lanes)
     height = round(TOP + foot + TAIL)
     parts = [
         *_head(snapshot, width, colours),
         f'<g transform="translate(0 {TOP})">',
         *_band(snapshot, frame, colours),
-        *(_cells(snapshot, frame, colours) if pitch >= SIZES["pitch_cells"] else _blocks(snapshot, frame, colours)),
+        *(_cells if cells else _blocks)(snapshot, frame, colours),
         *_flags(snapshot, frame, colours),
         *_lanes(snapshot, lanes, frame, colours),
-        *_tail(snapshot, foot, colours),
+        *_tail(snapshot, foot, cells, colours),
         "</g>",
     ]
     return (
@@ -288,7 +288,7 @@ def _locks(snapshot: dict[str, Any], held: list[list[Any]], y: float, frame: Fra
         yield f'{bar} width="{width * min(left_ms / snapshot["lock_duration_ms"], 1):.1f}" fill="{colour}"/>'
 
 
-def _tail(snapshot: dict[str, Any], y: float, colours: Colours) -> Iterator[str]:
+def _tail(snapshot: dict[str, Any], y: float, cells: bool, colours: Colours) -> Iterator[str]:
     """What just happened, and the legend."""
     place, what, why, hot = sentence(snapshot, snapshot["total"])
     yield (
@@ -296,5 +296,11 @@ def _tail(snapshot: dict[str, Any], y: float, colours: Colours) -> Iterator[str]
         f'fill="{colours["alarm" if hot else "ink"]}">{escape(what)}</tspan>{escape(why)}</text>'
     )
     legend = [f"{SYMBOLS[state]} {state}" for state in STATES if state != "archiving"]
-    legend += ["dashed: write under way", "●●○○○ deliveries of the limit", "bars: lock time left"]
+    if cells:
+        legend += ["dashed: write under way", "●●○○○ deliveries of the limit", "bars: lock time left"]
+    else:
+        legend += [
+            "the height tells the state (acquired, acknowledged, archived), available is hollow",
+            "bars: what is held",
+        ]
     yield _text(16, y + 40, "     ".join(legend).replace(" ", "\N{NO-BREAK SPACE}"), colours["soft"])

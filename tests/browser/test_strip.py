@@ -1,0 +1,185 @@
+"""The partition strip in a real JupyterLab: pressed, typed at, scrubbed, and looked at in both themes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.widgets.fakes import payments
+
+pytestmark = pytest.mark.browser
+
+SOURCE = "from tests.widgets.fakes import FakeCluster, payments, wide; cluster = FakeCluster(payments(), 10)"
+SHOW = "from shareq_widgets import strip; strip(cluster, group='payments', topic='orders', view=cluster.view)"
+SNAPSHOTS = payments().snapshots
+READY_MS = 60_000
+
+
+def notebook(folder: Path, name: str, *cells: str) -> None:
+    """A notebook of code cells, not run yet."""
+    shape = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    made = [{**shape, "id": f"cell-{i}", "source": source} for i, source in enumerate(cells)]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    (folder / name).write_text(json.dumps({"cells": made, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}))
+
+
+def open_strip(page: Page, address: str, name: str) -> Locator:
+    """Open the notebook, run all of it, and wait until its strip shows cells or blocks."""
+    page.goto(f"{address}lab/tree/{name}?reset")
+    page.locator(".jp-Notebook .jp-Cell").first.wait_for(timeout=READY_MS)
+    page.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=READY_MS)
+    page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
+    strip = page.locator(".sq-strip")
+    expect(strip).to_have_attribute("data-mode", re.compile("cells|runs"), timeout=READY_MS)
+    strip.scroll_into_view_if_needed()
+    return strip
+
+
+@pytest.fixture
+def strip(browser_page: Page, jupyterlab: str, jupyterlab_folder: Path) -> Iterator[Locator]:
+    notebook(jupyterlab_folder, "strip.ipynb", SOURCE, SHOW)
+    yield open_strip(browser_page, jupyterlab, "strip.ipynb")
+    browser_page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")
+
+
+def cells(strip: Locator) -> dict[int, tuple[str, int]]:
+    """State and delivery count by offset, as the page shows them."""
+    shown = strip.locator(".sq-run").evaluate_all("all => all.map(cell => ({...cell.dataset}))")
+    return {int(cell["offset"]): (cell["state"], int(cell["count"])) for cell in shown}
+
+
+def told(order: int) -> dict[int, tuple[str, int]]:
+    """The same from the snapshot."""
+    runs: list[list[Any]] = SNAPSHOTS[order]["runs"]
+    return {offset: (run[2], run[3]) for run in runs for offset in range(run[0], run[1])}
+
+
+def expect_order(strip: Locator, order: int) -> None:
+    expect(strip).to_have_attribute("data-order", str(order))
+    assert cells(strip) == told(order)
+
+
+def test_step_and_back_change_the_cells(strip: Locator, tmp_path: Path) -> None:
+    expect_order(strip, 10)
+    strip.get_by_text("step ▶").click()
+    expect_order(strip, 11)
+    assert cells(strip)[102] == ("acknowledged", 1)
+    assert strip.locator("[data-offset='100']").get_attribute("data-member") == "consumer-1"
+    expect(strip.locator(".sq-sentence")).to_have_text(
+        "event 11 of 11: 102 became acknowledged, the window starts at 100"
+    )
+    strip.get_by_text("◀ step").click()
+    expect_order(strip, 10)
+    strip.screenshot(path=tmp_path / "step.png")
+
+
+def test_every_event_to_the_end_and_then_it_says_so(strip: Locator) -> None:
+    for order in range(11, len(SNAPSHOTS)):
+        strip.get_by_text("step ▶").click()
+        expect_order(strip, order)
+    strip.get_by_text("step ▶").click()
+    expect(strip.locator(".sq-sentence b")).to_contain_text("Nothing more happens to this partition")
+
+
+def test_keyboard(strip: Locator) -> None:
+    strip.focus()
+    for key, order in [("ArrowLeft", 9), ("ArrowRight", 10), ("Home", 0), ("End", 10), ("ArrowRight", 11)]:
+        strip.press(key)
+        expect_order(strip, order)
+    for key, order in [("ArrowLeft", 10), ("l", 11)]:
+        strip.press(key)
+        expect_order(strip, order)
+
+
+def test_zoom_by_keyboard_and_back_to_fit(strip: Locator) -> None:
+    box = strip.locator(".sq-run rect").first
+    expect(box).to_have_attribute("width", "30")
+    strip.press("-")
+    expect(box).to_have_attribute("width", re.compile(r"^23\.4"))
+    strip.press("f")
+    expect(box).to_have_attribute("width", "30")
+
+
+def test_scrub(strip: Locator) -> None:
+    strip.locator("input[type=range]").fill("3")
+    expect_order(strip, 3)
+    strip.get_by_title("time-out, event 7").click()
+    expect_order(strip, 7)
+
+
+def test_play_runs_to_the_end_and_pause_stands_still(strip: Locator) -> None:
+    strip.locator("select").select_option("10")
+    strip.get_by_text("▶ play").click()
+    expect(strip).to_have_attribute("data-order", str(len(SNAPSHOTS) - 1))
+    expect(strip.get_by_text("▶ play")).to_be_visible()
+    strip.press("Home")
+    strip.locator("select").select_option("0.25")
+    strip.press(" ")
+    expect(strip.get_by_text("pause")).to_be_visible()
+    strip.press(" ")
+    expect(strip.get_by_text("▶ play")).to_be_visible()
+
+
+def test_pointing_at_a_cell_tells_about_it(strip: Locator) -> None:
+    strip.locator("[data-offset='105'] rect").first.hover()
+    expect(strip.locator(".sq-tip")).to_contain_text(
+        "offset 105\nacquired by consumer-3 (C)\ndelivery 5 of 5, the last attempt"
+    )
+    expect(strip.locator(".sq-tip")).to_contain_text("of lock left")
+
+
+def test_what_a_screen_reader_gets(strip: Locator) -> None:
+    expect(strip).to_have_attribute("aria-label", "payments, orders-0 · leader broker 2")
+    expect(strip.locator("svg[role=img]")).to_have_attribute("aria-label", SNAPSHOTS[10]["text"])
+    expect(strip.locator("output")).to_have_attribute("aria-live", "polite")
+
+
+def test_other_cells_move_a_live_strip(strip: Locator, browser_page: Page) -> None:
+    browser_page.evaluate(
+        """async () => {
+            const panel = window.jupyterapp.shell.currentWidget;
+            await panel.sessionContext.session.kernel.requestExecute({code: "cluster.arrive()"}).done;
+        }"""
+    )
+    expect_order(strip, 11)
+
+
+def test_follows_the_theme_of_jupyterlab(strip: Locator, browser_page: Page, tmp_path: Path) -> None:
+    expect(strip).to_have_attribute("data-theme", "light")
+    light = strip.screenshot(path=tmp_path / "light.png")
+    for theme, shown in [("JupyterLab Dark", "dark"), ("JupyterLab Light", "light")]:
+        browser_page.evaluate(f"window.jupyterapp.commands.execute('apputils:change-theme', {{theme: '{theme}'}})")
+        expect(strip).to_have_attribute("data-theme", shown)
+        assert (strip.screenshot(path=tmp_path / f"{shown}.png") == light) is (shown == "light")
+
+
+def test_reduced_motion_draws_at_once(strip: Locator, browser_page: Page) -> None:
+    browser_page.emulate_media(reduced_motion="reduce")
+    strip.get_by_text("step ▶").click()
+    expect_order(strip, 11)
+    assert strip.locator(".sq-flow").count() == 0
+
+
+def test_a_wide_window_is_drawn_as_blocks_and_zooms_to_cells(
+    browser_page: Page, jupyterlab: str, jupyterlab_folder: Path, tmp_path: Path
+) -> None:
+    wide = "from tests.widgets.fakes import FakeCluster, wide; cluster = FakeCluster(wide(4000), 1)"
+    notebook(jupyterlab_folder, "wide.ipynb", wide, SHOW)
+    strip = open_strip(browser_page, jupyterlab, "wide.ipynb")
+    expect(strip).to_have_attribute("data-mode", "runs")
+    assert strip.locator(".sq-run").count() == 0
+    strip.screenshot(path=tmp_path / "wide.png")
+    for _ in range(24):
+        strip.press("+")
+    expect(strip).to_have_attribute("data-mode", "cells")
+    expect(strip.locator(".sq-overview")).to_be_visible()
+    assert 10 < len(cells(strip)) < 120
+    strip.screenshot(path=tmp_path / "zoomed.png")
+    strip.press("f")
+    expect(strip).to_have_attribute("data-mode", "runs")
