@@ -246,6 +246,7 @@ Effect = (
 class Actor(Protocol):
     """A state machine without I/O."""
 
-    wake_at_ms: int | None
+    @property
+    def wake_at_ms(self) -> int | None: ...
 
     def handle(self, message: Message, now_ms: int) -> list[Effect]: ...

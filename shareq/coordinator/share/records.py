@@ -142,8 +142,9 @@ def _decode(key: bytes, value: bytes | None) -> StateRecord | None:
     if key_type == UPDATE:
         _, snapshot_epoch, leader_epoch, start_offset = _UPDATE.unpack_from(value)
         return StateUpdate(name, snapshot_epoch, leader_epoch, start_offset, *_decode_tail(value, _UPDATE.size))
-    _, *fields = _SNAPSHOT.unpack_from(value)
-    return StateSnapshot(name, *fields, *_decode_tail(value, _SNAPSHOT.size))
+    _, *epochs_and_times = _SNAPSHOT.unpack_from(value)
+    batches, delivery_complete_count = _decode_tail(value, _SNAPSHOT.size)
+    return StateSnapshot._make((name, *epochs_and_times, batches, delivery_complete_count))
 
 
 def _decode_key(key: bytes) -> SharePartitionKey:

@@ -1,0 +1,236 @@
+"""The default persister: it keeps share-partition state with the share coordinators, on the state topic.
+
+Every entry of a request finds its own coordinator, and is tried again for itself. What is bound for one broker travels
+together: while a request of one kind is under way there, further entries of that kind gather, and go out joined, one
+request a group, when it is back. Source: Kafka's DefaultStatePersister and PersisterStateManager.
+"""
+
+from __future__ import annotations
+
+import random
+from heapq import heappop, heappush
+from typing import Any, NamedTuple
+
+from shareq.model.actor import Answer, Call, Effect, ImageChanged, Incoming, Message, Respond, Tick
+from shareq.model.errors import Errors
+from shareq.model.ids import SHARE_STATE_TOPIC, SharePartitionKey, TopicId
+from shareq.model.image import ClusterImage
+from shareq.model.messages.base import Request
+from shareq.model.messages.cluster import CoordinatorType, FindCoordinatorRequest, FindCoordinatorResponse
+from shareq.persister.joint import JointAnswer, Part, parts_of
+
+MAX_ATTEMPTS = 5
+BACKOFF_MS = 1000
+MAX_BACKOFF_MS = 30000
+JITTER = 0.2
+CALL_TIMEOUT_MS = 30000
+
+RETRIED = frozenset(
+    {
+        Errors.UNKNOWN_TOPIC_OR_PARTITION,
+        Errors.COORDINATOR_LOAD_IN_PROGRESS,
+        Errors.COORDINATOR_NOT_AVAILABLE,
+        Errors.NOT_COORDINATOR,
+        Errors.NETWORK_EXCEPTION,
+        Errors.REQUEST_TIMED_OUT,
+    }
+)
+"""What is worth looking the coordinator up anew for."""
+
+
+def backoff_ms(failures: int, rng: random.Random) -> int:
+    """How long to wait after so many failures: 2, 4, 8, 16 s, a fifth more or less, and never over 30 s."""
+    delay_ms = min(BACKOFF_MS << failures, MAX_BACKOFF_MS)
+    return round(min(delay_ms * rng.uniform(1 - JITTER, 1 + JITTER), MAX_BACKOFF_MS))
+
+
+class Channel:
+    """Requests of one kind to one broker: how many are under way, and what gathers for the next round."""
+
+    __slots__ = ("kind", "node", "open", "waiting")
+
+    def __init__(self, node: int, kind: type[Request]) -> None:
+        self.node = node
+        self.kind = kind
+        self.open = 0
+        self.waiting: list[Part] = []
+
+    def next_round(self) -> list[list[Part]]:
+        """What may go out now, by group. Of two entries for one share-partition the later one waits for another round,
+        so that each gets its own answer: within one request Kafka's coordinator tells both the later one's result."""
+        first: dict[SharePartitionKey, Part] = {}
+        self.waiting = [part for part in self.waiting if first.setdefault(part.key, part) is not part]
+        groups: dict[str, list[Part]] = {}
+        for key, part in first.items():
+            groups.setdefault(key.group_id, []).append(part)
+        return list(groups.values())
+
+
+class Sent(NamedTuple):
+    """A joint request under way."""
+
+    channel: Channel
+    parts: list[Part]
+
+
+class StateTopicPersister:
+    """The actor. `rng` spreads retries in time and lookups over brokers."""
+
+    def __init__(self, broker_id: int, rng: random.Random) -> None:
+        self.broker_id = broker_id
+        self._rng = rng
+        self._image = ClusterImage()
+        self._nodes: dict[SharePartitionKey, int] = {}
+        self._channels: dict[tuple[int, type[Request]], Channel] = {}
+        self._sent: dict[int, Sent] = {}
+        self._lookups: dict[int, Part] = {}
+        self._retries: list[tuple[int, int, Part]] = []
+        self._last_id = 0
+
+    @property
+    def wake_at_ms(self) -> int | None:
+        """When the next retry is due."""
+        return self._retries[0][0] if self._retries else None
+
+    def handle(self, message: Message, now_ms: int) -> list[Effect]:
+        effects: list[Effect] = []
+        if isinstance(message, Incoming):
+            self._route(parts_of(JointAnswer(message)), effects)
+        elif isinstance(message, Answer):
+            self._answered(message, now_ms, effects)
+        elif isinstance(message, ImageChanged):
+            self._image = message.image
+            self._nodes.clear()
+        elif isinstance(message, Tick):
+            due: list[Part] = []
+            while self._retries and self._retries[0][0] <= now_ms:
+                due.append(heappop(self._retries)[2])
+            self._route(due, effects)
+        return effects
+
+    def _next_id(self) -> int:
+        self._last_id += 1
+        return self._last_id
+
+    # ---- on the way out ----------------------------------------------------------------------------------------------
+
+    def _route(self, parts: list[Part], effects: list[Effect]) -> None:
+        """Send parts whose coordinator the metadata knows, ask for that of the others."""
+        channels = {}
+        for part in parts:
+            node = self._node(part.key)
+            if node is None:
+                self._look_up(part, effects)
+            else:
+                channel = self._enqueue(part, node)
+                channels[channel.node, channel.kind] = channel
+        for channel in channels.values():
+            self._send(channel, effects)
+
+    def _node(self, key: SharePartitionKey) -> int | None:
+        """The key's coordinator as the metadata has it, which is worked out once for each image."""
+        node = self._nodes.get(key)
+        if node is None:
+            broker = self._image.coordinator(SHARE_STATE_TOPIC, str(key))
+            if broker:
+                node = self._nodes[key] = broker.broker_id
+        return node
+
+    def _look_up(self, part: Part, effects: list[Effect]) -> None:
+        """Ask any live broker for the part's coordinator, which creates the state topic where it is missing."""
+        alive = [broker.broker_id for broker in self._image.brokers.values() if broker.alive]
+        if not alive:
+            _extend(effects, part.fail(Errors.COORDINATOR_NOT_AVAILABLE))
+            return
+        request = FindCoordinatorRequest(key_type=CoordinatorType.SHARE, coordinator_keys=(str(part.key),))
+        call_id = self._next_id()
+        self._lookups[call_id] = part
+        effects.append(Call(call_id, self._rng.choice(alive), request, CALL_TIMEOUT_MS))
+
+    def _enqueue(self, part: Part, node: int) -> Channel:
+        kind = type(part.joint.request)
+        channel = self._channels.get((node, kind))
+        if channel is None:
+            channel = self._channels[node, kind] = Channel(node, kind)
+        channel.waiting.append(part)
+        return channel
+
+    def _send(self, channel: Channel, effects: list[Effect]) -> None:
+        """Send what has gathered, unless something is under way."""
+        if channel.open or not channel.waiting:
+            return
+        for parts in channel.next_round():
+            call_id = self._next_id()
+            self._sent[call_id] = Sent(channel, parts)
+            channel.open += 1
+            effects.append(Call(call_id, channel.node, _joined(parts), CALL_TIMEOUT_MS))
+
+    # ---- on the way back ---------------------------------------------------------------------------------------------
+
+    def _answered(self, answer: Answer, now_ms: int, effects: list[Effect]) -> None:
+        """An answer to one of our calls; one that comes twice or too late finds nobody."""
+        if part := self._lookups.pop(answer.id, None):
+            error, node = _coordinator(answer)
+            if error:
+                part.failed_lookups += 1
+                _extend(effects, self._failed(part, error, part.failed_lookups, now_ms))
+            else:
+                part.failed_lookups = 0
+                self._send(self._enqueue(part, node), effects)
+        elif sent := self._sent.pop(answer.id, None):
+            results = _results(answer)
+            for part in sent.parts:
+                result = results.get((part.key.topic_id, part.key.partition))
+                _extend(effects, self._settle(part, result, answer.error, now_ms))
+            sent.channel.open -= 1
+            self._send(sent.channel, effects)
+
+    def _settle(self, part: Part, result: Any, error: Errors, now_ms: int) -> Respond | None:
+        """A part's result has come (None: there is none in the answer), which may be that it has to be tried again."""
+        error = result.error_code if result else error or Errors.UNKNOWN_SERVER_ERROR
+        if error in RETRIED:
+            part.failed_calls += 1
+            return self._failed(part, error, part.failed_calls, now_ms)
+        return part.put(result) if result else part.fail(error)
+
+    def _failed(self, part: Part, error: Errors, failures: int, now_ms: int) -> Respond | None:
+        """Try again later with a new lookup, or give up."""
+        if error not in RETRIED or failures >= MAX_ATTEMPTS:
+            return part.fail(error)
+        heappush(self._retries, (now_ms + backoff_ms(failures, self._rng), self._next_id(), part))
+        return None
+
+
+def _extend(effects: list[Effect], answer: Respond | None) -> None:
+    if answer is not None:
+        effects.append(answer)
+
+
+def _coordinator(answer: Answer) -> tuple[Errors, int]:
+    """What a lookup has found: an error, or a node."""
+    if not isinstance(answer.response, FindCoordinatorResponse):
+        return answer.error or Errors.UNKNOWN_SERVER_ERROR, -1
+    found = answer.response.coordinators
+    return (found[0].error_code, found[0].node_id) if len(found) == 1 else (Errors.UNKNOWN_SERVER_ERROR, -1)
+
+
+def _joined(parts: list[Part]) -> Request:
+    """One request for parts of one kind and group. A request whose parts all travel together goes as it came."""
+    joint = parts[0].joint
+    if len(parts) == joint.count and all(part.joint is joint for part in parts):
+        return joint.request
+    topics: dict[TopicId, list[Any]] = {}
+    for part in parts:
+        topics.setdefault(part.key.topic_id, []).append(part.entry)
+    kind: Any = type(joint.request)
+    request: Request = kind(
+        group_id=parts[0].key.group_id,
+        topics=tuple(kind.Topic(topic_id=t, partitions=tuple(entries)) for t, entries in topics.items()),
+    )
+    return request
+
+
+def _results(answer: Answer) -> dict[tuple[TopicId, int], Any]:
+    """The results of a joint request by topic id and partition; none where no answer came."""
+    response: Any = answer.response
+    return {(t.topic_id, p.partition): p for t in response.results for p in t.partitions} if response else {}
