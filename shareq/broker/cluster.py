@@ -16,12 +16,14 @@ from shareq.broker.loop import VirtualLoop, make_loop
 from shareq.broker.network import Network
 from shareq.broker.node import Broker
 from shareq.broker.storage import Storage
+from shareq.broker.transactions import Transactions
 from shareq.broker.transport import InProcessConnection, publish
 from shareq.log.memory import MemoryLog
 from shareq.model.actor import Actor
 from shareq.model.configs import BrokerConfig
 from shareq.model.errors import ConfigException, Errors, IllegalStateException, KafkaError, KafkaException
 from shareq.model.events import Event, FaultInjected
+from shareq.model.ids import TopicPartition
 from shareq.model.image import BrokerImage, ClusterImage
 from shareq.trace import Journal
 
@@ -33,8 +35,6 @@ CLIENT = -1
 
 MAX_BROKERS = 100
 _FIRST_PORT = 9092
-_COLOURS = ("amber", "azure", "blue", "coral", "green", "grey", "indigo", "ivory", "jade", "plum", "red", "rose")
-_ANIMALS = ("crane", "finch", "fox", "hare", "heron", "ibis", "lynx", "mole", "newt", "otter", "owl", "wren")
 
 
 class Cluster:
@@ -81,10 +81,10 @@ class Cluster:
         self._controller = Controller(
             images, broker_config, self._fork_rng(), publish=self._publish, record=self._record_cluster
         )
+        self._transactions = Transactions(self.loop, self._mark_transaction)
         self._brokers: dict[int, Broker] = {}
         self._connections: dict[int, InProcessConnection] = {}
-        name = f"{self._rng.choice(_COLOURS)}-{self._rng.choice(_ANIMALS)}"
-        self.bootstrap_servers = publish(self, name)
+        self.bootstrap_servers = publish(self, self._rng)
         self.loop.enter(self._start)
 
     def _start(self) -> None:
@@ -100,6 +100,7 @@ class Cluster:
             network=self.network,
             controller=self._controller,
             storage=self._storage,
+            transactions=self._transactions,
             rng=self._fork_rng(),
             record=self._record,
             traced=self._traced,
@@ -290,6 +291,23 @@ class Cluster:
         self._storage.image_changed(image)
         for broker in list(self._brokers.values()):
             self.loop.post(broker.image_changed, image)
+
+    def _mark_transaction(self, at: TopicPartition, committed: bool, producer_id: int, producer_epoch: int) -> None:
+        """Write the marker that ends a transaction; a topic that has been deleted meanwhile needs none."""
+        log = self._storage.log(*at)
+        if log is None:
+            return
+        partition = self.image.topics[at.topic].partitions[at.partition]
+        done = log.append_control(
+            committed=committed,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            coordinator_epoch=0,
+            now_ms=self.now_ms(),
+            leader_epoch=partition.leader_epoch,
+        )
+        if not done.error and partition.leader in self._brokers:
+            self._brokers[partition.leader].log_grew(at, done.base_offset, done.last_offset + 1)
 
     def _clean(self) -> None:
         self._storage.clean(self.now_ms())

@@ -1,8 +1,10 @@
-"""What a broker answers about records themselves: Produce, ListOffsets, DeleteRecords, InitProducerId."""
+"""What a broker answers about records themselves: Produce, ListOffsets, DeleteRecords."""
 
 from __future__ import annotations
 
 from shareq.broker.storage import Storage
+from shareq.broker.transactions import Transactions
+from shareq.log.batches import CorruptBatch, parse_batch
 from shareq.log.memory import MemoryLog
 from shareq.model.errors import Errors
 from shareq.model.ids import INTERNAL_TOPICS, TopicPartition
@@ -21,9 +23,10 @@ from shareq.model.states import IsolationLevel
 class DataPlane:
     """One broker's view of the logs: it serves those partitions that it leads."""
 
-    def __init__(self, broker_id: int, storage: Storage, image: ClusterImage) -> None:
+    def __init__(self, broker_id: int, storage: Storage, transactions: Transactions, image: ClusterImage) -> None:
         self._broker_id = broker_id
         self._storage = storage
+        self._transactions = transactions
         self.image = image
 
     def led_log(self, topic: str, partition: int) -> tuple[Errors, MemoryLog | None, int]:
@@ -41,7 +44,7 @@ class DataPlane:
         error = error or self._storage.next_fault(topic)
         if error or log is None:
             return ProduceResponse.Partition(index=partition, error_code=error)
-        done = log.append(records, now_ms=now_ms, leader_epoch=leader_epoch)
+        done = log.append(records, now_ms=now_ms, leader_epoch=leader_epoch, transaction_version=2)
         return ProduceResponse.Partition(
             index=partition,
             error_code=done.error,
@@ -78,12 +81,27 @@ class DataPlane:
             return ProduceResponse.Partition(index=part.index, error_code=Errors.INVALID_REQUIRED_ACKS)
         if topic in INTERNAL_TOPICS:
             return ProduceResponse.Partition(index=part.index, error_code=Errors.INVALID_TOPIC_EXCEPTION)
-        _, log, _ = self.led_log(topic, part.index)
+        error, log, _ = self.led_log(topic, part.index)
+        error = error or self._admit_transaction(request, TopicPartition(topic, part.index), part.records)
+        if error:
+            return ProduceResponse.Partition(index=part.index, error_code=error)
         end = log.log_end_offset if log else 0
         result = self.append(topic, part.index, part.records, now_ms)
         if log and log.log_end_offset > end:
             grown.append((topic, part.index, end, log.log_end_offset))
         return result
+
+    def _admit_transaction(self, request: ProduceRequest, at: TopicPartition, records: bytes) -> Errors:
+        """Let the partition join the producer's transaction; what cannot be read is left to the log to refuse."""
+        if request.transactional_id is None:
+            return Errors.NONE
+        try:
+            batch = parse_batch(records)
+        except CorruptBatch:
+            return Errors.NONE
+        if not batch.is_transactional:
+            return Errors.NONE
+        return self._transactions.admit(request, batch.producer_id, batch.producer_epoch, at)
 
     def list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
         isolation = IsolationLevel(request.isolation_level)

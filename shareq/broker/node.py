@@ -13,6 +13,7 @@ from shareq.broker.host import Host
 from shareq.broker.loop import EventLoop
 from shareq.broker.network import Network
 from shareq.broker.storage import Storage
+from shareq.broker.transactions import Transactions
 from shareq.coordinator.group import GroupCoordinator
 from shareq.coordinator.share import ShareCoordinator
 from shareq.leader import ShareLeader
@@ -52,7 +53,13 @@ from shareq.model.messages.cluster import (
     ListGroupsRequest,
     MetadataRequest,
 )
-from shareq.model.messages.data import DeleteRecordsRequest, ListOffsetsRequest, ProduceRequest
+from shareq.model.messages.data import (
+    DeleteRecordsRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+    ListOffsetsRequest,
+    ProduceRequest,
+)
 from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
 from shareq.model.messages.share_group import (
     AlterShareGroupOffsetsRequest,
@@ -95,6 +102,7 @@ class Broker:
         network: Network,
         controller: Controller,
         storage: Storage,
+        transactions: Transactions,
         rng: random.Random,
         record: Callable[[int, Event], None],
         traced: bool,
@@ -105,9 +113,10 @@ class Broker:
         self._network = network
         self._controller = controller
         self._storage = storage
+        self._transactions = transactions
         self._record = lambda event: record(broker_id, event)
         self._traced = traced
-        self._data = DataPlane(broker_id, storage, controller.image)
+        self._data = DataPlane(broker_id, storage, transactions, controller.image)
         self._context = ClientContext(client_id=self.name)
         self._persisting: dict[int, tuple[Host, int]] = {}
         self._persist_ids = 0
@@ -157,6 +166,8 @@ class Broker:
             ProduceRequest: self._produce,
             ListOffsetsRequest: data.list_offsets,
             DeleteRecordsRequest: data.delete_records,
+            InitProducerIdRequest: self._transactions.init_producer_id,
+            EndTxnRequest: self._transactions.end,
             MetadataRequest: lambda request: metadata.metadata(request, controller.image),
             FindCoordinatorRequest: lambda request: metadata.find_coordinators(request, controller),
             CreateTopicsRequest: lambda request: metadata.create_topics(request, controller),
@@ -184,10 +195,14 @@ class Broker:
     def _produce(self, request: ProduceRequest) -> Response:
         response, grown = self._data.produce(request, self._loop.now_ms())
         for topic, partition, first, end in grown:
-            if self._traced:
-                self._record(RecordsAppended(topic, partition, first, end))
-            self._loop.post(self._leader.deliver, LogGrew(TopicPartition(topic, partition)))
+            self.log_grew(TopicPartition(topic, partition), first, end)
         return response
+
+    def log_grew(self, at: TopicPartition, first: int, end: int) -> None:
+        """Tell the journal and the share-partitions of what was appended."""
+        if self._traced:
+            self._record(RecordsAppended(at.topic, at.partition, first, end))
+        self._loop.post(self._leader.deliver, LogGrew(at))
 
     # ---- metadata ----------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from shareq.broker.cluster import Cluster
 
 SCHEME = "inproc"
+_COLOURS = ("amber", "azure", "blue", "coral", "green", "grey", "indigo", "ivory", "jade", "plum", "red", "rose")
+_ANIMALS = ("crane", "finch", "fox", "hare", "heron", "ibis", "lynx", "mole", "newt", "otter", "owl", "wren")
 _clusters: WeakValueDictionary[str, Cluster] = WeakValueDictionary()
 
 
@@ -86,10 +88,10 @@ class InProcessTransport:
         return self._cluster.client_rng()
 
 
-def publish(cluster: Cluster, name: str) -> str:
-    """Make the cluster known under `name`, or under name-2, name-3, ... where that is taken; answers its address."""
+def publish(cluster: Cluster, rng: random.Random) -> str:
+    """Make the cluster known under a name such as blue-fox (blue-fox-2 where that is taken); answers its address."""
     taken = 1
-    unique = name
+    name = unique = f"{rng.choice(_COLOURS)}-{rng.choice(_ANIMALS)}"
     while unique in _clusters and not _clusters[unique].closed:
         taken += 1
         unique = f"{name}-{taken}"
