@@ -125,7 +125,12 @@ class BatchBuilder:
         return size
 
     def append(self, key: bytes | None, value: bytes | None, headers: Headers, timestamp_ms: int) -> bool:
-        """Add a record; False, and nothing added, where it does not fit any more. TypeError for other than bytes."""
+        """Add a record; False, and nothing added, where it does not fit any more.
+
+        TypeError for other than bytes, ValueError for a negative timestamp, as in Kafka's producer.
+        """
+        if timestamp_ms < 0:
+            raise ValueError(f"timestamp {timestamp_ms}: must be >= 0")
         if self._append(self._record_count, timestamp_ms, key, value, list(headers)) is None:
             return False
         self._record_count += 1
@@ -199,8 +204,11 @@ def rebuild(batch: RecordBatch, records: Sequence[Record], *, codec: int | None 
         base_sequence=batch.base_sequence,
         batch_size=_UNBOUNDED,
     )
+    # Timestamps go in relative to the first: aiokafka takes a first timestamp of -1, which is legal, for none yet.
+    first_timestamp = records[0].timestamp if records else 0
     for record in records:
-        builder.append(record.offset - batch.base_offset, record.timestamp, record.key, record.value, record.headers)
+        timestamp = record.timestamp - first_timestamp
+        builder.append(record.offset - batch.base_offset, timestamp, record.key, record.value, record.headers)
     data: bytearray = builder.build()
     header = list(HEADER.unpack_from(data))
     header[0:3] = batch.base_offset, len(data) - LENGTH_PREFIX_BYTES, batch.leader_epoch
@@ -208,6 +216,9 @@ def rebuild(batch: RecordBatch, records: Sequence[Record], *, codec: int | None 
     header[6] = batch.last_offset - batch.base_offset
     if batch.attributes & LOG_APPEND_TIME or not records:
         header[7:9] = batch.base_timestamp, batch.max_timestamp
+    else:
+        header[7] += first_timestamp
+        header[8] += first_timestamp
     HEADER.pack_into(data, 0, *header)
     return stamp_crc(data)
 

@@ -43,16 +43,11 @@ def admit(data: bytes, config: LogConfig, now_ms: int, validate: bool) -> Record
         return refusal
     if batch.attributes & LOG_APPEND_TIME:  # a client cannot know it; the records' own timestamps count
         batch = _stamped(batch, batch.attributes & ~LOG_APPEND_TIME, batch.max_timestamp)
-    records = None
     if validate or _needs_records(batch, config, now_ms):
-        try:
-            records = decode(batch)
-        except CorruptBatch as error:
-            return Refusal(Errors.INVALID_RECORD, error.reason)
-        refusal = _check_records(records, config, now_ms)
-        if refusal:
-            return refusal
-    return _kept(batch, records, config, now_ms)
+        batch = _with_records(batch, config, now_ms)
+        if isinstance(batch, Refusal):
+            return batch
+    return _stamped(batch, batch.attributes | LOG_APPEND_TIME, now_ms) if config.log_append_time else batch
 
 
 def _frame(data: bytes) -> RecordBatch | Refusal:
@@ -98,20 +93,40 @@ def _needs_records(batch: RecordBatch, config: LogConfig, now_ms: int) -> bool:
     return not config.log_append_time and (bounded or ahead)
 
 
-def _check_records(records: Sequence[Record], config: LogConfig, now_ms: int) -> Refusal | None:
-    if config.compact:
-        keyless = tuple(
-            (index, "a compacted topic takes no record without a key")
-            for index, record in enumerate(records)
-            if record.key is None
-        )
-        if keyless:
-            return Refusal(Errors.INVALID_RECORD, _REJECTED, keyless)
+def _with_records(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch | Refusal:
+    """The batch in the topic's codec and with its true largest timestamp, if its records are as they must be."""
+    try:
+        records = decode(batch)
+    except CorruptBatch as error:
+        return Refusal(Errors.INVALID_RECORD, error.reason)
+    timestamps = list(map(_timestamp, records))
+    refusal = _check_keys(records, config) or _check_timestamps(timestamps, config, now_ms)
+    if refusal:
+        return refusal
+    if _recompresses(batch, config):
+        batch = parse_batch(rebuild(batch, records, codec=_TARGET_CODECS[config.compression_type]))
+        if batch.size > config.max_message_bytes:
+            return _too_large(batch.size, config)
+    largest = max(timestamps)
+    return batch if largest == batch.max_timestamp else _stamped(batch, batch.attributes, largest)
+
+
+def _check_keys(records: Sequence[Record], config: LogConfig) -> Refusal | None:
+    if not config.compact:
+        return None
+    keyless = tuple(
+        (index, "a compacted topic takes no record without a key")
+        for index, record in enumerate(records)
+        if record.key is None
+    )
+    return Refusal(Errors.INVALID_RECORD, _REJECTED, keyless) if keyless else None
+
+
+def _check_timestamps(timestamps: Sequence[int], config: LogConfig, now_ms: int) -> Refusal | None:
     if config.log_append_time:
         return None
     earliest = now_ms - config.message_timestamp_before_max_ms
     latest = now_ms + config.message_timestamp_after_max_ms
-    timestamps = list(map(_timestamp, records))
     if max(timestamps) <= latest and min(timestamps) >= earliest:
         return None
     off = tuple(
@@ -120,23 +135,6 @@ def _check_records(records: Sequence[Record], config: LogConfig, now_ms: int) ->
         if timestamp > latest or -1 != timestamp < earliest
     )
     return Refusal(Errors.INVALID_TIMESTAMP, _REJECTED, off) if off else None
-
-
-def _kept(
-    batch: RecordBatch, records: Sequence[Record] | None, config: LogConfig, now_ms: int
-) -> RecordBatch | Refusal:
-    """The batch with the topic's codec and timestamp type, and its true largest timestamp."""
-    if records is not None and _recompresses(batch, config):
-        batch = parse_batch(rebuild(batch, records, codec=_TARGET_CODECS[config.compression_type]))
-        if batch.size > config.max_message_bytes:
-            return _too_large(batch.size, config)
-    if config.log_append_time:
-        return _stamped(batch, batch.attributes | LOG_APPEND_TIME, now_ms)
-    if records is not None:
-        largest = max(map(_timestamp, records))
-        if largest != batch.max_timestamp:
-            return _stamped(batch, batch.attributes, largest)
-    return batch
 
 
 def _recompresses(batch: RecordBatch, config: LogConfig) -> bool:

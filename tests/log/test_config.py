@@ -1,0 +1,90 @@
+"""Topic configurations: each key's default, its range, and what a refusal says."""
+
+from dataclasses import fields
+
+import pytest
+
+from shareq.log.config import DAY_MS, TOPIC_CONFIGS, ConfigType, LogConfig
+from shareq.model.errors import ConfigException
+
+
+def test_the_view_has_the_defaults_of_the_table() -> None:
+    for field in fields(LogConfig):
+        assert getattr(LogConfig(), field.name) == TOPIC_CONFIGS[field.name.replace("_", ".")].default, field.name
+
+
+@pytest.mark.parametrize(
+    ("key", "default", "kind"),
+    [
+        ("cleanup.policy", "delete", "list"),
+        ("compression.type", "producer", "string"),
+        ("delete.retention.ms", DAY_MS, "long"),
+        ("max.message.bytes", 1048588, "int"),
+        ("message.timestamp.after.max.ms", 3600000, "long"),
+        ("message.timestamp.type", "CreateTime", "string"),
+        ("min.cleanable.dirty.ratio", 0.5, "double"),
+        ("retention.bytes", -1, "long"),
+        ("retention.ms", 604800000, "long"),
+        ("segment.bytes", 1073741824, "int"),
+        ("unclean.leader.election.enable", False, "boolean"),
+    ],
+)
+def test_defaults_and_types(key: str, default: object, kind: str) -> None:
+    assert (TOPIC_CONFIGS[key].default, TOPIC_CONFIGS[key].type) == (default, ConfigType(kind))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "attribute", "expected"),
+    [
+        ("retention.ms", "-1", "retention_ms", -1),
+        ("retention.ms", 60000, "retention_ms", 60000),
+        ("segment.bytes", " 14 ", "segment_bytes", 14),
+        ("min.cleanable.dirty.ratio", "0.01", "min_cleanable_dirty_ratio", 0.01),
+        ("min.cleanable.dirty.ratio", "1", "min_cleanable_dirty_ratio", 1),
+        ("cleanup.policy", "compact, delete", "cleanup_policy", "compact,delete"),
+        ("cleanup.policy", "delete,delete", "cleanup_policy", "delete"),
+        ("compression.type", "zstd", "compression_type", "zstd"),
+        ("message.timestamp.type", "LogAppendTime", "log_append_time", True),
+    ],
+)
+def test_overrides(key: str, value: object, attribute: str, expected: object) -> None:
+    assert getattr(LogConfig.from_overrides({key: value}), attribute) == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "allowed"),
+    [
+        ("retention.ms", "-2", ">= -1"),
+        ("retention.ms", "soon", ">= -1"),
+        ("retention.ms", "1.5", ">= -1"),
+        ("retention.ms", "", ">= -1"),
+        ("segment.bytes", "13", ">= 14"),
+        ("segment.bytes", str(1 << 31), ">= 14"),
+        ("segment.ms", "0", ">= 1"),
+        ("min.cleanable.dirty.ratio", "1.1", "0..1"),
+        ("min.cleanable.dirty.ratio", "-0.1", "0..1"),
+        ("cleanup.policy", "shred", "a list of compact, delete"),
+        ("cleanup.policy", "", "a list of compact, delete"),
+        ("compression.type", "rar", "producer or uncompressed or gzip or snappy or lz4 or zstd"),
+        ("message.timestamp.type", "createtime", "CreateTime or LogAppendTime"),
+        ("preallocate", "yes", "true or false"),
+        ("max.message.bytes", None, ">= 0"),
+        ("share.delivery.count.limit", "3", "unknown topic configuration"),
+    ],
+)
+def test_refusals_name_key_value_and_range(key: str, value: str | None, allowed: str) -> None:
+    with pytest.raises(ConfigException) as caught:
+        LogConfig.from_overrides({key: value})
+    assert str(caught.value).startswith(f"{key}={value!r}: ")
+    assert str(caught.value).endswith(allowed)
+
+
+def test_the_compaction_lags_must_agree() -> None:
+    with pytest.raises(
+        ConfigException, match=r"min\.compaction\.lag\.ms=5: must be at most max\.compaction\.lag\.ms=4"
+    ):
+        LogConfig.from_overrides({"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "4"})
+
+
+def test_keys_about_files_are_accepted_without_effect() -> None:
+    assert LogConfig.from_overrides({"flush.ms": "10", "preallocate": "true"}) == LogConfig()
