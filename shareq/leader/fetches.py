@@ -1,0 +1,261 @@
+"""Fetches, and how they wait: for records, for room in the window, for another fetch to be done with a share-partition.
+
+A fetch tries its share-partitions in turn. It takes the fetch lock of each that has something to offer and reads from
+exactly the next fetch offset; when what it has been offered meets its minimum, it acquires and is done, else it lets go
+and waits. Share-partitions are read in growing waves, so that a session of a thousand costs no more than it needs.
+Source: KIP-932, "Fetching"; Kafka's DelayedShareFetch.
+
+What waits is tried again when something happens to one of its share-partitions, and only then. Such an event is offered
+to one waiter after the other until somebody takes it, so that its cost does not grow with the number that wait.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from shareq.leader.context import Context
+from shareq.leader.fetch import Fetch, Read
+from shareq.leader.led_partition import LedPartition
+from shareq.leader.led_partitions import DROPPING, LedPartitions
+from shareq.leader.requests import Fetched
+from shareq.model.actor import LogRead, ReadLog
+from shareq.model.errors import Errors
+from shareq.model.records import RecordBatch
+from shareq.model.states import IsolationLevel
+
+
+class Fetches:
+    """The fetches under way on this broker. `ended(fetch)` is called when one has got all that it will get."""
+
+    def __init__(self, context: Context, ended: Callable[[Fetch], None]) -> None:
+        self.partitions: LedPartitions  # set by whoever puts the two together
+        self._context = context
+        self._ended = ended
+        self._reads: dict[int, Read] = {}
+        self._woken: deque[LedPartition] = deque()
+
+    # ---- a fetch's life ----------------------------------------------------------------------------------------------
+
+    def start(self, fetch: Fetch) -> None:
+        """Begin, and end at once where there is nothing to fetch or no room for it."""
+        fetch.line_up()
+        if fetch.leds and fetch.limits.max_records > 0 and fetch.limits.max_bytes > 0:
+            self._attempt(fetch)
+        else:
+            self._end(fetch)
+
+    def time_is_up(self, fetch: Fetch) -> None:
+        """MaxWaitMs are over: a last try without a minimum, unless one is under way and becomes the last."""
+        fetch.final = True
+        if not fetch.reads:
+            self._attempt(fetch)
+
+    def abort(self, fetch: Fetch) -> None:
+        """Its session is gone: end without records, so that nothing is acquired for nobody."""
+        fetch.fetched.clear()
+        if fetch.fetching:
+            self._end(fetch)
+
+    def _end(self, fetch: Fetch) -> None:
+        self._unlock(fetch)
+        fetch.fetching = False
+        if fetch.waiting:
+            for led in fetch.leds:
+                led.leave(fetch)
+            self._context.alarms.cancel(fetch)
+        self._ended(fetch)
+
+    def _wait(self, fetch: Fetch) -> None:
+        """Stand in the queue of every share-partition; what the fetch has just seen in vain it need not see again."""
+        fetch.waiting = True
+        self._context.alarms.set(fetch, self._context.now_ms + fetch.limits.max_wait_ms)
+        for led in fetch.leds:
+            if led.owner is fetch and led.fresh:
+                led.tried[fetch] = None
+            else:
+                led.eager[fetch] = None
+                if led.dropped:
+                    fetch.fetched[led.at] = Fetched(led.dropped)
+                    fetch.final = True
+                elif led.owner is None and not led.idle:
+                    self._woken.append(led)
+
+    # ---- events ------------------------------------------------------------------------------------------------------
+
+    def wake(self, led: LedPartition) -> None:
+        """Something has happened to a share-partition: everybody who waits for it may try once more."""
+        if led.dropped:
+            return
+        led.idle = False
+        led.fresh = False
+        if led.tried:
+            led.eager.update(led.tried)
+            led.tried.clear()
+        if led.eager:
+            self._woken.append(led)
+
+    def lost(self, led: LedPartition) -> None:
+        """A share-partition has been dropped: whoever waits for it is told at once."""
+        if led.owner is not None:
+            led.owner.final = True
+        for fetch in [*led.eager, *led.tried]:
+            fetch.fetched[led.at] = Fetched(led.dropped)
+            fetch.final = True
+            if not fetch.reads:
+                self._end(fetch)
+
+    def offer(self) -> None:
+        """Let those who wait try what has happened while the message was handled."""
+        woken = self._woken
+        while woken:
+            led = woken.popleft()
+            max_locks = self._context.config(led.key.group_id).partition_max_record_locks
+            while led.eager and led.owner is None and led.ready(max_locks):
+                fetch = next(iter(led.eager))
+                del led.eager[fetch]
+                led.tried[fetch] = None
+                if fetch.reads:
+                    fetch.again = True
+                else:
+                    self._attempt(fetch)
+
+    # ---- an attempt --------------------------------------------------------------------------------------------------
+
+    def _attempt(self, fetch: Fetch) -> None:
+        fetch.start_over()
+        self._next_wave(fetch)
+
+    def _next_wave(self, fetch: Fetch) -> None:
+        """Lock and read the next share-partitions that have something to offer, twice as many as the time before.
+
+        Each may use an equal part of the bytes that are left. Kafka divides once, the remainder goes to random ones;
+        here what one cannot use goes to those after it, and turns see to fairness.
+        """
+        config = self._context.config(fetch.group_id)
+        leds, count = fetch.leds, len(fetch.leds)
+        while fetch.unread < fetch.wave and fetch.position < count and fetch.bytes_left > 0:
+            led = leds[fetch.position]
+            fetch.position += 1
+            if led.owner is None and led.ready(config.partition_max_record_locks):
+                max_bytes = max(1, fetch.bytes_left // (count - fetch.position + 1))
+                self._read(fetch, led, max_bytes, config.isolation_level)
+        fetch.wave *= 2
+        if not fetch.unread:
+            self._conclude(fetch)
+
+    def _read(self, fetch: Fetch, led: LedPartition, max_bytes: int, isolation: IsolationLevel) -> None:
+        led.owner = fetch
+        led.fresh = True
+        read = Read(fetch, led, led.share_partition.next_fetch_offset, max_bytes)
+        fetch.reads.append(read)
+        fetch.unread += 1
+        fetch.bytes_left -= max_bytes
+        call_id = self._context.next_id()
+        self._reads[call_id] = read
+        self._context.effects.append(ReadLog(call_id, led.topic_partition, read.offset, max_bytes, isolation))
+
+    def log_read(self, answer: LogRead) -> None:
+        """The log has answered. When it has answered all of a wave: acquire, read on, or wait."""
+        read = self._reads.pop(answer.id)
+        fetch, led = read.fetch, read.led
+        if led.owner is not fetch:
+            return  # the fetch has ended since, and let go of its locks
+        committed = self._context.config(fetch.group_id).isolation_level is IsolationLevel.READ_COMMITTED
+        end = answer.last_stable_offset if committed else answer.high_watermark
+        read.answered(answer, end)
+        if led.fresh and not answer.error:
+            led.log_end = end
+        fetch.unread -= 1
+        fetch.bytes_left += read.max_bytes - read.size
+        if fetch.unread:
+            return
+        fetch.final = fetch.final or self._satisfied(fetch)
+        if fetch.final:
+            self._take(fetch)
+        if fetch.position < len(fetch.leds) and fetch.records_left > 0:
+            self._next_wave(fetch)
+        else:
+            self._conclude(fetch)
+
+    def _satisfied(self, fetch: Fetch) -> bool:
+        """Whether the minimum is met. An error is worth telling at once."""
+        met = 0
+        for read in fetch.reads:
+            met += read.met
+            if read.answer is not None and read.answer.error:
+                return True
+        return met >= fetch.min_bytes
+
+    def _conclude(self, fetch: Fetch) -> None:
+        """The attempt has seen every share-partition that it could: end, or wait for more."""
+        if not fetch.final and fetch.min_bytes <= 0:
+            max_locks = self._context.config(fetch.group_id).partition_max_record_locks
+            fetch.final = any(led.owner in (None, fetch) and led.acquirable(max_locks) for led in fetch.leds)
+        if not fetch.final and not fetch.waiting:
+            self._wait(fetch)
+        if fetch.final:
+            self._end(fetch)
+            return
+        self._unlock(fetch)
+        if fetch.again:
+            self._attempt(fetch)
+
+    def _unlock(self, fetch: Fetch) -> None:
+        """Let go of what the fetch holds, and of nothing else; whoever has not tried may do so now."""
+        for read in fetch.reads:
+            led = read.led
+            if led.owner is fetch:
+                led.owner = None
+                if led.eager:
+                    self._woken.append(led)
+        fetch.reads.clear()
+
+    # ---- taking ------------------------------------------------------------------------------------------------------
+
+    def _take(self, fetch: Fetch) -> None:
+        """Acquire from what was read, in the order of turns, and let go of each share-partition."""
+        for read in fetch.reads:
+            led, answer = read.led, read.answer
+            assert answer is not None
+            if led.dropped:
+                fetch.fetched[led.at] = Fetched(led.dropped)
+            elif answer.error is Errors.OFFSET_OUT_OF_RANGE:
+                led.share_partition.advance_log_start(answer.log_start_offset, self._context.now_ms)
+                self.partitions.changed(led)
+            elif answer.error:
+                fetch.fetched[led.at] = Fetched(answer.error)
+                if answer.error in DROPPING:
+                    self.partitions.drop(led, answer.error, f"the log could not be read: {answer.error.name}")
+            elif answer.batches and fetch.records_left > 0:
+                self._acquire(fetch, read, answer)
+        self._unlock(fetch)
+
+    def _acquire(self, fetch: Fetch, read: Read, answer: LogRead) -> None:
+        led, context = read.led, self._context
+        first = fetch.records_left == fetch.limits.max_records
+        batches = answer.batches if first or read.size <= read.max_bytes else _within(answer.batches, read.max_bytes)
+        acquired, records = led.share_partition.acquire(
+            batches,
+            read.offset,
+            member_id=fetch.member_id,
+            max_records=fetch.records_left,
+            batch_size=fetch.limits.batch_size,
+            mode=fetch.mode,
+            config=context.config(fetch.group_id),
+            aborted=answer.aborted,
+            now_ms=context.now_ms,
+        )
+        self.partitions.changed(led)
+        if acquired:
+            fetch.fetched[led.at] = Fetched(Errors.NONE, tuple(records), tuple(acquired))
+            fetch.records_left -= sum([run.last_offset - run.first_offset + 1 for run in acquired])
+
+
+def _within(batches: tuple[RecordBatch, ...], max_bytes: int) -> tuple[RecordBatch, ...]:
+    """The whole batches that fit: only the first partition with records may exceed its share, by one batch."""
+    for count, batch in enumerate(batches):
+        max_bytes -= len(batch.data)
+        if max_bytes < 0:
+            return batches[:count]
+    return batches

@@ -1,0 +1,165 @@
+"""Share sessions: which partitions a member fetches from this broker, so that each request says only what changed.
+
+A session also ties locks to a member's life: when it is closed, or its connection breaks, the records of the
+partitions that are still in it come back. Source: KIP-932, "Share sessions"; KIP-227 for the idea.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from shareq.leader.requests import NOTHING, Fetched, ShareRequest
+from shareq.model.configs import INT_MAX
+from shareq.model.errors import Errors
+from shareq.model.ids import TopicIdPartition
+from shareq.model.image import ClusterImage
+from shareq.model.messages.share_fetch import FINAL_EPOCH, ShareFetchRequest
+
+if TYPE_CHECKING:
+    from shareq.leader.fetch import Fetch
+    from shareq.leader.led_partition import LedPartition
+
+INITIAL_EPOCH = 0
+
+
+class SessionKey(NamedTuple):
+    group_id: str
+    member_id: str
+
+
+def next_epoch(epoch: int) -> int:
+    """The epoch after `epoch`; the highest one wraps to 1, because 0 opens a session."""
+    return 1 if epoch == INT_MAX else epoch + 1
+
+
+class SessionPartition:
+    """A partition in a session. `topic` is the name at the time it was added; None: its id was unknown then, and stays
+    so until the partition is forgotten and added again. `led` is where its records are, `error` why they are not."""
+
+    __slots__ = ("at", "error", "led", "topic")
+
+    def __init__(self, at: TopicIdPartition, topic: str | None) -> None:
+        self.at = at
+        self.topic = topic
+        self.led: LedPartition | None = None
+        self.error = Errors.UNKNOWN_TOPIC_ID
+
+
+class ShareSession:
+    """One member's session with this broker.
+
+    `epoch` is what the next request has to carry. `partitions` is in the order of turns: who gave records goes to the
+    end. `owed` are those that the next response names even if there is nothing to say: new, or failed the last time.
+    `fetches` are under way. `resolved` is the generation of the broker's picture that `led` and `error` of the
+    partitions belong to.
+    """
+
+    __slots__ = ("connection_id", "epoch", "fetches", "key", "owed", "partitions", "resolved")
+
+    def __init__(self, key: SessionKey, connection_id: int) -> None:
+        self.key = key
+        self.connection_id = connection_id
+        self.epoch = next_epoch(INITIAL_EPOCH)
+        self.partitions: dict[TopicIdPartition, SessionPartition] = {}
+        self.owed: dict[TopicIdPartition, None] = {}
+        self.fetches: dict[Fetch, None] = {}
+        self.resolved = -1
+
+    def update(self, request: ShareFetchRequest, image: ClusterImage) -> None:
+        """Add what the request lists (also what it lists only to acknowledge), then forget what it forgets."""
+        for topic in request.topics:
+            for part in topic.partitions:
+                at = TopicIdPartition(topic.topic_id, part.partition_index)
+                if at not in self.partitions:
+                    known = image.topics_by_id.get(topic.topic_id)
+                    self.partitions[at] = SessionPartition(at, known.name if known else None)
+                    self.owed[at] = None
+                    self.resolved = -1
+        for forgotten in request.forgotten_topics_data:
+            for index in forgotten.partitions:
+                at = TopicIdPartition(forgotten.topic_id, index)
+                self.partitions.pop(at, None)
+                self.owed.pop(at, None)
+
+    def to_report(self, fetched: Mapping[TopicIdPartition, Fetched], *, full: bool) -> dict[TopicIdPartition, Fetched]:
+        """What a response names: everything in the first one, later what is new or has news (records, an error now or
+        the last time). Who gave records goes to the end of the line."""
+        report = {at: fetched.get(at, NOTHING) for at in self.partitions} if full else dict(fetched)
+        if self.owed:
+            report.update({at: NOTHING for at in self.owed if at not in report})
+            self.owed.clear()
+        for at, result in fetched.items():
+            part = self.partitions.get(at)
+            if part is None:
+                continue
+            if result.error:
+                self.owed[at] = None
+            elif result.records:
+                del self.partitions[at]
+                self.partitions[at] = part
+        return report
+
+
+def epoch_error(request: ShareRequest, session: ShareSession | None) -> Errors:
+    """Whether the request's session epoch fits; `session` is the member's, if it has one."""
+    epoch = request.share_session_epoch
+    if epoch == INITIAL_EPOCH:
+        if not isinstance(request, ShareFetchRequest):
+            return Errors.INVALID_SHARE_SESSION_EPOCH
+        has_acks = any(part.acknowledgement_batches for topic in request.topics for part in topic.partitions)
+        return Errors.INVALID_REQUEST if has_acks else Errors.NONE
+    if session is None:
+        return Errors.SHARE_SESSION_NOT_FOUND
+    if epoch not in (FINAL_EPOCH, session.epoch):
+        return Errors.INVALID_SHARE_SESSION_EPOCH
+    return Errors.NONE
+
+
+class SessionCache:
+    """All sessions of this broker. There is no eviction: who comes when it is full has to come again."""
+
+    __slots__ = ("_by_connection", "_members", "_sessions")
+
+    def __init__(self) -> None:
+        self._sessions: dict[SessionKey, ShareSession] = {}
+        self._members: dict[str, int] = {}
+        self._by_connection: dict[int, dict[SessionKey, ShareSession]] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def get(self, key: SessionKey) -> ShareSession | None:
+        """The session of a member."""
+        return self._sessions.get(key)
+
+    def open(self, key: SessionKey, connection_id: int) -> ShareSession:
+        """A new session; the member must not have one."""
+        assert key not in self._sessions
+        session = self._sessions[key] = ShareSession(key, connection_id)
+        self._members[key.group_id] = self._members.get(key.group_id, 0) + 1
+        self._by_connection.setdefault(connection_id, {})[key] = session
+        return session
+
+    def close(self, session: ShareSession) -> None:
+        """Take a session out. Its connection remembers that it was there."""
+        del self._sessions[session.key]
+        group_id = session.key.group_id
+        self._members[group_id] -= 1
+        if not self._members[group_id]:
+            del self._members[group_id]
+
+    def lose_connection(self, connection_id: int) -> tuple[list[ShareSession], list[str]]:
+        """The sessions that break with a connection (not those since replaced from elsewhere, nor those closed), and
+        the groups that it took part in. The sessions stay in until they are closed."""
+        opened = self._by_connection.pop(connection_id, {})
+        broken = [session for key, session in opened.items() if self._sessions.get(key) is session]
+        return broken, list(dict.fromkeys(key.group_id for key in opened))
+
+    def has_group(self, group_id: str) -> bool:
+        """Whether any member of the group has a session here."""
+        return group_id in self._members
+
+    def all(self) -> list[ShareSession]:
+        """Every session, the oldest first."""
+        return list(self._sessions.values())
