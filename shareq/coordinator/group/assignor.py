@@ -1,4 +1,4 @@
-"""Assignors: who is to work on which share-partitions. A pure function from what is wished and what was to what shall be.
+"""Assignors: who is to work on which share-partitions. Pure functions of what is wished and what was before.
 
 `group.share.assignors` names one. "simple" is what Kafka calls so (4.2 and later), "all_to_all" is what the KIP
 called so: every member gets everything it subscribes to. Source: KIP-932, "Share group assignment".

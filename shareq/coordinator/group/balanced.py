@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import TypeVar
 
 from shareq.coordinator.group.assignor import Assignment, AssignorInput
@@ -135,10 +136,10 @@ def _sharing(member_count: int, target_count: int) -> int:
 
 
 def _wanted(member_count: int, sharing: int, target_count: int) -> list[int]:
-    """How many partitions each member shall have: `sharing` times `target_count` in all, the roundings spread evenly."""
+    """How many partitions each member shall have, `sharing` times `target_count` in all, roundings spread evenly."""
     quota = sharing * target_count / member_count if member_count else 0.0
     edges = [math.ceil(quota * i) for i in range(member_count + 1)]
-    return [after - before for before, after in zip(edges, edges[1:], strict=False)]
+    return [after - before for before, after in pairwise(edges)]
 
 
 def _share_out(
@@ -169,24 +170,20 @@ def _share_out(
     for partition in targets:
         holders.setdefault(partition, {})
     buckets = 1 << (int((len(targets) + 1) / _LOAD_FACTOR + 1) - 1).bit_length()
-    order = hash_order(holders, hash_of, buckets=buckets, newest_first=True)
-    _deal(order, holders, held, wanted, sharing, sorted(unfilled))
+    needs = [
+        (partition, holders[partition], sharing - len(holders[partition]))
+        for partition in hash_order(holders, hash_of, buckets=buckets, newest_first=True)
+    ]
+    _deal(needs, sorted(unfilled), held, wanted)
     return held
 
 
 def _deal(
-    order: list[P],
-    holders: dict[P, dict[int, None]],
-    held: list[dict[P, None]],
-    wanted: list[int],
-    sharing: int,
-    ring: list[int],
+    needs: list[tuple[P, dict[int, None], int]], ring: list[int], held: list[dict[P, None]], wanted: list[int]
 ) -> None:
-    """Deal the partitions round the ring of members that want more. `holders` stays as it was before dealing."""
+    """Deal partitions (each with its holders so far, and how many more it needs) round the ring of unfilled members."""
     at, progress = 0, False
-    for partition in order:
-        before = holders[partition]
-        need = sharing - len(before)
+    for partition, before, need in needs:
         while need > 0 and ring:
             if at == len(ring):
                 if not progress:

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from shareq.coordinator.runtime import UnreadableRecordError
+from shareq.coordinator.shard import UnreadableRecordError
 from shareq.model.ids import TopicId, topic_id_from_bytes, topic_id_to_bytes
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ class Writer:
     def __init__(self) -> None:
         self._out = bytearray()
 
-    def bytes(self) -> bytes:
+    def finish(self) -> bytes:
         return bytes(self._out)
 
     def int8(self, value: int) -> Writer:

@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from shareq.coordinator.group.codec import Reader, Writer
-from shareq.coordinator.runtime import UnreadableRecordError
+from shareq.coordinator.shard import UnreadableRecordError
 from shareq.model.ids import TopicId
 from shareq.model.records import CoordinatorRecord
 
@@ -46,8 +46,7 @@ _FOREIGN = {
     7: GroupType.CONSUMER,
     8: GroupType.CONSUMER,
 }
-GROUP_TOMBSTONES = frozenset({2, 3})
-"""Foreign record types whose tombstone ends the group."""
+_GROUP_TOMBSTONES = frozenset({2, 3})  # foreign types whose tombstone ends the group
 
 _WITH_MEMBER = frozenset(
     {RecordType.MEMBER_METADATA, RecordType.TARGET_ASSIGNMENT_MEMBER, RecordType.CURRENT_MEMBER_ASSIGNMENT}
@@ -132,7 +131,7 @@ class GroupRecord(NamedTuple):
 
 
 class ForeignRecord(NamedTuple):
-    """A record of another type of group. Only whose it is has been read."""
+    """A record of another type of group: it takes the name, or with `ends_group` gives it back."""
 
     group_type: GroupType
     group_id: str
@@ -147,7 +146,7 @@ def encode(group_id: str, value: Value, member_id: str = "") -> CoordinatorRecor
     record_type, write = _WRITE[type(value)]
     out = Writer().int16(0)
     write(out, value)
-    return CoordinatorRecord(_key(record_type, group_id, member_id), out.bytes())
+    return CoordinatorRecord(_key(record_type, group_id, member_id), out.finish())
 
 
 def tombstone(record_type: RecordType, group_id: str, member_id: str = "") -> CoordinatorRecord:
@@ -160,7 +159,7 @@ def _key(record_type: RecordType, group_id: str, member_id: str) -> bytes:
     if record_type in _WITH_MEMBER:
         assert member_id, f"{record_type.name} is about a member"
         out.string(member_id)
-    return out.bytes()
+    return out.finish()
 
 
 def _write_topic_partitions(out: Writer, topic: TopicPartitions) -> None:
@@ -186,7 +185,7 @@ def _write_metadata(out: Writer, value: Metadata) -> None:
 
 def _write_target_metadata(out: Writer, value: TargetAssignmentMetadata) -> None:
     timestamp = value.assignment_timestamp
-    out.int32(value.assignment_epoch).tags([(0, Writer().int64(timestamp).bytes())] if timestamp else [])
+    out.int32(value.assignment_epoch).tags([(0, Writer().int64(timestamp).finish())] if timestamp else [])
 
 
 def _write_target_member(out: Writer, value: TargetAssignmentMember) -> None:
@@ -217,14 +216,17 @@ _WRITE: Mapping[type, tuple[RecordType, Callable[..., None]]] = {
 
 
 def decode(key: bytes, value: bytes | None) -> GroupRecord | ForeignRecord | None:
-    """The record, or None where its type is none that we know: it may be left over from another version.
+    """The record, or None where it is nothing to us: its type is unknown (left over from another version), or it takes
+    something away from a foreign group.
 
     Raises UnreadableRecordError where the type is ours and the rest makes no sense.
     """
     given = Reader(key)
     number = given.int16()
     if number in _FOREIGN:
-        return ForeignRecord(_FOREIGN[number], given.string(), value is None and number in GROUP_TOMBSTONES)
+        if value is None and number not in _GROUP_TOMBSTONES:
+            return None
+        return ForeignRecord(_FOREIGN[number], given.string(), value is None)
     if number not in _READ:
         return None
     record_type = RecordType(number)

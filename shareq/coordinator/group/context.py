@@ -1,0 +1,96 @@
+"""What the parts of the group coordinator share: the image, the shards, the deadlines, and a way to call others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import TypeVar
+
+from shareq.coordinator.group.metadata_hash import MetadataHash
+from shareq.coordinator.group.sessions import Sessions
+from shareq.coordinator.group.shard import GroupShard
+from shareq.coordinator.runtime import ShardRuntime
+from shareq.coordinator.shard import Operation, Outcome
+from shareq.model.actor import Answer, Call, Effect, Persist
+from shareq.model.errors import Errors
+from shareq.model.events import Event
+from shareq.model.ids import GROUP_METADATA_TOPIC, partition_for
+from shareq.model.image import ClusterImage
+from shareq.model.messages.base import Request
+
+R = TypeVar("R")
+Compute = Callable[[GroupShard, int], Outcome[R]]
+Then = Callable[[R, int], Iterable[Effect]]
+"""What to do with a result when it is there: (result, now_ms) -> effects."""
+
+_partition_for = lru_cache(maxsize=1 << 14)(partition_for)
+
+
+def nothing(result: object, now_ms: int) -> Iterable[Effect]:
+    """Nobody waits for the result."""
+    del result, now_ms
+    return ()
+
+
+class Context:
+    """Shared by all parts of one coordinator; every part gets it and keeps nothing itself."""
+
+    def __init__(self, runtime: ShardRuntime[GroupShard], *, traced: bool) -> None:
+        self.runtime = runtime
+        self.traced = traced
+        self.image = ClusterImage()
+        self.sessions = Sessions()
+        self.metadata_hash = MetadataHash()
+        self._calls: dict[int, Then[Answer]] = {}
+
+    # ---- operations --------------------------------------------------------------------------------------------------
+
+    def partition_count(self) -> int:
+        """How many partitions the coordinator's topic has; 0 as long as it does not exist."""
+        topic = self.image.topics.get(GROUP_METADATA_TOPIC)
+        return len(topic.partitions) if topic else 0
+
+    def schedule(
+        self, group_id: str, compute: Compute[R], failure: Callable[[Errors], R], then: Then[R], now_ms: int
+    ) -> list[Effect]:
+        """Run an operation on the shard of `group_id`. `failure` makes the result where it could not be."""
+        count = self.partition_count()
+        if not count:
+            return list(then(failure(Errors.COORDINATOR_NOT_AVAILABLE), now_ms))
+        return self.runtime.schedule(_partition_for(group_id, count), Operation(compute, failure, then), now_ms)
+
+    def write(self, group_id: str, compute: Compute[Errors], now_ms: int, then: Then[Errors] = nothing) -> list[Effect]:
+        """Run an operation that no client waits for; its result is an error code."""
+        return self.schedule(group_id, compute, _itself, then, now_ms)
+
+    def background(self, compute: Compute[Errors]) -> Operation[GroupShard, Errors]:
+        """An operation that nobody waits for."""
+        return Operation(compute, _itself, nothing)
+
+    # ---- calls to others ---------------------------------------------------------------------------------------------
+
+    def persist(self, request: Request, then: Then[Answer]) -> Persist:
+        """Ask this broker's persister."""
+        return Persist(self._expect(then), request)
+
+    def call(self, node: int, request: Request, then: Then[Answer]) -> Call:
+        """Ask a broker."""
+        return Call(self._expect(then), node, request)
+
+    def _expect(self, then: Then[Answer]) -> int:
+        call_id = self.runtime.next_id()
+        self._calls[call_id] = then
+        return call_id
+
+    def answered(self, answer: Answer, now_ms: int) -> list[Effect]:
+        """An answer came; a second one to the same call is ignored."""
+        then = self._calls.pop(answer.id, None)
+        return list(then(answer, now_ms)) if then else []
+
+    def trace(self, events: Iterable[Event]) -> list[Effect]:
+        """The events, where anybody wants to know."""
+        return list(events) if self.traced else []
+
+
+def _itself(error: Errors) -> Errors:
+    return error

@@ -1,0 +1,118 @@
+"""What there is: groups listed and described, from committed state. Source: KIP-932, "Kafka protocol changes"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from shareq.coordinator.group.assignor import Assignment
+from shareq.coordinator.group.context import Context, Then
+from shareq.coordinator.group.gather import Task, gather
+from shareq.coordinator.group.refusal import group_not_found
+from shareq.coordinator.group.shard import GroupShard
+from shareq.coordinator.group.state import Member, ShareGroup
+from shareq.coordinator.group.target import assignor_name
+from shareq.coordinator.shard import Outcome, ShardState
+from shareq.model.actor import Effect
+from shareq.model.errors import Errors
+from shareq.model.image import ClusterImage
+from shareq.model.messages.cluster import ListGroupsRequest, ListGroupsResponse
+from shareq.model.messages.share_group import (
+    AUTHORIZED_OPERATIONS_OMITTED,
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+)
+
+Described = ShareGroupDescribeResponse.DescribedGroup
+
+SHARE = "share"
+ALL_GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
+"""READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS: without authorization, everybody may."""
+
+
+def describe_groups(
+    context: Context, request: ShareGroupDescribeRequest, then: Then[ShareGroupDescribeResponse], now_ms: int
+) -> list[Effect]:
+    """ShareGroupDescribe: each group for itself, an error included."""
+    operations = ALL_GROUP_OPERATIONS if request.include_authorized_operations else AUTHORIZED_OPERATIONS_OMITTED
+
+    def respond(groups: list[Described], now_ms: int) -> Iterable[Effect]:
+        return then(ShareGroupDescribeResponse(groups=tuple(groups)), now_ms)
+
+    return gather([_describe(context, group_id, operations) for group_id in request.group_ids], respond, now_ms)
+
+
+def _describe(context: Context, group_id: str, operations: int) -> Task[Described]:
+    def failure(error: Errors) -> Described:
+        return Described(error_code=error, group_id=group_id)
+
+    def compute(shard: GroupShard, now_ms: int) -> Outcome[Described]:
+        del now_ms
+        group = shard.groups.get(group_id)
+        if group is None:
+            error, message = group_not_found(shard, group_id)
+            return Outcome(Described(error_code=error, error_message=message, group_id=group_id))
+        return Outcome(_described(group, context.image, operations))
+
+    def task(then: Then[Described], now_ms: int) -> Iterable[Effect]:
+        if context.image.share_version == 0:
+            return then(failure(Errors.UNSUPPORTED_VERSION), now_ms)
+        if not group_id:
+            return then(failure(Errors.INVALID_GROUP_ID), now_ms)
+        return context.schedule(group_id, compute, failure, then, now_ms)
+
+    return task
+
+
+def _described(group: ShareGroup, image: ClusterImage, operations: int) -> Described:
+    return Described(
+        group_id=group.group_id,
+        group_state=str(group.state),
+        group_epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=assignor_name(image),
+        members=tuple(_described_member(member, image) for member in group.members.values()),
+        authorized_operations=operations,
+    )
+
+
+def _described_member(member: Member, image: ClusterImage) -> ShareGroupDescribeResponse.Member:
+    return ShareGroupDescribeResponse.Member(
+        member_id=member.member_id,
+        rack_id=member.rack_id,
+        member_epoch=member.member_epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=tuple(sorted(member.subscribed_topic_names)),
+        assignment=_described_assignment(member.assigned, image),
+    )
+
+
+def _described_assignment(assigned: Assignment, image: ClusterImage) -> ShareGroupDescribeResponse.Assignment:
+    """What the member holds now, without topics that exist no more."""
+    return ShareGroupDescribeResponse.Assignment(
+        topic_partitions=tuple(
+            ShareGroupDescribeResponse.TopicPartitions(
+                topic_id=topic_id, topic_name=image.topics_by_id[topic_id].name, partitions=partitions
+            )
+            for topic_id, partitions in assigned.items()
+            if topic_id in image.topics_by_id
+        )
+    )
+
+
+def list_groups(context: Context, request: ListGroupsRequest) -> ListGroupsResponse:
+    """ListGroups: the share groups that this broker coordinates. Filters ignore case; unknown values match nothing."""
+    runtime = context.runtime
+    if any(runtime.state(partition) is ShardState.LOADING for partition in range(context.partition_count())):
+        return ListGroupsResponse(error_code=Errors.COORDINATOR_LOAD_IN_PROGRESS)
+    states = {text.strip().lower() for text in request.states_filter}
+    types = {text.strip().lower() for text in request.types_filter}
+    listed = [
+        ListGroupsResponse.Group(
+            group_id=group.group_id, protocol_type=SHARE, group_state=str(group.state), group_type=SHARE
+        )
+        for _, shard in runtime.active()
+        for group in shard.groups.values()
+        if (not states or group.state.lower() in states) and (not types or SHARE in types)
+    ]
+    return ListGroupsResponse(groups=tuple(listed))

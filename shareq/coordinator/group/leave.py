@@ -1,0 +1,80 @@
+"""How a member goes: it says so, or it is not heard of in time. Nobody is assigned anew before the next heartbeat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from shareq.coordinator.group.context import Context
+from shareq.coordinator.group.records import Metadata, RecordType, TargetAssignmentMetadata, encode, tombstone
+from shareq.coordinator.group.refusal import refuse_member
+from shareq.coordinator.group.sessions import MemberKey
+from shareq.coordinator.group.shard import GroupShard
+from shareq.coordinator.group.state import LEAVE_EPOCH, NO_TOPICS, Member, ShareGroup
+from shareq.coordinator.shard import Outcome, R
+from shareq.model.actor import Effect
+from shareq.model.errors import Errors
+from shareq.model.events import GroupEpochBumped, MemberLeft
+from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+
+RETRY_MS = 500
+"""When an expiry that could not be recorded is tried again."""
+
+
+def leave(
+    context: Context, shard: GroupShard, request: ShareGroupHeartbeatRequest
+) -> Outcome[ShareGroupHeartbeatResponse]:
+    """A heartbeat with epoch -1."""
+    refusal = refuse_member(shard, request, context.image)
+    if refusal:
+        return Outcome(refusal.heartbeat())
+    group = shard.groups[request.group_id]
+    response = ShareGroupHeartbeatResponse(member_id=request.member_id, member_epoch=LEAVE_EPOCH)
+    return _remove(context, group, group.members[request.member_id], "left", response)
+
+
+def expire(context: Context, now_ms: int) -> list[Effect]:
+    """Remove all members whose time is up."""
+    effects: list[Effect] = []
+    for key in context.sessions.take_expired(now_ms):
+        effects += _expire_member(context, key, now_ms)
+    return effects
+
+
+def _expire_member(context: Context, key: MemberKey, now_ms: int) -> list[Effect]:
+    def compute(shard: GroupShard, now_ms: int) -> Outcome[Errors]:
+        group = shard.groups.get(key.group_id)
+        member = group.members.get(key.member_id) if group else None
+        if group is None or member is None or not context.sessions.is_over(key, now_ms):
+            return Outcome(Errors.NONE)
+        return _remove(context, group, member, "session expired", Errors.NONE)
+
+    def then(error: Errors, now_ms: int) -> Iterable[Effect]:
+        if error in (Errors.NOT_COORDINATOR, Errors.COORDINATOR_LOAD_IN_PROGRESS):
+            context.sessions.forget(key)  # whoever loads the group starts its sessions anew
+        elif error:
+            context.sessions.restart(key, now_ms + RETRY_MS)
+        return ()
+
+    return context.write(key.group_id, compute, now_ms, then)
+
+
+def _remove(context: Context, group: ShareGroup, member: Member, reason: str, response: R) -> Outcome[R]:
+    """The member's records go, and the group epoch is raised. The last one takes the assignment's time with it."""
+    group_id, member_id, epoch = group.group_id, member.member_id, group.group_epoch + 1
+    names = group.subscribed_after(member.subscribed_topic_names, NO_TOPICS)
+    records = [
+        tombstone(RecordType.CURRENT_MEMBER_ASSIGNMENT, group_id, member_id),
+        tombstone(RecordType.TARGET_ASSIGNMENT_MEMBER, group_id, member_id),
+        tombstone(RecordType.MEMBER_METADATA, group_id, member_id),
+        encode(group_id, Metadata(epoch, context.metadata_hash.of(names, context.image))),
+    ]
+    if len(group.members) == 1:
+        records.append(encode(group_id, TargetAssignmentMetadata(epoch)))
+
+    def after(now_ms: int) -> Iterable[Effect]:
+        del now_ms
+        context.sessions.forget(MemberKey(group_id, member_id))
+        left = MemberLeft(group_id, member_id, reason)
+        return context.trace((left, GroupEpochBumped(group_id, epoch, f"member {reason}")))
+
+    return Outcome(response, records, after)
