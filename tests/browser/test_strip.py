@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from shareq.trace.palette import DARK, LIGHT
 from tests.widgets.fakes import payments
 
 pytestmark = pytest.mark.browser
@@ -127,7 +128,7 @@ def test_play_runs_to_the_end_and_pause_stands_still(strip: Locator) -> None:
 
 
 def test_pointing_at_a_cell_tells_about_it(strip: Locator) -> None:
-    strip.locator("[data-offset='105'] rect").first.hover()
+    strip.locator("[data-offset='105']").hover()
     expect(strip.locator(".sq-tip")).to_contain_text(
         "offset 105\nacquired by consumer-3 (C)\ndelivery 5 of 5, the last attempt"
     )
@@ -150,13 +151,21 @@ def test_other_cells_move_a_live_strip(strip: Locator, browser_page: Page) -> No
     expect_order(strip, 11)
 
 
+BAND = """strip => {
+    const canvas = strip.querySelector(".sq-plot canvas"), ratio = canvas.width / canvas.clientWidth;
+    const [x, y] = [canvas.clientWidth / 2, 32].map(at => Math.round(at * ratio));
+    return [...canvas.getContext("2d").getImageData(x, y, 1, 1).data].slice(0, 3);
+}"""
+
+
 def test_follows_the_theme_of_jupyterlab(strip: Locator, browser_page: Page, tmp_path: Path) -> None:
-    expect(strip).to_have_attribute("data-theme", "light")
-    light = strip.screenshot(path=tmp_path / "light.png")
-    for theme, shown in [("JupyterLab Dark", "dark"), ("JupyterLab Light", "light")]:
+    for theme, shown, palette in [("JupyterLab Dark", "dark", DARK), ("JupyterLab Light", "light", LIGHT)] * 2:
         browser_page.evaluate(f"window.jupyterapp.commands.execute('apputils:change-theme', {{theme: '{theme}'}})")
         expect(strip).to_have_attribute("data-theme", shown)
-        assert (strip.screenshot(path=tmp_path / f"{shown}.png") == light) is (shown == "light")
+        expect(strip).to_have_css("background-color", f"rgb{tuple(bytes.fromhex(palette['bg'][1:]))}")
+        assert bytes(strip.evaluate(BAND)).hex() == palette["band"][1:]
+        strip.screenshot(path=tmp_path / f"{shown}.png")
+        expect(browser_page.locator("#jupyterlab-splash")).to_have_count(0)  # JupyterLab trips over a second change
 
 
 def test_reduced_motion_draws_at_once(strip: Locator, browser_page: Page) -> None:

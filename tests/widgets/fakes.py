@@ -136,7 +136,8 @@ class FakeView:
 
     def snapshot(self, order: int | None = None) -> dict[str, Any]:
         assert order is None or 0 <= order <= self.total()
-        return {**self.snapshots[self.total() if order is None else order], "total": self.total()}
+        end = self.snapshots[-1]
+        return {**(end if order is None else self.snapshots[order]), "total": self.total(), "marks": end["marks"]}
 
     def at_time(self, time_ms: int) -> int:
         return max((s["order"] for s in self.snapshots if s["now_ms"] <= time_ms), default=0)

@@ -10,7 +10,7 @@ import pytest
 import shareq_widgets
 from shareq.trace.palette import DARK, LIGHT, STATES, SYMBOLS
 from shareq_widgets.look import MARKS, SHAPES, SIZES, look, palette
-from shareq_widgets.strip import bundle
+from shareq_widgets.partition_strip import bundle
 
 SOURCES = sorted(Path(shareq_widgets.__file__).parent.iterdir())
 DRAWING = [path for path in SOURCES if path.suffix in (".js", ".css", ".py")]
@@ -53,7 +53,7 @@ def test_the_browser_gets_all_of_it() -> None:
 
 
 def test_bundle_is_one_module() -> None:
-    source = bundle("draw.js", "camera.js", "scene.js", "strip.js")
+    source = bundle("draw.js", "camera.js", "scene.js", "partition_strip.js")
     assert "import " not in re.sub(r"//.*", "", source)
     assert source.count("export default") == 1
     names = re.findall(r"^(?:export )?(?:const|let|function|class) (\w+)", source, flags=re.MULTILINE)

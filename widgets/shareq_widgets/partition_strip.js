@@ -233,13 +233,13 @@ export class Strip {
 
   // Take in what changed: a snapshot, a size, a theme, the state of a button.
   accept() {
-    const { model, page, camera, scene } = this, snap = model.get("snapshot"), before = this.snap, width = page.plot.clientWidth;
+    const { model, page, camera, scene } = this, snap = model.get("snapshot"), before = this.snap, width = page.plot.clientWidth || camera.width;
     this.anchor = { ms: snap === before ? this.now() : snap.now_ms, at: performance.now() };
     Object.assign(this, { snap, clock: model.get("clock"), theme: themeOf(model.get("theme")) });
     const colours = this.palette[this.theme];
     for (const [name, colour] of Object.entries(colours)) page.root.style.setProperty(`--sq-${name}`, colour);
     page.root.dataset.theme = this.theme;
-    if (!width) return;
+    if (!width) return; // not laid out yet: its size will come as a change
     if (snap !== before || width !== camera.width) camera.follow(snap, width);
     scene.take(snap, colours);
     this.words();
@@ -259,7 +259,7 @@ export class Strip {
     page.speed.value = String(model.get("speed"));
   }
   timeline() {
-    const { page, snap, model } = this, total = model.get("total"), room = page.plot.clientWidth;
+    const { page, snap, model } = this, total = model.get("total"), room = this.camera.width;
     put(page.range, { max: total, "aria-valuetext": `event ${snap.order} of ${total}` });
     if (!this.scrubbing) page.range.value = snap.order;
     page.range.style.setProperty("--sq-done", total ? page.range.value / total : 0);

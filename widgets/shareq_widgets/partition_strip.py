@@ -38,8 +38,8 @@ class PartitionStrip(anywidget.AnyWidget):
     `order`, `speed`, `playing`, `live` and `theme` may be set and linked; they are checked like the methods' arguments.
     """
 
-    _esm = bundle("draw.js", "camera.js", "scene.js", "strip.js")
-    _css = HERE / "strip.css"
+    _esm = bundle("draw.js", "camera.js", "scene.js", "partition_strip.js")
+    _css = HERE / "partition_strip.css"
 
     snapshot = traitlets.Dict(read_only=True).tag(sync=True)
     total = traitlets.Int(read_only=True).tag(sync=True)
