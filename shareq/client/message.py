@@ -139,6 +139,6 @@ class ReceivedMessage(Message):
 
     __slots__ = ()
 
-    def __init__(self, record: Record, origin: Origin) -> None:
+    def __init__(self, record: Record | Fields, origin: Origin) -> None:
         self._record = record
         self._origin = origin

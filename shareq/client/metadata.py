@@ -34,10 +34,10 @@ class Metadata:
     """A cache that is asked for refreshes; it never polls on its own.
 
     `want_*` may be called as often as one likes: refreshes keep a growing distance from each other, so that an answer
-    that does not help cannot make a client spin. `on_update(now_ms)` follows every answer.
+    that does not help cannot make a client spin. `on_update()` follows every answer.
     """
 
-    def __init__(self, calls: Calls, backoff: Backoff, on_update: Callable[[int], None]) -> None:
+    def __init__(self, calls: Calls, backoff: Backoff, on_update: Callable[[], None]) -> None:
         self.topics: dict[str, Topic] = {}
         self.by_id: dict[TopicId, Topic] = {}
         self.errors: dict[str, Errors] = {}
@@ -112,7 +112,7 @@ class Metadata:
         assert isinstance(response, MetadataResponse), error
         for answer in response.topics:
             self._learn(answer)
-        self._on_update(now_ms)
+        self._on_update()
 
     def _ask_again(self, topic: MetadataRequest.Topic) -> None:
         if topic.name is None:

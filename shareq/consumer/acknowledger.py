@@ -1,0 +1,155 @@
+"""From the application's verdicts to acknowledgements on their way, and back to what became of them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from shareq.client.calls import Calls
+from shareq.client.message import Message
+from shareq.client.topic_partition import TopicPartition
+from shareq.consumer.acks import Acknowledgements, Commit, Identity, counts_of
+from shareq.consumer.buffer import Unpacked
+from shareq.consumer.delivered import InHand
+from shareq.consumer.metrics import FetchMetrics
+from shareq.model.errors import Errors, IllegalStateException, KafkaError, KafkaException
+from shareq.model.events import AcknowledgementsSent, RecordsDelivered
+from shareq.model.states import AcknowledgeType
+
+
+class CommitResult(NamedTuple):
+    """What the acknowledgement callback gets: one partition of one request."""
+
+    offsets: dict[TopicPartition, set[int]]
+    error: KafkaException | None
+
+
+class Acknowledger:
+    """The records in the application's hands. `wants_results`: whether there is a callback to feed.
+
+    The application's side changes them; the network's side only puts results and renewals into two queues, which the
+    next call empties.
+    """
+
+    def __init__(
+        self,
+        calls: Calls,
+        who: Identity,
+        metrics: FetchMetrics,
+        *,
+        explicit: bool,
+        send: Callable[[Acknowledgements], None],
+    ) -> None:
+        self.wants_results = False
+        self.explicit = explicit
+        self._calls = calls
+        self._who = who
+        self._metrics = metrics
+        self._send = send
+        self._in_hand = InHand()
+        self._results: deque[CommitResult] = deque()
+        self._renewed: deque[Acknowledgements] = deque()
+
+    # ---- records come in ---------------------------------------------------------------------------------------------
+
+    def deliver(self, unpacked: Unpacked) -> None:
+        """A poll returns these records; broken ones come with a verdict."""
+        piece, messages, ranges, gaps, verdict = unpacked
+        entry = self._in_hand.partition(piece.key, piece.topic, piece.node)
+        entry.add(ranges, gaps, messages)
+        if verdict is not None:
+            entry.verdicts.update(dict.fromkeys(range(piece.first, piece.end), verdict))
+        if messages:
+            group_id, member_id, client_id = self._who
+            topic, partition, first, end = piece.topic, piece.key.partition, piece.first, piece.end
+            count = len(messages)
+            self._calls.emit(RecordsDelivered(group_id, member_id, client_id, topic, partition, first, end, count))
+
+    @property
+    def renewals(self) -> bool:
+        """Whether renewed records wait for a poll."""
+        return bool(self._renewed) or any(entry.renewed for entry in self._in_hand)
+
+    def take_renewed(self) -> list[Message]:
+        """Renewed records that nobody has acknowledged since, into the application's hands again."""
+        self._absorb_renewals()
+        messages: list[Message] = []
+        for entry in self._in_hand:
+            for offset, message in entry.renewed.items():
+                entry.add([(offset, offset + 1)], (), (message,))
+                messages.append(message)
+            entry.renewed = {}
+        return messages
+
+    def _absorb_renewals(self) -> None:
+        while self._renewed:
+            renewal = self._renewed.popleft()
+            entry = self._in_hand.partition(renewal.key, renewal.topic, renewal.node)
+            entry.renewed |= renewal.renewing
+
+    # ---- verdicts ----------------------------------------------------------------------------------------------------
+
+    @property
+    def unacknowledged(self) -> int:
+        return self._in_hand.unacknowledged
+
+    def acknowledge(self, topic: str | None, partition: int | None, offset: int | None, verdict: int) -> None:
+        """Note what the application says of one record; a later word before the next poll or commit counts more."""
+        if topic is None or partition is None or partition < 0 or offset is None or offset < 0:
+            raise ValueError(f"topic={topic!r}, partition={partition!r}, offset={offset!r} is no place of a record")
+        if not self.explicit:
+            raise IllegalStateException("acknowledging needs share.acknowledgement.mode=explicit, and it is implicit")
+        if not AcknowledgeType.ACCEPT <= verdict <= AcknowledgeType.RENEW:
+            raise ValueError(f"ack_type={verdict!r}: must be ACCEPT (1), RELEASE (2), REJECT (3) or RENEW (4)")
+        if self._renewed:
+            self._absorb_renewals()
+        entry = self._in_hand.find(topic, partition)
+        if entry is None or not entry.acknowledge(offset, verdict):
+            raise IllegalStateException(
+                f"{topic} [{partition}] offset {offset} is not in flight: no poll returned it, it was acknowledged and "
+                "sent already, or it is a gap"
+            )
+
+    def take(self, *, deadline_ms: int | None = None, commit: Commit | None = None) -> None:
+        """Send what is acknowledged; in implicit mode everything is accepted by that."""
+        self._take(None if self.explicit else AcknowledgeType.ACCEPT, deadline_ms, commit)
+
+    def take_last(self) -> None:
+        """Send what is acknowledged, and nothing else: whoever closes has not seen the next poll."""
+        self._take(None, None, None)
+
+    def _take(self, default: int | None, deadline_ms: int | None, commit: Commit | None) -> None:
+        self._absorb_renewals()
+        for entry in self._in_hand:
+            runs, renewing = entry.take(default)
+            if runs:
+                self._send(
+                    Acknowledgements(
+                        entry.key, entry.topic, entry.node, runs, renewing, deadline_ms=deadline_ms, commit=commit
+                    )
+                )
+
+    # ---- results -----------------------------------------------------------------------------------------------------
+
+    def settled(self, acknowledgements: Acknowledgements, error: Errors, now_ms: int) -> None:
+        """What became of acknowledgements, for whoever wants to know."""
+        counts = counts_of(acknowledgements.runs)
+        topic, partition = acknowledgements.topic, acknowledgements.key.partition
+        group_id, member_id, _ = self._who
+        self._calls.emit(AcknowledgementsSent(group_id, member_id, topic, partition, counts, int(error)))
+        self._metrics.acknowledgements_sent.record(sum(counts), now_ms)
+        if error:
+            self._metrics.acknowledgement_errors.record(sum(counts), now_ms)
+        elif acknowledgements.renewing:
+            self._renewed.append(acknowledgements)
+        if acknowledgements.commit is not None:
+            acknowledgements.commit.settled(acknowledgements, error)
+        if self.wants_results and not acknowledgements.silent:
+            failure = KafkaException(KafkaError(error)) if error else None
+            offsets = {TopicPartition(topic, partition, 0): acknowledgements.offsets}
+            self._results.append(CommitResult(offsets, failure))
+
+    def next_result(self) -> CommitResult | None:
+        """The oldest result that the callback has not got yet."""
+        return self._results.popleft() if self._results else None

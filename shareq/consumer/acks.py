@@ -1,0 +1,162 @@
+"""Acknowledgements on their way: runs of offsets with one type each, and what waits for their result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from shareq.client.message import Message
+from shareq.client.topic_partition import TopicPartition
+from shareq.model.errors import Errors, KafkaError, KafkaException
+from shareq.model.ids import TopicIdPartition
+from shareq.model.messages.share_fetch import AcknowledgementBatch
+from shareq.model.states import AcknowledgeType
+
+MANY_RUNS = 16
+"""With more runs than this, short ones that touch travel as one batch with a type for each offset."""
+
+SHORT_RUN = 11
+"""Java's rule: so many equal types in a row are cheaper as a batch of their own."""
+
+
+class Identity(NamedTuple):
+    """Who consumes."""
+
+    group_id: str
+    member_id: str
+    client_id: str
+
+
+class Run(NamedTuple):
+    """Offsets [first, end) with one acknowledge type."""
+
+    first: int
+    end: int
+    type: int
+
+
+def runs_of(verdicts: dict[int, int]) -> list[Run]:
+    """The verdicts on single offsets as runs, ascending."""
+    runs: list[Run] = []
+    first = end = kind = -1
+    for offset in sorted(verdicts):
+        verdict = verdicts[offset]
+        if offset != end or verdict != kind:
+            if kind >= 0:
+                runs.append(Run(first, end, kind))
+            first, kind = offset, verdict
+        end = offset + 1
+    if kind >= 0:
+        runs.append(Run(first, end, kind))
+    return runs
+
+
+def encode(runs: Sequence[Run]) -> tuple[AcknowledgementBatch, ...]:
+    """The batches of a request. One type a batch, as librdkafka does; many short runs are packed, as Java does."""
+    if len(runs) <= MANY_RUNS:
+        return tuple(
+            AcknowledgementBatch(first_offset=first, last_offset=end - 1, acknowledge_types=(kind,))
+            for first, end, kind in runs
+        )
+    batches: list[AcknowledgementBatch] = []
+    packed: list[Run] = []
+    for run in runs:
+        short = run.end - run.first < SHORT_RUN
+        if packed and not (short and packed[-1].end == run.first and packed[-1].end - packed[-1].first < SHORT_RUN):
+            batches.append(_pack(packed))
+            packed = []
+        packed.append(run)
+    batches.append(_pack(packed))
+    return tuple(batches)
+
+
+def _pack(runs: list[Run]) -> AcknowledgementBatch:
+    types = (runs[0].type,) if len(runs) == 1 else tuple(run.type for run in runs for _ in range(run.first, run.end))
+    return AcknowledgementBatch(first_offset=runs[0].first, last_offset=runs[-1].end - 1, acknowledge_types=types)
+
+
+def joined(several: Iterable[Sequence[Run]]) -> list[Run] | None:
+    """The runs of several acknowledgements in one ascending list, or None where they overlap."""
+    runs = sorted(run for runs in several for run in runs)
+    overlap = any(left.end > right.first for left, right in pairwise(runs))
+    return None if overlap else runs
+
+
+def counts_of(runs: Iterable[Run]) -> tuple[int, int, int, int, int]:
+    """How many offsets each type got, GAP to RENEW."""
+    counts = [0] * len(AcknowledgeType)
+    for first, end, kind in runs:
+        counts[kind] += end - first
+    gap, accept, release, reject, renew = counts
+    return gap, accept, release, reject, renew
+
+
+class Commit:
+    """One call of `commit_sync`: the partitions that it waits for, and what became of them."""
+
+    __slots__ = ("_waiting", "results")
+
+    def __init__(self) -> None:
+        self._waiting: set[int] = set()
+        self.results: dict[TopicPartition, KafkaException | None] = {}
+
+    def expect(self, acknowledgements: Acknowledgements) -> None:
+        self._waiting.add(id(acknowledgements))
+        self._note(acknowledgements, Errors.REQUEST_TIMED_OUT)  # until the answer comes
+
+    def settled(self, acknowledgements: Acknowledgements, error: Errors) -> None:
+        if id(acknowledgements) in self._waiting:
+            self._waiting.remove(id(acknowledgements))
+            self._note(acknowledgements, error)
+
+    def _note(self, acknowledgements: Acknowledgements, error: Errors) -> None:
+        failure = KafkaException(KafkaError(error)) if error else None
+        partition = TopicPartition(
+            acknowledgements.topic, acknowledgements.key.partition, 0, error=failure.error if failure else None
+        )
+        self.results.pop(partition, None)  # equality ignores the error, so that the old key would stay
+        self.results[partition] = failure
+
+    @property
+    def done(self) -> bool:
+        return not self._waiting
+
+
+class Acknowledgements:
+    """What one call says of one partition; it succeeds or fails as a whole.
+
+    `deadline_ms` None: rides on a fetch and is never tried again. `renewing`: the messages whose locks start anew.
+    `silent`: about records that the application has never seen.
+    """
+
+    __slots__ = ("attempts", "commit", "deadline_ms", "key", "node", "renewing", "runs", "silent", "topic")
+
+    def __init__(
+        self,
+        key: TopicIdPartition,
+        topic: str,
+        node: int,
+        runs: list[Run],
+        renewing: dict[int, Message],
+        *,
+        deadline_ms: int | None = None,
+        commit: Commit | None = None,
+        silent: bool = False,
+    ) -> None:
+        self.key = key
+        self.topic = topic
+        self.node = node
+        self.runs = runs
+        self.renewing = renewing
+        self.deadline_ms = deadline_ms
+        self.commit = commit
+        self.silent = silent
+        self.attempts = 0
+        if commit is not None:
+            commit.expect(self)
+
+    @property
+    def offsets(self) -> set[int]:
+        """Every offset, gaps too, as the callback gets them."""
+        return {offset for run in self.runs for offset in range(run.first, run.end)}

@@ -1,0 +1,159 @@
+"""Fetched records that no poll has returned yet, cut into pieces that lie within one record batch each.
+
+Batches are decoded when a poll wants them, on the application's time; what is kept meanwhile costs a few objects a
+batch, however many records it holds.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
+from operator import attrgetter
+from typing import NamedTuple
+
+from shareq.client.message import Fields, Message, Origin, ReceivedMessage
+from shareq.consumer.delivered import Range
+from shareq.log.records import CorruptBatch, Record, crc_matches, decode
+from shareq.model.errors import Errors, KafkaError
+from shareq.model.ids import TopicIdPartition
+from shareq.model.messages.share_fetch import AcquiredRecords
+from shareq.model.records import RecordBatch
+from shareq.model.states import AcknowledgeType
+
+_offset_of = attrgetter("offset")
+
+
+class Piece(NamedTuple):
+    """Acquired offsets [first, end) of one batch; `batch` None: the answer held no batch for them."""
+
+    key: TopicIdPartition
+    topic: str
+    node: int
+    first: int
+    end: int
+    delivery_count: int
+    batch: RecordBatch | None
+
+
+class Unpacked(NamedTuple):
+    """A piece as the application gets it. `verdict`: how broken records are acknowledged unless told otherwise."""
+
+    piece: Piece
+    messages: Sequence[Message]
+    ranges: Sequence[Range]
+    gaps: Sequence[Range]
+    verdict: int | None = None
+
+
+def cut(
+    key: TopicIdPartition,
+    topic: str,
+    node: int,
+    acquired: Sequence[AcquiredRecords],
+    batches: Sequence[RecordBatch],
+) -> Iterator[Piece]:
+    """Lay acquired ranges over record batches. Both ascend; cost follows how many there are of each."""
+    at = 0
+    for acquisition in acquired:
+        cursor, end, count = acquisition.first_offset, acquisition.last_offset + 1, acquisition.delivery_count
+        while cursor < end:
+            while at < len(batches) and batches[at].last_offset < cursor:
+                at += 1
+            batch = batches[at] if at < len(batches) and batches[at].base_offset < end else None
+            if batch is None:
+                yield Piece(key, topic, node, cursor, end, count, None)
+                break
+            if batch.base_offset > cursor:
+                yield Piece(key, topic, node, cursor, batch.base_offset, count, None)
+                cursor = batch.base_offset
+            piece_end = min(end, batch.last_offset + 1)
+            yield Piece(key, topic, node, cursor, piece_end, count, batch)
+            cursor = piece_end
+
+
+class Buffer:
+    """Pieces in the order in which they came."""
+
+    def __init__(self, *, check_crcs: bool) -> None:
+        self._pieces: deque[Piece] = deque()
+        self._check_crcs = check_crcs
+        self._decoded: tuple[RecordBatch | None, list[Record]] = (None, [])
+
+    def __bool__(self) -> bool:
+        return bool(self._pieces)
+
+    def extend(self, pieces: Iterator[Piece]) -> None:
+        self._pieces.extend(pieces)
+
+    def drop(self, unwanted: Callable[[Piece], bool]) -> list[Piece]:
+        """Take out all pieces that nobody wants any more."""
+        dropped = [piece for piece in self._pieces if unwanted(piece)]
+        if dropped:
+            self._pieces = deque(piece for piece in self._pieces if not unwanted(piece))
+        return dropped
+
+    def take(self, max_records: int) -> Iterator[Unpacked]:
+        """Unpack pieces until `max_records` are reached; the record batch that reaches them is finished."""
+        taken = 0
+        last: RecordBatch | None = None
+        while self._pieces and (taken < max_records or (last is not None and self._pieces[0].batch is last)):
+            piece = self._pieces.popleft()
+            last = piece.batch
+            unpacked = self._unpack(piece)
+            taken += len(unpacked.messages)
+            yield unpacked
+        if not self._pieces:
+            self._decoded = (None, [])
+
+    def _unpack(self, piece: Piece) -> Unpacked:
+        if piece.batch is None or piece.batch.is_control:
+            return Unpacked(piece, (), (), [(piece.first, piece.end)])
+        try:
+            records = self._records(piece.batch)
+        except CorruptBatch as error:
+            return self._broken(piece, piece.batch, error)
+        if piece.first > piece.batch.base_offset or piece.end <= piece.batch.last_offset:
+            low = bisect_left(records, piece.first, key=_offset_of)
+            records = records[low : bisect_left(records, piece.end, lo=low, key=_offset_of)]
+        origin = Origin(piece.topic, piece.key.partition, piece.delivery_count, piece.batch.leader_epoch)
+        messages = list(map(ReceivedMessage, records, repeat(origin)))
+        if len(records) == piece.end - piece.first:
+            return Unpacked(piece, messages, [(piece.first, piece.end)], ())
+        ranges, gaps = _with_gaps(piece, records)
+        return Unpacked(piece, messages, ranges, gaps)
+
+    def _records(self, batch: RecordBatch) -> list[Record]:
+        if self._decoded[0] is not batch:
+            self._decoded = (batch, decode(batch, check_crc=self._check_crcs))
+        return self._decoded[1]
+
+    def _broken(self, piece: Piece, batch: RecordBatch, error: CorruptBatch) -> Unpacked:
+        """A message with an error for each acquired offset: rejected where the bytes are bad, else released, as
+        another consumer may know how to decompress them."""
+        failure = KafkaError(Errors.CORRUPT_MESSAGE, str(error))
+        origin = Origin(piece.topic, piece.key.partition, piece.delivery_count, batch.leader_epoch, failure)
+        messages = [ReceivedMessage(Fields(offset), origin) for offset in range(piece.first, piece.end)]
+        damaged = self._check_crcs and not crc_matches(batch.data)
+        verdict = AcknowledgeType.REJECT if damaged else AcknowledgeType.RELEASE
+        return Unpacked(piece, messages, [(piece.first, piece.end)], (), verdict)
+
+
+def _with_gaps(piece: Piece, records: Sequence[Record]) -> tuple[list[Range], list[Range]]:
+    """The ranges of records and of the offsets between them, where compaction has taken some away."""
+    ranges: list[Range] = []
+    gaps: list[Range] = []
+    cursor = first = piece.first
+    for record in records:
+        if record.offset != cursor:
+            if first != cursor:
+                ranges.append((first, cursor))
+            gaps.append((cursor, record.offset))
+            first = record.offset
+        cursor = record.offset + 1
+    if first != cursor:
+        ranges.append((first, cursor))
+    if cursor < piece.end:
+        gaps.append((cursor, piece.end))
+    return ranges, gaps

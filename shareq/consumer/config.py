@@ -1,0 +1,87 @@
+"""A share consumer's configuration: confluent-kafka's keys, and two of Java's that confluent-kafka lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from shareq.client.config import ClientConfig
+from shareq.model.configs import INT_MAX, ConfigDef
+
+DEFINITIONS = (
+    ConfigDef("group.id", "", "The share group."),
+    ConfigDef("client.rack", "", "Where the client is, told to the coordinator."),
+    ConfigDef(
+        "share.acknowledgement.mode",
+        "implicit",
+        "Whether the next poll accepts what the last one returned, or the application acknowledges each record.",
+        choices=("implicit", "explicit"),
+    ),
+    ConfigDef(
+        "share.acquire.mode",
+        "batch_optimized",
+        "Whether a fetch may run to the end of a record batch, or max.poll.records is a strict limit.",
+        choices=("batch_optimized", "record_limit"),
+    ),
+    ConfigDef("max.poll.records", 500, "How many records a poll returns; a record batch is finished.", 1, INT_MAX),
+    ConfigDef("fetch.wait.max.ms", 500, "How long a fetch waits at the broker for records.", 0, 300000),
+    ConfigDef("fetch.min.bytes", 1, "How much a fetch waits for.", 0, INT_MAX),
+    ConfigDef("fetch.max.bytes", 52428800, "How much a fetch may bring.", 0, 2147483135),
+    ConfigDef("max.poll.interval.ms", 300000, "The longest time between two polls of a member.", 1, 86400000),
+    ConfigDef("default.api.timeout.ms", 60000, "How long commit_async keeps trying.", 1, INT_MAX),
+    ConfigDef("check.crcs", False, "Whether the CRC of each record batch is checked."),
+)
+
+REJECTED = frozenset(
+    {
+        "allow.auto.create.topics",
+        "auto.offset.reset",
+        "consume.callback.max.messages",
+        "enable.auto.commit",
+        "enable.partition.eof",
+        "fetch.error.backoff.ms",
+        "fetch.queue.backoff.ms",
+        "group.instance.id",
+        "group.protocol",
+        "group.protocol.type",
+        "group.remote.assignor",
+        "heartbeat.interval.ms",
+        "interceptor.classes",
+        "isolation.level",
+        "message.copy.max.bytes",
+        "on_commit",
+        "partition.assignment.strategy",
+        "queued.max.messages.kbytes",
+        "queued.min.messages",
+        "session.timeout.ms",
+        "socket.max.fails",
+        "topic.blacklist",
+    }
+)
+"""Keys of a plain consumer that mean nothing here, or belong to the group: better refused than silently ignored."""
+
+IGNORED = frozenset({"auto.commit.interval.ms", "enable.auto.offset.store", "max.partition.fetch.bytes"})
+
+ALIASES = {"fetch.max.wait.ms": "fetch.wait.max.ms"}
+"""Java's names."""
+
+
+def consumer_config(conf: Mapping[str, Any]) -> ClientConfig:
+    """The parsed configuration. ValueError without a group and for REJECTED keys, KafkaException as `ClientConfig`.
+
+    An acquire mode may be written in any case; an acknowledgement mode may not, as in Java.
+    """
+    if conf.get("group.id") is None:
+        raise ValueError("Failed to create share consumer: group.id must be set")
+    conf = {ALIASES.get(key, key): value for key, value in conf.items()}
+    mode = conf.get("share.acquire.mode")
+    if isinstance(mode, str):
+        conf["share.acquire.mode"] = mode.lower()
+    _check_acknowledgement_mode(conf.get("share.acknowledgement.mode", "implicit"))
+    return ClientConfig(conf, DEFINITIONS, ignored=IGNORED, rejected=REJECTED, client="share consumer")
+
+
+def _check_acknowledgement_mode(mode: object) -> None:
+    # confluent-kafka takes any text here, and a consumer with a mode that it does not know accepts nothing, ever.
+    if mode not in ("implicit", "explicit"):
+        raise ValueError(f"share.acknowledgement.mode={mode!r}: must be implicit or explicit")

@@ -1,0 +1,264 @@
+"""The share consumer as a state machine: what the application calls, what the cluster answers, what time brings.
+
+Two sides meet here. The application's calls (`begin_poll`, `collect`, `commit`, ...) run while nothing else touches the
+actor; `handle` gets answers and ticks. Source: KIP-932, "Client".
+"""
+
+from __future__ import annotations
+
+import random
+
+from shareq.client.calls import Backoff, Calls, earliest
+from shareq.client.config import ClientConfig
+from shareq.client.message import Message
+from shareq.client.metadata import Metadata
+from shareq.client.topic_partition import TopicPartition
+from shareq.consumer.acknowledger import Acknowledger
+from shareq.consumer.acks import Acknowledgements, Commit, Identity, Run
+from shareq.consumer.buffer import Buffer
+from shareq.consumer.fetcher import Fetcher
+from shareq.consumer.membership import Membership, MemberState
+from shareq.consumer.metrics import FetchMetrics, PollMetrics
+from shareq.consumer.session import FetchLimits
+from shareq.model.actor import Answer, Effect
+from shareq.model.actor import Message as ActorMessage
+from shareq.model.errors import Errors, IllegalStateException, KafkaError, KafkaException, WakeupException
+from shareq.model.ids import TopicIdPartition, random_id
+from shareq.model.states import AcknowledgeType, AcquireMode
+
+FOR_EVER_MS = 1 << 62
+
+
+class ShareConsumerCore:
+    """A share consumer without I/O. `acknowledger` holds what the application has got and not yet answered for."""
+
+    def __init__(self, config: ClientConfig, rng: random.Random) -> None:
+        self.client_id: str = config["client.id"]
+        self._max_poll_records: int = config["max.poll.records"]
+        self._async_timeout_ms: int = config["default.api.timeout.ms"]
+        self._calls = Calls(config["request.timeout.ms"])
+        backoff = Backoff(rng, config["retry.backoff.ms"], config["retry.backoff.max.ms"])
+        self._metadata = Metadata(self._calls, backoff, self._metadata_changed)
+        self._buffer = Buffer(check_crcs=config["check.crcs"])
+        self._membership = Membership(
+            self._calls,
+            backoff,
+            config["group.id"],
+            random_id(rng),
+            rack_id=config["client.rack"] or None,
+            max_poll_interval_ms=config["max.poll.interval.ms"],
+            on_assignment=self._assigned,
+        )
+        who = Identity(config["group.id"], self.member_id, self.client_id)
+        self._fetch_metrics = FetchMetrics()
+        self._fetcher = Fetcher(
+            self._calls,
+            backoff,
+            self._metadata,
+            self._buffer,
+            who=who,
+            limits=_limits(config),
+            metrics=self._fetch_metrics,
+            on_settled=self._settled,
+            on_error=self._failed,
+        )
+        self.acknowledger = Acknowledger(
+            self._calls,
+            who,
+            self._fetch_metrics,
+            explicit=config["share.acknowledgement.mode"] == "explicit",
+            send=self._fetcher.acknowledge,
+        )
+        self._poll_metrics = PollMetrics()
+        self._error: KafkaError | None = None
+        self._woken = False
+        self._closing = False
+
+    # ---- the actor ---------------------------------------------------------------------------------------------------
+
+    @property
+    def calls(self) -> Calls:
+        return self._calls
+
+    @property
+    def wake_at_ms(self) -> int | None:
+        return earliest(self._membership.wake_at_ms, self._fetcher.wake_at_ms, self._metadata.wake_at_ms)
+
+    def handle(self, message: ActorMessage, now_ms: int) -> list[Effect]:
+        if isinstance(message, Answer):
+            self._calls.answered(message, now_ms)
+        self._pump(now_ms)
+        return self._calls.take_effects()
+
+    def _pump(self, now_ms: int) -> None:
+        """Send whatever has become due. The goodbye to the group follows when all sessions are closed."""
+        if self._closing and self._fetcher.closed and not self._membership.gone:
+            self._membership.leave()
+        self._membership.pump(now_ms)
+        self._fetcher.pump(now_ms)
+        self._metadata.pump(now_ms)
+
+    # ---- subscription ------------------------------------------------------------------------------------------------
+
+    @property
+    def subscription(self) -> tuple[str, ...]:
+        return self._membership.topics
+
+    def subscribe(self, topics: tuple[str, ...], now_ms: int) -> None:
+        """Replace the subscription; none at all leaves the group. Buffered records of other topics are given back."""
+        if topics:
+            self._membership.subscribe(topics)
+        else:
+            self._membership.leave()
+            self._fetcher.fetching = False
+        for piece in self._buffer.drop(lambda piece: piece.topic not in topics):
+            runs = [Run(piece.first, piece.end, AcknowledgeType.RELEASE)]
+            self._fetcher.acknowledge(Acknowledgements(piece.key, piece.topic, piece.node, runs, {}, silent=True))
+        self._pump(now_ms)
+
+    def _assigned(self, assigned: frozenset[TopicIdPartition]) -> None:
+        self._fetcher.assign(assigned)
+        self._metadata.want_ids({key.topic_id for key in assigned if key.topic_id not in self._metadata.by_id})
+        self._resolve()
+
+    def _metadata_changed(self) -> None:
+        self._fetcher.replan()
+        self._resolve()
+
+    def _resolve(self) -> None:
+        """The assignment is taken as soon as one of its topics is known; others follow when they are."""
+        assigned = self._membership.assigned
+        if not assigned or any(key.topic_id in self._metadata.by_id for key in assigned):
+            self._membership.resolved()
+
+    # ---- poll --------------------------------------------------------------------------------------------------------
+
+    def begin_poll(self, now_ms: int) -> None:
+        """Answer for the last poll's records, check that a poll makes sense, and see that records will come."""
+        self._poll_metrics.began(now_ms)
+        try:
+            if self.acknowledger.explicit and (count := self.acknowledger.unacknowledged):
+                raise IllegalStateException(
+                    f"{count} records of the last poll are not acknowledged: acknowledge them before the next poll"
+                )
+            self.acknowledger.take()
+            if not self.subscription:
+                raise IllegalStateException("Consumer is not subscribed to any topics")
+            self._raise_error()
+            self._membership.polled()
+            self._metadata.want_names(name for name in self.subscription if not self._knows(name))
+            self._fetcher.fetching = not self._buffer and not self.acknowledger.renewals
+        finally:
+            self._pump(now_ms)
+
+    def _knows(self, topic: str) -> bool:
+        return topic in self._metadata.topics or topic in self._metadata.errors
+
+    def poll_ready(self) -> bool:
+        """Whether a waiting poll has something to do."""
+        return bool(self._buffer or self.acknowledger.renewals or self._woken or self._error or self._membership.error)
+
+    def collect(self, now_ms: int) -> list[Message]:
+        """The records of this poll: renewed ones first, then fetched ones. May be empty, when there were only gaps."""
+        self.raise_if_woken()
+        self._raise_error()
+        messages = self.acknowledger.take_renewed()
+        for unpacked in self._buffer.take(self._max_poll_records - len(messages)):
+            self.acknowledger.deliver(unpacked)
+            messages += unpacked.messages
+        if not messages:
+            self.acknowledger.take()  # of gaps, so that nobody waits for them
+            self._fetcher.fetching = not self._buffer
+            self._pump(now_ms)
+        return messages
+
+    def end_poll(self, now_ms: int) -> None:
+        """The application has the records; its time until the next poll begins."""
+        self._membership.poll_ended(now_ms)
+        self._poll_metrics.ended(now_ms)
+
+    def _raise_error(self) -> None:
+        """Raise once what went wrong in the background."""
+        error = self._membership.error or self._error
+        if error is not None:
+            self._membership.error = self._error = None
+            raise KafkaException(error)
+
+    def _settled(self, acknowledgements: Acknowledgements, error: Errors, now_ms: int) -> None:
+        self.acknowledger.settled(acknowledgements, error, now_ms)
+
+    def _failed(self, error: KafkaError) -> None:
+        self._error = error
+
+    def wakeup(self) -> None:
+        self._woken = True
+
+    @property
+    def woken(self) -> bool:
+        return self._woken
+
+    def raise_if_woken(self) -> None:
+        if self._woken:
+            self._woken = False
+            raise WakeupException("wakeup() was called")
+
+    # ---- commit ------------------------------------------------------------------------------------------------------
+
+    def commit(self, timeout_ms: float | None, now_ms: int) -> Commit:
+        """Send what is acknowledged (implicit: everything) without waiting for a poll; `timeout_ms` bounds retries."""
+        commit = Commit()
+        deadline_ms = FOR_EVER_MS if timeout_ms is None else now_ms + int(timeout_ms)
+        self.acknowledger.take(deadline_ms=deadline_ms, commit=commit)
+        self._pump(now_ms)
+        return commit
+
+    def commit_async(self, now_ms: int) -> None:
+        self.acknowledger.take(deadline_ms=now_ms + self._async_timeout_ms)
+        self._pump(now_ms)
+
+    # ---- the end, and what there is to see ---------------------------------------------------------------------------
+
+    def begin_close(self, now_ms: int) -> None:
+        """Send what is acknowledged; closing the sessions releases the rest, in implicit mode too."""
+        self.acknowledger.take_last()
+        self._closing = True
+        self._fetcher.close()
+        self._pump(now_ms)
+
+    def closed(self) -> bool:
+        return self._fetcher.closed and self._membership.gone
+
+    @property
+    def member_id(self) -> str:
+        return self._membership.member_id
+
+    @property
+    def member_state(self) -> MemberState:
+        return self._membership.state
+
+    @property
+    def acquisition_lock_timeout_ms(self) -> int | None:
+        return self._fetcher.acquisition_lock_timeout_ms
+
+    def assignment(self) -> list[TopicPartition]:
+        """What the coordinator has given us, as far as the topics' names are known."""
+        topics = self._metadata.by_id
+        return sorted(
+            TopicPartition(topics[topic_id].name, partition)
+            for topic_id, partition in self._membership.assigned
+            if topic_id in topics
+        )
+
+    def metrics(self, now_ms: int) -> dict[str, float]:
+        sources = (self._poll_metrics, self._fetch_metrics, self._membership.metrics)
+        return {name: value for source in sources for name, value in source.values(now_ms).items()}
+
+
+def _limits(config: ClientConfig) -> FetchLimits:
+    return FetchLimits(
+        config["fetch.wait.max.ms"],
+        config["fetch.min.bytes"],
+        config["fetch.max.bytes"],
+        config["max.poll.records"],
+        AcquireMode[config["share.acquire.mode"].upper()],
+    )

@@ -1,0 +1,327 @@
+"""Share sessions with all leaders: when a fetch goes out, how acknowledgements travel, what an answer means.
+
+One switch decides about fetching: a poll that finds the buffer empty turns it on, an answer with records turns it off.
+While it is on, every leader of an assigned partition has a fetch waiting. Each node has one request under way, hence
+acknowledgements of a poll ride on its next fetch, or go ahead on their own where no fetch is to follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from shareq.client.calls import Backoff, Calls, earliest
+from shareq.client.metadata import NO_LEADER, Metadata
+from shareq.consumer.acks import Acknowledgements, Identity
+from shareq.consumer.buffer import Buffer, cut
+from shareq.consumer.metrics import FetchMetrics
+from shareq.consumer.plan import Plan
+from shareq.consumer.session import INITIAL_EPOCH, NOTHING, FetchLimits, ShareSession, partitions_of
+from shareq.model.errors import Errors, KafkaError
+from shareq.model.ids import TopicIdPartition
+from shareq.model.messages.base import Response
+from shareq.model.messages.share_fetch import (
+    LeaderIdAndEpoch,
+    ShareAcknowledgeResponse,
+    ShareFetchResponse,
+)
+from shareq.model.states import AcquireMode
+
+SESSION_LOST = frozenset(
+    {Errors.SHARE_SESSION_NOT_FOUND, Errors.INVALID_SHARE_SESSION_EPOCH, Errors.SHARE_SESSION_LIMIT_REACHED}
+)
+LEADER_MOVED = frozenset({Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH})
+NEVER_RETRIED = LEADER_MOVED | {Errors.UNKNOWN_TOPIC_ID, Errors.UNKNOWN_TOPIC_OR_PARTITION}
+"""Retriable for a fetch, but an acknowledgement that meets one of these has lost its records."""
+
+
+class Fetcher:
+    """`on_settled(acknowledgements, error, now_ms)` gets the fate of each acknowledgement, `on_error(error)` what the
+    next poll should raise."""
+
+    def __init__(
+        self,
+        calls: Calls,
+        backoff: Backoff,
+        metadata: Metadata,
+        buffer: Buffer,
+        *,
+        who: Identity,
+        limits: FetchLimits,
+        metrics: FetchMetrics,
+        on_settled: Callable[[Acknowledgements, Errors, int], None],
+        on_error: Callable[[KafkaError], None],
+    ) -> None:
+        self.fetching = False
+        self.acquisition_lock_timeout_ms: int | None = None
+        self._calls = calls
+        self._backoff = backoff
+        self._metadata = metadata
+        self._buffer = buffer
+        self._who = who
+        self._limits = limits
+        self._metrics = metrics
+        self._on_settled = on_settled
+        self._on_error = on_error
+        self._sessions: dict[int, ShareSession] = {}
+        self._plan = Plan(metadata, backoff)
+        self._last_fetched = NO_LEADER
+        self._closing = False
+
+    # ---- which partitions, on which nodes ----------------------------------------------------------------------------
+
+    def assign(self, assigned: frozenset[TopicIdPartition]) -> None:
+        self._plan.assign(assigned)
+
+    def replan(self) -> None:
+        """Leaders may have changed."""
+        self._plan.stale = True
+
+    def _apply_plan(self, now_ms: int) -> None:
+        nodes = self._plan.by_node(now_ms)
+        for node in nodes:
+            self._session(node)
+        for node, session in self._sessions.items():
+            wanted = nodes.get(node, NOTHING)
+            if wanted != session.wanted:
+                session.want(wanted)
+
+    def _session(self, node: int) -> ShareSession:
+        session = self._sessions.get(node)
+        if session is None:
+            session = self._sessions[node] = ShareSession(node)
+        return session
+
+    # ---- what is due -------------------------------------------------------------------------------------------------
+
+    @property
+    def wake_at_ms(self) -> int | None:
+        idle = (s.not_before_ms for s in self._sessions.values() if not s.busy and (s.waiting or self._fetches(s)))
+        return earliest(*idle, self._plan.wake_at_ms if self.fetching else None)
+
+    def acknowledge(self, acknowledgements: Acknowledgements) -> None:
+        """Queue for the node that delivered the records; goes out with the next `pump`."""
+        self._session(acknowledgements.node).waiting.append(acknowledgements)
+
+    def pump(self, now_ms: int) -> None:
+        """Send whatever is due on every node that has no request under way."""
+        if self._plan.due(now_ms):
+            self._apply_plan(now_ms)
+        for session in self._in_turn():
+            if session.busy or now_ms < session.not_before_ms:
+                continue
+            if session.waiting:
+                self._drop_lost(session, now_ms)
+            if self._closing:
+                self._send_final(session, now_ms)
+            elif session.waiting and not self._rides(session):
+                self._send_acknowledge(session, now_ms)
+            elif self._fetches(session):
+                self._send_fetch(session, now_ms)
+
+    def _in_turn(self) -> Sequence[ShareSession]:
+        """The sessions by node; with a record limit the one after the last that fetched comes first."""
+        sessions = list(self._sessions.values())
+        if self._limits.acquire_mode is AcquireMode.RECORD_LIMIT:
+            sessions.sort(key=lambda session: (session.node <= self._last_fetched, session.node))
+        return sessions
+
+    def _fetches(self, session: ShareSession) -> bool:
+        """With a record limit one node at a time is asked, or several would bring more than the limit."""
+        if not self.fetching or not session.wanted or self._closing:
+            return False
+        if self._limits.acquire_mode is AcquireMode.RECORD_LIMIT:
+            return not any(other.busy for other in self._sessions.values())
+        return True
+
+    def _rides(self, session: ShareSession) -> bool:
+        """Whether all that waits may go with a fetch: a commit or a renewal goes alone, and a partition that is not
+        ours any more would come back into the session."""
+        return self._fetches(session) and all(
+            waiting.deadline_ms is None and not waiting.renewing and waiting.key in session.wanted
+            for waiting in session.waiting
+        )
+
+    def _drop_lost(self, session: ShareSession, now_ms: int) -> None:
+        """Acknowledgements whose records are no longer ours: the leader has moved, or the session that acquired them
+        is gone."""
+        kept = []
+        for waiting in session.waiting:
+            leader = self._metadata.leader(waiting.key)
+            if leader not in (NO_LEADER, session.node):
+                self._on_settled(waiting, Errors.NOT_LEADER_OR_FOLLOWER, now_ms)
+            elif session.epoch == INITIAL_EPOCH:
+                self._on_settled(waiting, Errors.NETWORK_EXCEPTION, now_ms)
+            else:
+                kept.append(waiting)
+        session.waiting.clear()
+        session.waiting.extend(kept)
+
+    # ---- requests ----------------------------------------------------------------------------------------------------
+
+    def _send_fetch(self, session: ShareSession, now_ms: int) -> None:
+        riding = session.take_waiting()
+        request = session.fetch(self._who, self._limits, riding)
+        session.busy = True
+        session.sent_at_ms = now_ms
+        self._last_fetched = session.node
+        self._metrics.fetches.record(1, now_ms)
+        self._calls.send(session.node, request, lambda *answer: self._fetched(session, riding, *answer))
+
+    def _send_acknowledge(self, session: ShareSession, now_ms: int) -> None:
+        taken = session.take_waiting()
+        request = session.acknowledge(self._who, taken)
+        session.busy = True
+        session.sent_at_ms = now_ms
+        self._calls.send(session.node, request, lambda *answer: self._acknowledged(session, taken, *answer))
+
+    def _send_final(self, session: ShareSession, now_ms: int) -> None:
+        """Close the session, which releases what is still locked. What does not fit beside it goes before it."""
+        if session.epoch == INITIAL_EPOCH:
+            return
+        taken = session.take_waiting()
+        if session.waiting:
+            session.waiting.extendleft(reversed(taken))
+            self._send_acknowledge(session, now_ms)
+            return
+        request = session.acknowledge(self._who, taken, final=True)
+        session.busy = True
+        self._calls.send(session.node, request, lambda *answer: self._closed(session, taken, *answer))
+
+    def close(self) -> None:
+        """Stop fetching, send what waits, close the sessions."""
+        self._closing = True
+        self.fetching = False
+
+    @property
+    def closed(self) -> bool:
+        return all(not s.busy and not s.waiting and s.epoch == INITIAL_EPOCH for s in self._sessions.values())
+
+    # ---- answers -----------------------------------------------------------------------------------------------------
+
+    def _fetched(
+        self,
+        session: ShareSession,
+        riding: list[Acknowledgements],
+        response: Response | None,
+        error: Errors,
+        now_ms: int,
+    ) -> None:
+        assert response is None or isinstance(response, ShareFetchResponse)
+        self._metrics.fetch_latency_ms.record(now_ms - session.sent_at_ms, now_ms)
+        failure = error if response is None else response.error_code
+        if response is None or failure:
+            self._failed(session, failure, now_ms, answered=response is not None)
+            for acknowledgements in riding:
+                self._on_settled(acknowledgements, failure, now_ms)
+            return
+        session.answered()
+        session.failures = 0
+        self.acquisition_lock_timeout_ms = response.acquisition_lock_timeout_ms
+        results: dict[TopicIdPartition, ShareFetchResponse.Partition] = partitions_of(response)
+        self._take_records(session, results, now_ms)
+        for acknowledgements in riding:
+            result = results.get(acknowledgements.key)
+            outcome = Errors.INVALID_RECORD_STATE if result is None else result.acknowledge_error_code
+            self._on_settled(acknowledgements, outcome, now_ms)
+
+    def _take_records(
+        self, session: ShareSession, results: dict[TopicIdPartition, ShareFetchResponse.Partition], now_ms: int
+    ) -> None:
+        acquired = size = 0
+        for key, partition in results.items():
+            if partition.error_code:
+                self._partition_failed(key, partition, now_ms)
+            topic = self._metadata.by_id.get(key.topic_id)
+            if partition.acquired_records and topic is not None and not self._closing:
+                acquired += sum(a.last_offset - a.first_offset + 1 for a in partition.acquired_records)
+                size += sum(batch.size for batch in partition.records)
+                self._buffer.extend(cut(key, topic.name, session.node, partition.acquired_records, partition.records))
+        if acquired:
+            self.fetching = False
+            self._metrics.fetched_bytes.record(size, now_ms)
+            self._metrics.fetched_records.record(acquired, now_ms)
+        elif now_ms == session.sent_at_ms:  # asking again at once would keep virtual time from going on
+            session.not_before_ms = now_ms + 1
+
+    def _acknowledged(
+        self,
+        session: ShareSession,
+        taken: list[Acknowledgements],
+        response: Response | None,
+        error: Errors,
+        now_ms: int,
+    ) -> None:
+        assert response is None or isinstance(response, ShareAcknowledgeResponse)
+        failure = error if response is None else response.error_code
+        if response is None or failure:
+            self._failed(session, failure, now_ms, answered=response is not None)
+            results = {}
+        else:
+            session.answered()
+            session.failures = 0
+            self.acquisition_lock_timeout_ms = response.acquisition_lock_timeout_ms or self.acquisition_lock_timeout_ms
+            results = self._ack_results(response)
+        again = []
+        for acknowledgements in taken:
+            outcome = failure or results.get(acknowledgements.key, Errors.INVALID_RECORD_STATE)
+            if self._worth_a_retry(session, acknowledgements, outcome, now_ms):
+                again.append(acknowledgements)
+            else:
+                self._on_settled(acknowledgements, outcome, now_ms)
+        if again:
+            again[0].attempts += 1
+            session.waiting.extendleft(reversed(again))
+            session.not_before_ms = now_ms + self._backoff.delay_ms(again[0].attempts)
+
+    def _ack_results(self, response: ShareAcknowledgeResponse) -> dict[TopicIdPartition, Errors]:
+        results: dict[TopicIdPartition, ShareAcknowledgeResponse.Partition] = partitions_of(response)
+        for key, partition in results.items():
+            self._take_leader(key, partition.error_code, partition.current_leader)
+        return {key: partition.error_code for key, partition in results.items()}
+
+    def _worth_a_retry(
+        self, session: ShareSession, acknowledgements: Acknowledgements, error: Errors, now_ms: int
+    ) -> bool:
+        """A commit is tried again until its deadline, where that can help and the session still has its records."""
+        if acknowledgements.deadline_ms is None or now_ms >= acknowledgements.deadline_ms or self._closing:
+            return False
+        return error.retriable and error not in NEVER_RETRIED and session.epoch != INITIAL_EPOCH
+
+    def _closed(
+        self,
+        session: ShareSession,
+        taken: list[Acknowledgements],
+        response: Response | None,
+        error: Errors,
+        now_ms: int,
+    ) -> None:
+        self._acknowledged(session, taken, response, error, now_ms)
+        session.lost()
+
+    # ---- what goes wrong ---------------------------------------------------------------------------------------------
+
+    def _failed(self, session: ShareSession, error: Errors, now_ms: int, *, answered: bool) -> None:
+        """A whole request failed: none of that is the application's business but the fate of its acknowledgements."""
+        session.failures += 1
+        session.not_before_ms = now_ms + self._backoff.delay_ms(session.failures)
+        if answered and error not in SESSION_LOST:
+            session.answered()
+            return
+        session.lost()
+        if not answered:  # the node may be gone
+            self._metadata.want_ids(key.topic_id for key in session.wanted)
+
+    def _partition_failed(self, key: TopicIdPartition, partition: ShareFetchResponse.Partition, now_ms: int) -> None:
+        error = partition.error_code
+        if not self._take_leader(key, error, partition.current_leader):
+            self._metadata.want_ids((key.topic_id,))
+            self._plan.block(key, now_ms)
+        if not error.retriable and error is not Errors.UNKNOWN_SERVER_ERROR:
+            self._on_error(KafkaError(error, partition.error_message))
+
+    def _take_leader(self, key: TopicIdPartition, error: Errors, leader: LeaderIdAndEpoch) -> bool:
+        """Follow a broker's hint to the new leader, if it gave one."""
+        moved = error in LEADER_MOVED and self._metadata.moved(key, leader)
+        if moved:
+            self._plan.stale = True
+        return moved

@@ -1,0 +1,63 @@
+"""Which partitions to fetch from which node: the assignment laid over the leaders, less what has just failed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from shareq.client.calls import Backoff, earliest
+from shareq.client.metadata import NO_LEADER, Metadata
+from shareq.consumer.session import NOTHING
+from shareq.model.ids import TopicIdPartition
+
+CALM_MS = 5000
+"""A partition that has been well for so long starts its back-off anew."""
+
+
+class Block(NamedTuple):
+    """A partition that is left out after an error, until a time."""
+
+    until_ms: int
+    attempts: int
+
+
+class Plan:
+    """Cost follows the assignment, hence it is made anew only when it is `stale` or a block ends."""
+
+    def __init__(self, metadata: Metadata, backoff: Backoff) -> None:
+        self.stale = False
+        self.wake_at_ms: int | None = None
+        self._metadata = metadata
+        self._backoff = backoff
+        self._assigned: frozenset[TopicIdPartition] = NOTHING
+        self._blocked: dict[TopicIdPartition, Block] = {}
+
+    def assign(self, assigned: frozenset[TopicIdPartition]) -> None:
+        self._assigned = assigned
+        self.stale = True
+
+    def block(self, key: TopicIdPartition, now_ms: int) -> None:
+        """Leave the partition out for a while: the longer, the more often it fails. The broker is told to forget it,
+        so that it comes back as new."""
+        before = self._blocked.get(key)
+        attempts = before.attempts + 1 if before and now_ms - before.until_ms < CALM_MS else 1
+        self._blocked[key] = Block(now_ms + self._backoff.delay_ms(attempts), attempts)
+        self.stale = True
+
+    def due(self, now_ms: int) -> bool:
+        return self.stale or (self.wake_at_ms is not None and self.wake_at_ms <= now_ms)
+
+    def by_node(self, now_ms: int) -> dict[int, frozenset[TopicIdPartition]]:
+        """The partitions to fetch from each node; asks for metadata where a leader is unknown."""
+        self.stale = False
+        self.wake_at_ms = None
+        nodes: dict[int, set[TopicIdPartition]] = {}
+        for key in self._assigned:
+            leader = self._metadata.leader(key)
+            block = self._blocked.get(key)
+            if leader == NO_LEADER:
+                self._metadata.want_ids((key.topic_id,))
+            elif block is not None and block.until_ms > now_ms:
+                self.wake_at_ms = earliest(self.wake_at_ms, block.until_ms)
+            else:
+                nodes.setdefault(leader, set()).add(key)
+        return {node: frozenset(partitions) for node, partitions in nodes.items()}

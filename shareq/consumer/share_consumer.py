@@ -1,0 +1,248 @@
+"""The share consumer that an application holds: confluent-kafka's blocking calls around `ShareConsumerCore`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from operator import index
+from types import TracebackType
+from typing import Any, Self
+
+from shareq.client.config import merged
+from shareq.client.message import Message
+from shareq.client.shell import Gate, perform, timeout_ms
+from shareq.client.topic_partition import TopicPartition
+from shareq.consumer.config import consumer_config
+from shareq.consumer.core import ShareConsumerCore
+from shareq.consumer.messages import Messages
+from shareq.model.errors import IllegalStateException, KafkaError, KafkaException
+from shareq.model.states import AcknowledgeType
+from shareq.model.transport import transport_for
+
+AcknowledgementCommitCallback = Callable[[dict[TopicPartition, set[int]], KafkaException | None], object]
+
+CLOSE_TIMEOUT_MS = 30_000
+"""How long `close` waits for brokers that do not answer, as in Java."""
+
+
+class ShareConsumer:
+    """Consumes topics together with the other members of its share group; see KIP-932.
+
+        with ShareConsumer({"bootstrap.servers": address, "group.id": "payments"}) as consumer:
+            consumer.subscribe(["orders"])
+            for message in consumer.poll(1.0):
+                ...
+
+    In implicit mode the next `poll` or `commit_*` accepts what the last poll returned; in explicit mode the application
+    acknowledges each record. Records that are not acknowledged when the consumer closes go to others. One thread at a
+    time may be inside; only `wakeup` may be called from anywhere. `conf` is a dict, keyword arguments, or both.
+    """
+
+    def __init__(self, conf: Mapping[str, Any] | None = None, /, **kwargs: Any) -> None:
+        if hasattr(self, "_core"):
+            raise RuntimeError("ShareConsumer already initialized")
+        config = consumer_config(merged(conf, kwargs))
+        transport = transport_for(config["bootstrap.servers"])
+        core = ShareConsumerCore(config, transport.rng())
+        self._connection = transport.connect(core, core.client_id)
+        self._core = core
+        self._gate = Gate("ShareConsumer")
+        self._callback: AcknowledgementCommitCallback | None = None
+        self._closed = False
+
+    # ---- subscription ------------------------------------------------------------------------------------------------
+
+    def subscribe(self, topics: list[str]) -> None:
+        """Replace the subscription; the next poll joins the group. An empty list unsubscribes."""
+        self._check_open()
+        if not isinstance(topics, list):
+            raise TypeError(f"expected a list of topics, not {type(topics).__name__}")
+        names = tuple(str(topic) for topic in topics)
+        with self._gate:
+            if "" in names or len(set(names)) < len(names):
+                raise ValueError(f"topics={topics!r}: names must not be empty and must differ")
+            perform(self._connection, self._core.calls, lambda now_ms: self._core.subscribe(names, now_ms))
+
+    def unsubscribe(self) -> None:
+        """Leave the group. Records in hand may still be acknowledged and committed."""
+        self.subscribe([])
+
+    def subscription(self) -> list[str]:
+        self._check_open()
+        with self._gate:
+            return list(self._core.subscription)
+
+    def assignment(self) -> list[TopicPartition]:
+        """The partitions that this member may fetch from just now; others may have them too."""
+        self._check_open()
+        with self._gate:
+            return self._core.assignment()
+
+    # ---- poll --------------------------------------------------------------------------------------------------------
+
+    def poll(self, timeout: float = -1) -> Messages:
+        """Wait up to `timeout` seconds (negative: for ever) for records; empty where none came.
+
+        Returns up to max.poll.records, but finishes the record batch. Raises IllegalStateException without a
+        subscription, and in explicit mode while records of the last poll are not acknowledged; WakeupException after
+        `wakeup`; KafkaException once for what went wrong in the background, such as _MAX_POLL_EXCEEDED.
+        """
+        self._check_open()
+        wait_ms = timeout_ms(timeout)
+        with self._gate:
+            self._run_callbacks()
+            calls = self._core.calls
+            try:
+                perform(self._connection, calls, self._core.begin_poll)
+                return Messages(self._wait_for_messages(wait_ms))
+            finally:
+                perform(self._connection, calls, self._core.end_poll)
+
+    def _wait_for_messages(self, wait_ms: float | None) -> list[Message]:
+        """Gaps alone do not end the wait."""
+        connection, core = self._connection, self._core
+        deadline_ms = None if wait_ms is None else connection.now_ms() + wait_ms
+        while True:
+            left_ms = None if deadline_ms is None else max(0, deadline_ms - connection.now_ms())
+            if not core.poll_ready() and not connection.wait(core.poll_ready, left_ms):
+                return []
+            messages = perform(connection, core.calls, core.collect)
+            if messages:
+                return messages
+
+    def wakeup(self) -> None:
+        """End a blocked poll or commit_sync with WakeupException, or the next one. From any thread or callback."""
+        if not self._closed:
+            perform(self._connection, self._core.calls, lambda _: self._core.wakeup())
+
+    # ---- acknowledge and commit --------------------------------------------------------------------------------------
+
+    def acknowledge(self, message: Message, ack_type: int = AcknowledgeType.ACCEPT) -> None:
+        """Say what became of a record (explicit mode): ACCEPT, RELEASE, REJECT or RENEW.
+
+        The next poll or commit sends it; until then a later word replaces an earlier one. RENEW starts the record's
+        lock anew. When that has succeeded the record is in hand again: acknowledge it, or the next poll returns it.
+        """
+        self._check_open()
+        if not isinstance(message, Message):
+            raise TypeError(f"argument 1 must be a Message, not {type(message).__name__}")
+        verdict = index(ack_type)
+        with self._gate:
+            self._core.acknowledger.acknowledge(message.topic(), message.partition(), message.offset(), verdict)
+
+    def acknowledge_offset(
+        self, topic: str, partition: int, offset: int, ack_type: int = AcknowledgeType.ACCEPT
+    ) -> None:
+        """The same by place; serves records that could not be decoded, too."""
+        self._check_open()
+        if not isinstance(topic, str):
+            raise TypeError(f"topic must be a str, not {type(topic).__name__}")
+        place = (topic, index(partition), index(offset), index(ack_type))
+        with self._gate:
+            self._core.acknowledger.acknowledge(*place)
+
+    def commit_sync(self, timeout: float = 60) -> dict[TopicPartition, KafkaException | None]:
+        """Send acknowledgements and wait for the brokers' answer.
+
+        Returns the outcome by partition, for the partitions with acknowledgements in this call. A partition without
+        answer within `timeout` seconds has REQUEST_TIMED_OUT, and may still succeed.
+        """
+        self._check_open()
+        wait_ms = timeout_ms(timeout)
+        core = self._core
+        with self._gate:
+            self._run_callbacks()
+            commit = perform(self._connection, core.calls, lambda now_ms: core.commit(wait_ms, now_ms))
+            if not commit.done:
+                self._connection.wait(lambda: commit.done or core.woken, wait_ms)
+            if not commit.done:
+                core.raise_if_woken()
+            self._run_callbacks()
+            return commit.results
+
+    def commit_async(self) -> None:
+        """Send acknowledgements; the callback tells what became of them."""
+        self._check_open()
+        with self._gate:
+            self._run_callbacks()
+            perform(self._connection, self._core.calls, self._core.commit_async)
+
+    def set_acknowledgement_commit_callback(self, callback: AcknowledgementCommitCallback | None) -> None:
+        """Call `callback({TopicPartition: offsets}, exception or None)` with the outcome of each partition and request.
+
+        It is called inside poll, commit_* and close, must not call back into the consumer (but `wakeup`), and what it
+        raises surfaces there.
+        """
+        self._check_open()
+        if callback is not None and not callable(callback):
+            raise TypeError("callback must be callable or None")
+        with self._gate:
+            self._callback = callback
+            self._core.acknowledger.wants_results = callback is not None
+
+    def _run_callbacks(self) -> None:
+        while (result := self._core.acknowledger.next_result()) is not None:
+            if self._callback is not None:
+                self._gate.in_callback = True
+                try:
+                    self._callback(result.offsets, result.error)
+                finally:
+                    self._gate.in_callback = False
+
+    # ---- what there is to see ----------------------------------------------------------------------------------------
+
+    def member_id(self) -> str:
+        """How the group calls this consumer, for as long as it lives."""
+        return self._core.member_id
+
+    def metrics(self) -> dict[str, float]:
+        """Values under the names of Kafka's share consumer metrics; NaN where nothing has been measured."""
+        return self._core.metrics(self._connection.now_ms())
+
+    def acquisition_lock_timeout_ms(self) -> int | None:
+        """How long records stay locked, as the brokers last said; None before the first answer."""
+        self._check_open()
+        with self._gate:
+            return self._core.acquisition_lock_timeout_ms
+
+    def set_sasl_credentials(self, username: str, password: str) -> None:
+        """Taken for a connection with SASL; a cluster in this process asks for none."""
+        self._check_open()
+        for name, value in (("username", username), ("password", password)):
+            if not isinstance(value, str):
+                raise TypeError(f"{name} must be a str, not {type(value).__name__}")
+
+    # ---- the end -----------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Send what is acknowledged, give back the rest, leave the group. Repeatable."""
+        if self._closed:
+            return
+        with self._gate:
+            try:
+                self._say_goodbye()
+            finally:
+                self._closed = True
+                self._connection.close()
+            self._run_callbacks()
+
+    def _say_goodbye(self) -> None:
+        core = self._core
+        try:
+            perform(self._connection, core.calls, core.begin_close)
+            self._connection.wait(core.closed, CLOSE_TIMEOUT_MS)
+        except KafkaException as gone:  # the cluster has gone before us: nobody is left to say goodbye to
+            if gone.error.code() != KafkaError._TRANSPORT:
+                raise
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise IllegalStateException("Share consumer closed")
+
+    def __enter__(self) -> Self:
+        self._check_open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
