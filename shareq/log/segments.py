@@ -65,6 +65,8 @@ class Segments:
 
     def views(self, batches: Sequence[RecordBatch], log_end_offset: int) -> list[SegmentView]:
         """All segments, oldest first, measured from the batches that are in them now."""
+        if not self._segments:
+            return []
         ends = [segment.base_offset for segment in self._segments[1:]] + [log_end_offset]
         views = []
         index = 0

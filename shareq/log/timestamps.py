@@ -29,17 +29,26 @@ def find_timestamp(
         return OffsetForTimestamp(offset=end_offset)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return OffsetForTimestamp(offset=start_offset)
-    if timestamp == MAX_TIMESTAMP:
-        timestamp = max((batch.max_timestamp for batch in batches), default=-1)
-    if timestamp < 0:
-        return _NOT_FOUND
     try:
-        record = _first_record(batches, timestamp, start_offset)
+        if timestamp == MAX_TIMESTAMP:
+            timestamp = _largest_timestamp(batches, start_offset)
+        record = _first_record(batches, timestamp, start_offset) if timestamp >= 0 else None
     except CorruptBatch:
         return OffsetForTimestamp(Errors.CORRUPT_MESSAGE)
     if record is None or record.offset >= end_offset:
         return _NOT_FOUND
     return OffsetForTimestamp(offset=record.offset, timestamp=record.timestamp)
+
+
+def _largest_timestamp(batches: Sequence[RecordBatch], start_offset: int) -> int:
+    """The largest timestamp of a record at or above `start_offset`; -1 where there is none."""
+    largest = -1
+    for batch in batches:
+        if batch.base_offset < start_offset:  # only the first batch can reach across the start
+            largest = max((r.timestamp for r in decode(batch) if r.offset >= start_offset), default=-1)
+        elif batch.record_count:
+            largest = max(largest, batch.max_timestamp)
+    return largest
 
 
 def _first_record(batches: Sequence[RecordBatch], timestamp: int, start_offset: int) -> Record | None:

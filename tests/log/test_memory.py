@@ -116,8 +116,8 @@ UNKNOWN = OffsetForTimestamp()
 
 @pytest.fixture
 def timed() -> MemoryLog:
-    """Timestamps from offset 0 on: 10 30 20 | 15 40 | 40 5 | 50 60, in epochs 0, 0, 1, 2; the last batch is a transaction
-    still open."""
+    """Timestamps from offset 0 on: 10 30 20 | 15 40 | 40 5 | 50 60, in epochs 0, 0, 1, 2; the last batch is of an open
+    transaction."""
     log = MemoryLog()
     for epoch, timestamps in ((0, (10, 30, 20)), (0, (15, 40)), (1, (40, 5))):
         log.append(encode_batch([(b"k", b"", (), t) for t in timestamps]), now_ms=NOW, leader_epoch=epoch)
@@ -169,6 +169,15 @@ def test_offsets_for_timestamps_below_the_log_start_do_not_count(timed: MemoryLo
 
 def test_an_unknown_kind_of_offset_is_an_unsupported_version(timed: MemoryLog) -> None:
     assert timed.offset_for_timestamp(-7, UNCOMMITTED) == OffsetForTimestamp(Errors.UNSUPPORTED_VERSION)
+
+
+def test_the_largest_timestamp_is_that_of_a_record_still_there() -> None:
+    log = MemoryLog()
+    for timestamps in ((90, 20), (30, 10)):
+        log.append(encode_batch([(b"k", b"", (), t) for t in timestamps]), now_ms=NOW, leader_epoch=0)
+    assert log.offset_for_timestamp(-3, UNCOMMITTED)[1:3] == (0, 90)
+    log.delete_records(1)
+    assert log.offset_for_timestamp(-3, UNCOMMITTED)[1:3] == (2, 30)
 
 
 @pytest.mark.parametrize("timestamp", [-3, 0])

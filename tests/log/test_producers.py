@@ -152,7 +152,7 @@ def test_the_last_stable_offset_is_the_oldest_open_transactions_first() -> None:
 
 @pytest.fixture
 def history() -> MemoryLog:
-    """0 plain; 1-2 aborted by 1 (marker 5); 3-4 committed by 2 (marker 6); 7 aborted by 1 (marker 8); 9-10 of 2, open."""
+    """0 plain; 1-2 of 1, aborted (marker 5); 3-4 of 2, committed (6); 7 of 1, aborted (8); 9-10 of 2, still open."""
     log = MemoryLog()
     append(log, batch(b"plain"))
     append(log, from_producer(2, 0, producer=1, transactional=True))

@@ -1,0 +1,323 @@
+"""Retention and compaction: what goes, when, and what readers find afterwards."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from shareq.log.config import LogConfig
+from shareq.log.memory import MemoryLog
+from shareq.log.records import decode, encode_batch
+from shareq.model.errors import Errors
+from tests.log.support import (
+    COMMITTED,
+    EVERYTHING,
+    NOW,
+    UNCOMMITTED,
+    batch,
+    batches,
+    broken,
+    contents,
+    from_producer,
+    offsets,
+)
+
+ONE = batch(b"v")
+SIZE = len(ONE)
+MINUTE = 60_000
+
+
+def fill(log: MemoryLog, timestamps: list[int]) -> None:
+    for timestamp in timestamps:
+        assert log.append(batch(b"v", timestamp=timestamp), now_ms=timestamp, leader_epoch=0).error is Errors.NONE
+
+
+@pytest.mark.parametrize(
+    ("retention_ms", "age_ms", "start"),
+    [
+        pytest.param(-1, 1000 * MINUTE, 0, id="no bound"),
+        pytest.param(MINUTE, MINUTE, 0, id="exactly as old as allowed"),
+        pytest.param(MINUTE, MINUTE + 2, 2, id="the first segment is too old"),
+        pytest.param(MINUTE, MINUTE + 3, 2, id="a segment is as young as its youngest record"),
+        pytest.param(MINUTE, MINUTE + 4, 4, id="two segments"),
+        pytest.param(MINUTE, MINUTE + 6, 5, id="the active segment goes too"),
+        pytest.param(0, 6, 5, id="nothing is kept"),
+    ],
+)
+def test_retention_by_time(retention_ms: int, age_ms: int, start: int) -> None:
+    """Segments of two records: [0, 2) [2, 4) [4, 5), a record each millisecond."""
+    log = MemoryLog(LogConfig(retention_ms=retention_ms, segment_bytes=2 * SIZE))
+    fill(log, [NOW + i for i in range(5)])
+    assert log.clean(NOW + age_ms) == log.log_start_offset == start
+    assert log.size_in_bytes == (5 - start) * SIZE
+    assert log.append(ONE, now_ms=NOW, leader_epoch=0).base_offset == 5
+
+
+@pytest.mark.parametrize(
+    ("retention_bytes", "start"),
+    [
+        pytest.param(-1, 0, id="no bound"),
+        pytest.param(5 * SIZE, 0, id="exactly as large as allowed"),
+        pytest.param(5 * SIZE - 1, 0, id="too large, but a segment less would be too little"),
+        pytest.param(3 * SIZE + 1, 0, id="a byte short of a segment"),
+        pytest.param(3 * SIZE, 2, id="one segment"),
+        pytest.param(SIZE, 4, id="two segments"),
+        pytest.param(SIZE - 1, 4, id="the active one would be too much"),
+        pytest.param(0, 5, id="nothing is kept"),
+    ],
+)
+def test_retention_by_size(retention_bytes: int, start: int) -> None:
+    log = MemoryLog(LogConfig(retention_bytes=retention_bytes, segment_bytes=2 * SIZE))
+    fill(log, [NOW] * 5)
+    assert log.clean(NOW) == start
+    assert log.size_in_bytes == (5 - start) * SIZE
+
+
+def test_segments_also_end_by_time() -> None:
+    """`segment.ms` 10: [0, 3) at 0, 5, 10; [3, 4) at 11."""
+    log = MemoryLog(LogConfig(segment_ms=10, retention_ms=100))
+    fill(log, [NOW, NOW + 5, NOW + 10, NOW + 11])
+    assert log.clean(NOW + 111) == 3
+
+
+def test_a_record_from_the_future_keeps_its_segment() -> None:
+    log = MemoryLog(LogConfig(segment_bytes=2 * SIZE, retention_ms=100))
+    log.append(batch(b"v", timestamp=NOW + 1000), now_ms=NOW, leader_epoch=0)
+    fill(log, [NOW] * 3)
+    assert log.clean(NOW + 500) == 0, "the second segment waits for the first"
+    assert log.clean(NOW + 1101) == 4
+
+
+def test_a_record_without_a_timestamp_is_as_old_as_its_append() -> None:
+    log = MemoryLog(LogConfig(retention_ms=100))
+    nameless = bytearray(ONE)
+    nameless[27:43] = b"\xff" * 16
+    log.append(bytes(nameless), now_ms=NOW, leader_epoch=0, validate=False)
+    assert log.clean(NOW + 100) == 0
+    assert log.clean(NOW + 101) == 1
+
+
+def test_an_altered_configuration_takes_effect() -> None:
+    log = MemoryLog(LogConfig(segment_bytes=SIZE))
+    fill(log, [NOW] * 3)
+    assert log.clean(NOW) == 0
+    log.config = replace(log.config, retention_bytes=SIZE)
+    assert log.clean(NOW) == 2
+
+
+def test_a_compacted_topic_has_no_retention() -> None:
+    log = MemoryLog(LogConfig(cleanup_policy="compact", retention_ms=1, retention_bytes=1, segment_bytes=SIZE))
+    fill(log, [NOW] * 3)
+    assert log.clean(NOW + 1000) == 0
+
+
+def compacted(**options: Any) -> LogConfig:
+    """Compaction that never waits; each batch is a segment of its own unless said otherwise."""
+    eager = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": 0, "segment.bytes": 14}
+    return LogConfig.from_overrides(eager | {key.replace("_", "."): value for key, value in options.items()})
+
+
+def put(log: MemoryLog, *pairs: tuple[str, str | None], compression: str = "none") -> None:
+    """One batch of keys and values."""
+    records = [(key.encode(), None if value is None else value.encode(), (), NOW) for key, value in pairs]
+    data = encode_batch(records, compression=compression)
+    assert log.append(data, now_ms=NOW, leader_epoch=0).error is Errors.NONE
+
+
+def close_segment(log: MemoryLog) -> None:
+    """What follows is the active segment."""
+    put(log, ("~", "active"))
+
+
+def test_compaction_makes_true_gaps() -> None:
+    log = MemoryLog(compacted())
+    put(log, *[(key, f"{key}{offset}") for offset, key in enumerate("abaca")])
+    close_segment(log)
+    log.clean(NOW)
+    (kept, _) = batches(log)
+    assert (kept.base_offset, kept.last_offset, kept.record_count) == (0, 4, 3)
+    assert contents(log)[:-1] == [(1, b"b", b"b1"), (3, b"c", b"c3"), (4, b"a", b"a4")]
+    for offset in range(5):
+        assert log.read(offset, max_bytes=1, isolation=UNCOMMITTED).batches == (kept,)
+    assert (log.log_start_offset, log.log_end_offset) == (0, 6)
+
+
+def test_whole_batches_vanish() -> None:
+    log = MemoryLog(compacted())
+    for value in "0123":
+        put(log, ("a", value), ("b", value))
+    close_segment(log)
+    before = log.size_in_bytes
+    log.clean(NOW)
+    assert offsets(batches(log)) == [(6, 7), (8, 8)]
+    assert log.read(2, max_bytes=EVERYTHING, isolation=UNCOMMITTED).batches == batches(log)
+    assert log.size_in_bytes == sum(b.size for b in batches(log)) < before
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_compaction_keeps_the_codec(compression: str) -> None:
+    log = MemoryLog(compacted())
+    put(log, *[(f"key{i % 40}", "v" * 50) for i in range(60)], compression=compression)
+    codec = batches(log)[0].attributes
+    close_segment(log)
+    log.clean(NOW)
+    assert batches(log)[0].attributes == codec
+    assert [offset for offset, _, _ in contents(log)[:-1]] == list(range(20, 60))
+
+
+def test_the_active_segment_is_left_alone() -> None:
+    log = MemoryLog(compacted(segment_bytes=1 << 20))
+    put(log, ("a", "0"), ("a", "1"))
+    put(log, ("a", "2"))
+    log.clean(NOW)
+    assert len(contents(log)) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "age_ms", "is_compacted"),
+    [
+        pytest.param({"min_compaction_lag_ms": 100}, 99, False, id="too young"),
+        pytest.param({"min_compaction_lag_ms": 100}, 100, True, id="old enough"),
+        pytest.param({"min_cleanable_dirty_ratio": 0.99}, 0, True, id="never compacted is all dirty"),
+        pytest.param({"min_cleanable_dirty_ratio": 1}, 1000, False, id="never by ratio"),
+        pytest.param({"min_cleanable_dirty_ratio": 1, "max_compaction_lag_ms": 100}, 100, False, id="not overdue"),
+        pytest.param({"min_cleanable_dirty_ratio": 1, "max_compaction_lag_ms": 100}, 101, True, id="overdue"),
+    ],
+)
+def test_when_compaction_runs(options: dict[str, object], age_ms: int, is_compacted: bool) -> None:
+    log = MemoryLog(compacted(**options))
+    put(log, ("a", "0"), ("a", "1"))
+    close_segment(log)
+    log.clean(NOW + age_ms)
+    assert (len(contents(log)) == 2) is is_compacted
+
+
+def test_compaction_waits_until_enough_is_dirty() -> None:
+    log = MemoryLog(compacted(min_cleanable_dirty_ratio=0.5))
+    for key in "abc":
+        put(log, (key, "0"))
+    close_segment(log)
+    log.clean(NOW)
+    put(log, ("a", "1"))
+    put(log, ("x", "x"))
+    log.clean(NOW)
+    assert [offset for offset, key, _ in contents(log) if key == b"a"] == [0, 4], "two of five segments are dirty"
+    put(log, ("b", "1"))
+    put(log, ("y", "y"))
+    log.clean(NOW)
+    assert [offset for offset, key, _ in contents(log) if key == b"a"] == [4]
+
+
+def test_tombstones_go_after_their_time() -> None:
+    log = MemoryLog(compacted(delete_retention_ms=100))
+    put(log, ("a", "0"), ("b", "0"))
+    put(log, ("a", None), ("c", "0"))
+    close_segment(log)
+    log.clean(NOW)
+    assert contents(log)[:-1] == [(1, b"b", b"0"), (2, b"a", None), (3, b"c", b"0")]
+    log.clean(NOW + 99)
+    assert contents(log)[1] == (2, b"a", None), "a slow reader can still learn of it"
+    log.clean(NOW + 100)
+    assert contents(log)[:-1] == [(1, b"b", b"0"), (3, b"c", b"0")]
+
+
+def test_a_key_written_again_outlives_its_tombstone() -> None:
+    log = MemoryLog(compacted(delete_retention_ms=100))
+    put(log, ("a", None))
+    close_segment(log)
+    log.clean(NOW)
+    put(log, ("a", "1"))
+    close_segment(log)
+    log.clean(NOW + 100)
+    assert [c for c in contents(log) if c[1] == b"a"] == [(2, b"a", b"1")]
+
+
+def transact(log: MemoryLog, producer: int, committed: bool | None, *keys: str) -> None:
+    records = [(key.encode(), b"by %d" % producer, (), NOW) for key in keys]
+    data = encode_batch(records, producer_id=producer, producer_epoch=0, base_sequence=0, transactional=True)
+    assert log.append(data, now_ms=NOW, leader_epoch=0).error is Errors.NONE
+    if committed is not None:
+        log.append_control(
+            committed=committed,
+            producer_id=producer,
+            producer_epoch=1,
+            coordinator_epoch=0,
+            now_ms=NOW,
+            leader_epoch=0,
+        )
+
+
+def test_aborted_records_go_and_do_not_hide_committed_ones() -> None:
+    log = MemoryLog(compacted(delete_retention_ms=100))
+    transact(log, 1, True, "a", "b")
+    transact(log, 2, False, "a")
+    close_segment(log)
+    log.clean(NOW)
+    assert contents(log)[:-1] == [(0, b"a", b"by 1"), (1, b"b", b"by 1")]
+    assert [b.base_offset for b in batches(log) if b.is_control] == [2, 4]
+
+
+def test_a_marker_goes_when_nothing_of_its_transaction_is_left_and_its_time_is_over() -> None:
+    log = MemoryLog(compacted(delete_retention_ms=100))
+    transact(log, 1, True, "a")
+    transact(log, 2, False, "a")
+    transact(log, 3, True, "b")
+    put(log, ("a", "last"))
+    close_segment(log)
+    log.clean(NOW)
+    assert offsets(batches(log)) == [(1, 1), (3, 3), (4, 4), (5, 5), (6, 6), (7, 7)]
+    assert log.read(0, max_bytes=EVERYTHING, isolation=COMMITTED).aborted[0].producer_id == 2
+    log.clean(NOW + 100)
+    assert offsets(batches(log)) == [(4, 4), (5, 5), (6, 6), (7, 7)]
+    assert log.read(0, max_bytes=EVERYTHING, isolation=COMMITTED).aborted == ()
+
+
+def test_nothing_at_or_above_the_last_stable_offset_is_compacted() -> None:
+    log = MemoryLog(compacted())
+    put(log, ("a", "0"))
+    put(log, ("a", "1"))
+    transact(log, 1, None, "a")
+    put(log, ("a", "2"))
+    close_segment(log)
+    log.clean(NOW)
+    assert [offset for offset, _, _ in contents(log)] == [1, 2, 3, 4]
+
+
+def test_the_last_batch_of_a_producer_stays_empty() -> None:
+    log = MemoryLog(compacted())
+    log.append(from_producer(2, 0), now_ms=NOW, leader_epoch=0)
+    put(log, ("k", "newer"))
+    close_segment(log)
+    log.clean(NOW)
+    first = batches(log)[0]
+    assert (first.base_offset, first.last_offset, first.record_count, first.size) == (0, 1, 0, 61)
+    assert (first.producer_id, first.base_sequence) == (7, 0)
+    assert decode(first, check_crc=True) == []
+    assert log.append(from_producer(2, 0), now_ms=NOW, leader_epoch=0).base_offset == 0, "still a duplicate"
+    assert log.append(from_producer(1, 2), now_ms=NOW, leader_epoch=0).error is Errors.NONE
+    close_segment(log)
+    log.clean(NOW)
+    assert offsets(batches(log)) == [(3, 3), (4, 4), (5, 5)], "it is no longer the last one"
+
+
+def test_a_log_with_a_damaged_batch_is_not_compacted() -> None:
+    log = MemoryLog(compacted())
+    put(log, ("a", "0"))
+    put(log, ("a", "1"))
+    log.config = replace(log.config, cleanup_policy="delete")
+    log.append(broken(ONE, 61), now_ms=NOW, leader_epoch=0, validate=False)
+    log.config = replace(log.config, cleanup_policy="compact")
+    close_segment(log)
+    log.clean(NOW)
+    assert offsets(batches(log)) == [(0, 0), (1, 1), (2, 2), (3, 3)]
+
+
+def test_compacted_and_deleted() -> None:
+    log = MemoryLog(compacted(cleanup_policy="compact,delete", retention_ms=100))
+    for value in "012":
+        put(log, ("a", value))
+    put(log, ("b", "0"))
+    assert log.clean(NOW + 100) == 0
+    assert [offset for offset, _, _ in contents(log)] == [2, 3]
+    assert log.clean(NOW + 101) == 4
+    assert contents(log) == []
