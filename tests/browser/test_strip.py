@@ -164,8 +164,8 @@ def test_follows_the_theme_of_jupyterlab(strip: Locator, browser_page: Page, tmp
         expect(strip).to_have_attribute("data-theme", shown)
         expect(strip).to_have_css("background-color", f"rgb{tuple(bytes.fromhex(palette['bg'][1:]))}")
         assert bytes(strip.evaluate(BAND)).hex() == palette["band"][1:]
-        strip.screenshot(path=tmp_path / f"{shown}.png")
         expect(browser_page.locator("#jupyterlab-splash")).to_have_count(0)  # JupyterLab trips over a second change
+        strip.screenshot(path=tmp_path / f"{shown}.png")
 
 
 def test_reduced_motion_draws_at_once(strip: Locator, browser_page: Page) -> None:

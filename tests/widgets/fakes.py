@@ -150,7 +150,7 @@ class FakeCluster:
         self.clock = clock
         self.view = FakeView(story.snapshots[: shown + 1])
         self.coming = story.snapshots[shown + 1 :]
-        self.others, self.steps = others, 0
+        self.others, self.steps, self.closed = others, 0, False
         self.now_ms = self.view.snapshot()["now_ms"]
 
     def step(self) -> bool:

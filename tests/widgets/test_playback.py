@@ -269,6 +269,17 @@ def test_when_the_next_tick_is_wanted(
     assert got == wanted if not playing else got is not None and 20 <= got <= 100
 
 
+@pytest.mark.parametrize("scale", [pytest.param(0.0, id="virtual"), pytest.param(1.0, id="wall")])
+def test_a_closed_cluster_is_a_journal(scale: float) -> None:
+    playback, source = cluster(shown=5, scale=scale)
+    source.closed = True
+    playback.step()
+    assert (playback.order, source.steps, playback.message) == (5, 0, "This is the end of the journal.")
+    assert (playback.rate, playback.next_tick_ms()) == (0.0, None)
+    playback.back()
+    assert playback.order == 4
+
+
 MOVE_NAMES = ["step", "back", "play", "pause", "tick", "follow", "unfollow", "first", "arrive"]
 
 

@@ -19,7 +19,7 @@ export class Camera {
   // The largest step at which the window fits. One step too small is kept: a window that breathes must not zoom.
   fitting(count) {
     let pitch = this.sizes.pitch;
-    while (pitch * Math.max(count, 1) > this.room) pitch *= this.sizes.pitch_step;
+    while (pitch * (count + 1) > this.room) pitch *= this.sizes.pitch_step;
     const kept = this.goal?.pitch;
     return kept <= pitch && kept > pitch * this.sizes.pitch_step * 0.99 ? kept : pitch;
   }

@@ -213,13 +213,10 @@ function drawDetail(ctx, run, snap, shape, at, colours) {
 // A canvas as large as asked, sharp on any screen, cleared.
 export function canvasOf(canvas, width, height) {
   const ratio = window.devicePixelRatio || 1, w = Math.round(width * ratio), h = Math.round(height * ratio);
-  if (canvas.width !== w || canvas.height !== h) {
-    Object.assign(canvas, { width: w, height: h });
-    Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
-  }
+  Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
+  Object.assign(canvas, { width: w, height: h }); // this also clears it, and forgets clip and styles
   const ctx = canvas.getContext("2d");
-  ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
-  ctx.clearRect(0, 0, width, height);
+  ctx.scale(ratio, ratio);
   return ctx;
 }
 

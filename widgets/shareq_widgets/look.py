@@ -87,6 +87,6 @@ def fit(window: int, width: float) -> float:
     right = SIZES["gutter_right"] if width >= SIZES["narrow"] else SIZES["gutter_narrow"]
     room = max(width - SIZES["gutter_left"] - right, 1)
     pitch = SIZES["pitch"]
-    while pitch * max(window, 1) > room:
+    while pitch * (window + 1) > room:
         pitch *= SIZES["pitch_step"]
     return pitch

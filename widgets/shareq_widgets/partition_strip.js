@@ -21,8 +21,7 @@ let instances = 0;
 function build(host, look, id) {
   const root = add(host, "div", { class: "sq-strip", tabindex: 0, role: "group", "data-lm-suppress-shortcuts": "true" });
   const head = add(root, "div", { class: "sq-head" }), page = { root, title: add(head, "b"), where: add(head, "span", { class: "sq-soft" }) };
-  add(head, "span", { class: "sq-space" });
-  page.chips = new Keyed(head, (parent) => {
+  page.chips = new Keyed(add(head, "div", { class: "sq-chips" }), (parent) => {
     const chip = add(parent, "span");
     for (const tag of ["span", "b", "span"]) add(chip, tag);
     return chip;

@@ -44,7 +44,7 @@ class Playback:
         """`source` needs `step()` to be driven at its end (a virtual cluster); `time_scale` is 0 for virtual clocks."""
         self.view = view
         self.source = source
-        self.time_scale = time_scale
+        self._time_scale = time_scale
         self.playing = False
         self.speed = 1.0
         self.live = True
@@ -62,9 +62,19 @@ class Playback:
         return int(self.snapshot["order"])
 
     @property
+    def closed(self) -> bool:
+        """Whether the source was a cluster and is no more: its journal stays, as any kept journal does."""
+        return bool(getattr(self.source, "closed", False))
+
+    @property
+    def time_scale(self) -> float:
+        """How fast time runs by itself at the live end: 0 for a journal, a virtual clock, or a closed cluster."""
+        return 0.0 if self.closed else self._time_scale
+
+    @property
     def drivable(self) -> bool:
         """Whether more can be made to happen at the end: only a virtual cluster waits for us."""
-        return self.time_scale == 0 and hasattr(self.source, "step")
+        return self._time_scale == 0 and not self.closed and hasattr(self.source, "step")
 
     def seek(self, order: Any) -> None:
         """Show the state after `order` events and stop there; ValueError outside 0..total."""
@@ -145,7 +155,7 @@ class Playback:
         """When the next tick is wanted; None when nothing moves until somebody asks for it."""
         if self._next is not None:
             return round(min(max(self._wait_ms, TICK_MIN_MS), TICK_MAX_MS))
-        if (self.live or self.playing) and self.source is not None:
+        if (self.live or self.playing) and not self.closed and hasattr(self.source, "step"):
             return TICK_MAX_MS if self.time_scale else IDLE_TICK_MS
         return None
 

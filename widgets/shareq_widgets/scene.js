@@ -143,9 +143,12 @@ export class Scene {
 
   // What changes with time alone: lock bars, and the seconds beside them.
   drawTime(now) {
-    const { camera, colours, look, page, snap } = this, { gap, lane, lane_bar, lane_top, narrow } = look.sizes;
+    const { camera, colours, look, page, snap } = this, { gap, gutter_left, lane, lane_bar, lane_top, narrow } = look.sizes;
     const duration = snap.lock_duration_ms, hot = (left) => left * look.lock_alarm < duration;
     const ctx = canvasOf(page.lanes, camera.width, this.height - lane_top), rows = new Map(this.lanes.map((member, row) => [member.id, row]));
+    ctx.beginPath(); // bars end where names and times begin
+    ctx.rect(gutter_left - 8, 0, camera.right + 16 - gutter_left, this.height);
+    ctx.clip();
     for (let i = runIndex(snap.runs, camera.now.first); i < snap.runs.length; i++) {
       const run = snap.runs[i], row = rows.get(run[MEMBER]), x = camera.x(run[FIRST]);
       if (x > camera.width) break;
