@@ -24,7 +24,7 @@ READY_MS = 60_000
 
 def notebook(folder: Path, name: str, *cells: str) -> None:
     """A notebook of code cells, not run yet."""
-    shape = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    shape: dict[str, Any] = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
     made = [{**shape, "id": f"cell-{i}", "source": source} for i, source in enumerate(cells)]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     (folder / name).write_text(json.dumps({"cells": made, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}))

@@ -11,8 +11,8 @@ from shareq.trace.palette import DARK, LIGHT, STATES, SYMBOLS
 
 SIZES: Final[dict[str, float]] = {
     "pitch": 33,  # from one cell to the next, at full size
-    "pitch_step": 0.8,  # smaller sizes are steps of this ratio: a window that breathes must not zoom
-    "pitch_cells": 15,  # below this a cell is no longer legible: runs are drawn as blocks
+    "pitch_step": 0.9,  # smaller sizes are steps of this ratio: a window that breathes must not zoom
+    "pitch_cells": 17,  # below this a cell is no longer legible: runs are drawn as blocks
     "pitch_pips": 22,  # below this the delivery count is a number instead of pips
     "gap": 3,
     "cell_top": 40,
