@@ -48,7 +48,7 @@ class Compactor:
         until = clean = dirty = 0
         overdue = any(horizon <= now_ms for horizon in self._horizons.values())
         for segment in segments[:-1]:
-            too_young = now_ms - segment.max_timestamp < config.min_compaction_lag_ms
+            too_young = now_ms - segment.max_timestamp < config.min_compaction_lag_ms > 0
             if segment.end_offset > last_stable_offset or too_young:
                 break
             until = segment.end_offset

@@ -176,6 +176,7 @@ def test_the_active_segment_is_left_alone() -> None:
 @pytest.mark.parametrize(
     ("options", "age_ms", "is_compacted"),
     [
+        pytest.param({}, -1000, True, id="timestamps ahead of the clock are no reason to wait"),
         pytest.param({"min_compaction_lag_ms": 100}, 99, False, id="too young"),
         pytest.param({"min_compaction_lag_ms": 100}, 100, True, id="old enough"),
         pytest.param({"min_cleanable_dirty_ratio": 0.99}, 0, True, id="never compacted is all dirty"),
