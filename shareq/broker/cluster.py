@@ -208,6 +208,7 @@ class Cluster:
 
     # ---- time --------------------------------------------------------------------------------------------------------
 
+    @property
     def now_ms(self) -> int:
         """The cluster's clock, ms since the epoch."""
         return self.loop.now_ms()
@@ -303,15 +304,15 @@ class Cluster:
             producer_id=producer_id,
             producer_epoch=producer_epoch,
             coordinator_epoch=0,
-            now_ms=self.now_ms(),
+            now_ms=self.now_ms,
             leader_epoch=partition.leader_epoch,
         )
         if not done.error and partition.leader in self._brokers:
             self._brokers[partition.leader].log_grew(at, done.base_offset, done.last_offset + 1)
 
     def _clean(self) -> None:
-        self._storage.clean(self.now_ms())
-        self.loop.at(self.now_ms() + CLEAN_INTERVAL_MS, self._clean)
+        self._storage.clean(self.now_ms)
+        self.loop.at(self.now_ms + CLEAN_INTERVAL_MS, self._clean)
 
     def _record(self, broker_id: int, event: Event) -> None:
         self.journal.record(self.loop.now_ms(), broker_id, event)

@@ -60,7 +60,7 @@ class Transactions:
         self._last_producer_id = 999
 
     def init_producer_id(self, request: InitProducerIdRequest) -> InitProducerIdResponse:
-        """A producer id and epoch. A transactional id that had a transaction open has it aborted, its old self fenced."""
+        """A producer id and epoch. An open transaction of a transactional id is aborted, its old self fenced."""
         if request.transactional_id is None:
             return InitProducerIdResponse(producer_id=self._new_producer_id(), producer_epoch=0)
         if not request.transactional_id:

@@ -1,0 +1,106 @@
+"""Working a queue off: consumers take turns, a verdict is passed on every record, and things break on the way.
+
+What the tour, tutorials and load runs have in common. It uses consumers as any application would, and knows nothing of
+the cluster behind them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from shareq.consumer import Message, ShareConsumer
+from shareq.model.errors import ConfigException
+from shareq.model.states import AcknowledgeType
+
+Verdict = Callable[[Message], AcknowledgeType]
+"""What to do with a record: ACCEPT, RELEASE or REJECT it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """Something that happens once `after` deliveries have been made, such as a broker being killed."""
+
+    after: int
+    happen: Callable[[], object]
+
+
+@dataclass(slots=True)
+class Report:
+    """What the consumers saw: verdicts by type, deliveries by consumer (its place in the list), turns taken."""
+
+    verdicts: Counter[str] = field(default_factory=Counter)
+    deliveries: Counter[int] = field(default_factory=Counter)
+    turns: int = 0
+
+    @property
+    def delivered(self) -> int:
+        return self.deliveries.total()
+
+    def __repr__(self) -> str:
+        said = ", ".join(f"{name.lower()} {count:,}" for name, count in sorted(self.verdicts.items()))
+        return f"{self.delivered:,} deliveries to {len(self.deliveries)} consumers: {said}"
+
+
+def failing_once(poison: Callable[[Message], bool], *, failure_rate: float, rng: random.Random) -> Verdict:
+    """A verdict that rejects poison, lets a share of the other records fail the first time they come, accepts the rest.
+
+    `failure_rate` 0.0..1.0; ConfigException outside.
+    """
+    if not 0.0 <= failure_rate <= 1.0:
+        raise ConfigException(f"failure_rate={failure_rate!r}: must be 0.0..1.0")
+
+    def judge(message: Message) -> AcknowledgeType:
+        if poison(message):
+            return AcknowledgeType.REJECT
+        if message.delivery_count() == 1 and rng.random() < failure_rate:
+            return AcknowledgeType.RELEASE
+        return AcknowledgeType.ACCEPT
+
+    return judge
+
+
+def work_off(
+    consumers: list[ShareConsumer],
+    verdict: Verdict,
+    *,
+    done: Callable[[], bool],
+    incidents: Iterable[Incident] = (),
+    on_delivered: Callable[[int], object] = lambda _: None,
+    poll_timeout: float = 1.0,
+) -> Report:
+    """Let the consumers take turns until a whole round brought nothing and `done()` holds.
+
+    The consumers acknowledge explicitly. Incidents happen between a poll and its acknowledgements, when a consumer
+    holds the most; one that crashes a consumer takes it out of the list, and it gets no more turns. `on_delivered(n)`
+    feeds a progress bar.
+    """
+    team = list(consumers)
+    report, pending, idle = Report(), sorted(incidents, key=lambda i: i.after), 0
+    while idle < len(team) or not done():
+        for place, consumer in enumerate(team):
+            if consumer not in consumers:
+                continue
+            messages = consumer.poll(poll_timeout)
+            report.turns += 1
+            idle = 0 if len(messages) else idle + 1
+            report.deliveries[place] += len(messages)
+            while pending and report.delivered >= pending[0].after:
+                pending.pop(0).happen()
+            if consumer in consumers:
+                _judge(consumer, messages, verdict, report)
+            on_delivered(len(messages))
+    return report
+
+
+def _judge(consumer: ShareConsumer, messages: Iterable[Message], verdict: Verdict, report: Report) -> None:
+    counts = dict.fromkeys(AcknowledgeType, 0)
+    for message in messages:
+        said = verdict(message)
+        consumer.acknowledge(message, said)
+        counts[said] += 1
+    for said, count in counts.items():
+        if count:
+            report.verdicts[said.name] += count

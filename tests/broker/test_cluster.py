@@ -1,0 +1,471 @@
+"""A cluster as a whole: brokers come and go, requests find their way, time passes, bad input is refused by name."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import pytest
+
+from shareq.broker import Cluster
+from shareq.broker.loop import VIRTUAL_ORIGIN_MS
+from shareq.log.records import encode_batch
+from shareq.model.errors import ConfigException, Errors, IllegalStateException, KafkaException
+from shareq.model.events import BrokerStopped, FaultInjected, LeaderElected, LogStartMoved, RecordsAppended
+from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC
+from shareq.model.messages.cluster import (
+    CoordinatorType,
+    FindCoordinatorRequest,
+    MetadataRequest,
+)
+from shareq.model.messages.data import (
+    DeleteRecordsRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+    ListOffsetsRequest,
+    ProduceRequest,
+)
+from shareq.model.messages.share_group import ShareGroupDescribeRequest, ShareGroupHeartbeatRequest
+from shareq.model.messages.topics import (
+    AlterOperation,
+    ConfigSource,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DescribeConfigsRequest,
+    IncrementalAlterConfigsRequest,
+    ResourceType,
+)
+from shareq.model.transport import transport_for
+from tests.broker.probe import Probe
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    made = Cluster(brokers=3, seed=7)
+    made.create_topic("orders", 4)
+    return made
+
+
+@pytest.fixture
+def probe(cluster: Cluster) -> Probe:
+    return Probe(cluster)
+
+
+def coordinator_of(probe: Probe, group_id: str) -> int:
+    """Where the group's coordinator is; the first question creates its topic."""
+    for _ in range(2):
+        found = probe.ask(FindCoordinatorRequest(coordinator_keys=(group_id,))).coordinators[0]
+    assert found.error_code is Errors.NONE
+    return int(found.node_id)
+
+
+# ---- bad input -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param({"brokers": 0}, r"brokers=0: must be 1\.\.100", id="no brokers"),
+        pytest.param({"brokers": 101}, r"brokers=101: must be 1\.\.100", id="too many brokers"),
+        pytest.param({"brokers": "3"}, r"brokers='3': must be 1\.\.100", id="text for a number"),
+        pytest.param({"brokers": True}, r"brokers=True", id="truth for a number"),
+        pytest.param({"clock": "sundial"}, r"clock='sundial': must be", id="unknown clock"),
+        pytest.param({"latency_ms": -1}, r"latency_ms=-1: must be 0\.\.60000", id="negative latency"),
+        pytest.param({"config": {"no.such.key": 1}}, r"no\.such\.key=1: unknown", id="unknown key"),
+        pytest.param({"config": {"num.partitions": 0}}, r"num\.partitions=0: must be >= 1", id="value out of range"),
+        pytest.param({"journal": 0}, r"capacity=0: must be >= 1", id="empty journal"),
+    ],
+)
+def test_absurd_clusters(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigException, match=message):
+        Cluster(**arguments)
+
+
+def test_brokers_that_are_not_there(cluster: Cluster) -> None:
+    with pytest.raises(ConfigException, match=r"broker_id=7: must be one of \[0, 1, 2\]"):
+        cluster.kill_broker(7)
+    with pytest.raises(IllegalStateException, match="broker 1 is running already"):
+        cluster.start_broker(1)
+    cluster.kill_broker(1)
+    with pytest.raises(IllegalStateException, match="broker 1 is not running"):
+        cluster.stop_broker(1)
+
+
+def test_time_does_not_run_backwards(cluster: Cluster) -> None:
+    with pytest.raises(ConfigException, match=r"ms=-1: must be >= 0"):
+        cluster.advance(-1)
+    assert cluster.now_ms == VIRTUAL_ORIGIN_MS
+
+
+def test_a_topic_that_exists_already(cluster: Cluster) -> None:
+    with pytest.raises(KafkaException, match="'orders' already exists") as caught:
+        cluster.create_topic("orders")
+    assert caught.value.error.code() == Errors.TOPIC_ALREADY_EXISTS
+
+
+def test_group_configurations_name_what_is_wrong(cluster: Cluster) -> None:
+    with pytest.raises(KafkaException, match=r"share\.record\.lock\.duration\.ms='5': must be >= 1000"):
+        cluster.configure_group("g", {"share.record.lock.duration.ms": 5})
+
+
+def test_a_closed_cluster_says_so(cluster: Cluster, probe: Probe) -> None:
+    address = cluster.bootstrap_servers
+    cluster.close()
+    cluster.close()
+    for call in (lambda: cluster.advance(1), lambda: cluster.kill_broker(0), lambda: cluster.create_topic("t")):
+        with pytest.raises(IllegalStateException, match="is closed"):
+            call()
+    with pytest.raises(KafkaException, match="is closed"):
+        probe.send(MetadataRequest())
+    with pytest.raises(KafkaException, match=f"no cluster is running at {address}"):
+        transport_for(address)
+
+
+def test_a_wall_clock_cannot_be_stepped() -> None:
+    with Cluster(brokers=1, clock="wall") as cluster, pytest.raises(IllegalStateException, match="runs by itself"):
+        cluster.step()
+
+
+def test_somebody_elses_client_cannot_be_crashed(cluster: Cluster) -> None:
+    with pytest.raises(IllegalStateException, match="is not a client of"):
+        cluster.crash("stranger")
+
+
+# ---- addresses -------------------------------------------------------------------------------------------------------
+
+
+def test_equal_seeds_give_equal_clusters_with_different_addresses() -> None:
+    one, two = Cluster(seed=3), Cluster(seed=3)
+    assert one.image.cluster_id == two.image.cluster_id
+    assert two.bootstrap_servers == one.bootstrap_servers + "-2"
+    one.close()
+    assert Cluster(seed=3).bootstrap_servers == one.bootstrap_servers
+
+
+def test_a_forgotten_cluster_leaves_no_trace() -> None:
+    address = Cluster(seed=4).bootstrap_servers
+    gc.collect()
+    with pytest.raises(KafkaException, match="no cluster is running"):
+        transport_for(address)
+
+
+# ---- requests --------------------------------------------------------------------------------------------------------
+
+
+def test_metadata_by_name_by_id_and_whole(cluster: Cluster, probe: Probe) -> None:
+    topic_id = cluster.image.topics["orders"].topic_id
+    by_name = probe.ask(MetadataRequest(topics=(MetadataRequest.Topic(name="orders"),)))
+    by_id = probe.ask(MetadataRequest(topics=(MetadataRequest.Topic(topic_id=topic_id),)))
+    assert by_name.topics == by_id.topics == probe.ask(MetadataRequest()).topics
+    assert [b.node_id for b in by_name.brokers] == [0, 1, 2]
+    assert [p.leader_id for p in by_name.topics[0].partitions] == [0, 1, 2, 0]
+    unknown = MetadataRequest(topics=(MetadataRequest.Topic(name="none"), MetadataRequest.Topic(topic_id="x" * 22)))
+    errors = [t.error_code for t in probe.ask(unknown).topics]
+    assert errors == [Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.UNKNOWN_TOPIC_ID]
+
+
+def test_finding_a_coordinator_creates_its_topic(cluster: Cluster, probe: Probe) -> None:
+    first = probe.ask(FindCoordinatorRequest(coordinator_keys=("g",))).coordinators[0]
+    assert first.error_code is Errors.COORDINATOR_NOT_AVAILABLE
+    assert GROUP_METADATA_TOPIC in cluster.image.topics
+    assert coordinator_of(probe, "g") in (0, 1, 2)
+    key = f"g:{cluster.image.topics['orders'].topic_id}:0"
+    request = FindCoordinatorRequest(key_type=CoordinatorType.SHARE, coordinator_keys=(key, "nonsense"))
+    probe.ask(request)
+    assert SHARE_STATE_TOPIC in cluster.image.topics
+    assert [c.error_code for c in probe.ask(request).coordinators] == [Errors.NONE, Errors.INVALID_REQUEST]
+    transactions = FindCoordinatorRequest(key_type=CoordinatorType.TRANSACTION, coordinator_keys=("t",))
+    assert probe.ask(transactions).coordinators[0].error_code is Errors.INVALID_REQUEST
+
+
+def test_producing_goes_to_the_leader_only(cluster: Cluster, probe: Probe) -> None:
+    assert probe.produce("orders", "a", "b").base_offset == 0
+    assert probe.produce("orders", "c").base_offset == 2
+    assert cluster.journal[-1].event == RecordsAppended("orders", 0, 2, 3)
+    image = cluster.image.topics["orders"]
+    part = ProduceRequest.Partition(index=0, records=b"")
+    topics = (ProduceRequest.Topic(topic_id=image.topic_id, partitions=(part,)),)
+    wrong = probe.ask(ProduceRequest(topics=topics), node=1).responses[0].partitions[0]
+    assert wrong.error_code is Errors.NOT_LEADER_OR_FOLLOWER
+    damaged = probe.ask(ProduceRequest(topics=topics), node=0).responses[0].partitions[0]
+    assert damaged.error_code is Errors.INVALID_RECORD
+    acks = probe.ask(ProduceRequest(topics=topics, acks=2), node=0).responses[0].partitions[0]
+    assert acks.error_code is Errors.INVALID_REQUIRED_ACKS
+    nowhere = (ProduceRequest.Topic(topic_id="x" * 22, partitions=(part,)),)
+    unknown = probe.ask(ProduceRequest(topics=nowhere), node=0).responses[0].partitions[0]
+    assert unknown.error_code is Errors.UNKNOWN_TOPIC_ID
+    assert cluster.log("orders", 0).log_end_offset == 3
+
+
+def test_nobody_produces_to_internal_topics(cluster: Cluster, probe: Probe) -> None:
+    coordinator_of(probe, "g")
+    assert probe.produce(GROUP_METADATA_TOPIC, "x").error_code is Errors.INVALID_TOPIC_EXCEPTION
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "epoch", "expected"),
+    [
+        pytest.param(-1, -1, (Errors.NONE, 3), id="latest"),
+        pytest.param(-2, -1, (Errors.NONE, 1), id="earliest"),
+        pytest.param(VIRTUAL_ORIGIN_MS + 1, -1, (Errors.NONE, 2), id="by time"),
+        pytest.param(VIRTUAL_ORIGIN_MS + 9999, -1, (Errors.NONE, -1), id="nothing so new"),
+        pytest.param(-1, 0, (Errors.NONE, 3), id="current epoch"),
+        pytest.param(-1, 1, (Errors.UNKNOWN_LEADER_EPOCH, -1), id="epoch from the future"),
+    ],
+)
+def test_list_offsets(cluster: Cluster, probe: Probe, timestamp: int, epoch: int, expected: tuple[Errors, int]) -> None:
+    probe.produce("orders", "a", "b")
+    cluster.advance(10)
+    probe.produce("orders", "c")
+    delete = DeleteRecordsRequest.Partition(partition_index=0, offset=1)
+    deleted = probe.ask(DeleteRecordsRequest(topics=(DeleteRecordsRequest.Topic(name="orders", partitions=(delete,)),)))
+    assert deleted.topics[0].partitions[0].low_watermark == 1
+    assert cluster.journal[-1].event == LogStartMoved("orders", 0, 1)
+    part = ListOffsetsRequest.Partition(partition_index=0, timestamp=timestamp, current_leader_epoch=epoch)
+    request = ListOffsetsRequest(topics=(ListOffsetsRequest.Topic(name="orders", partitions=(part,)),))
+    found = probe.ask(request).topics[0].partitions[0]
+    assert (found.error_code, found.offset) == expected
+
+
+def test_configurations_from_outside(cluster: Cluster, probe: Probe) -> None:
+    def alter(kind: ResourceType, name: str, key: str, operation: AlterOperation, value: str | None) -> Errors:
+        config = IncrementalAlterConfigsRequest.Config(name=key, config_operation=operation, value=value)
+        resource = IncrementalAlterConfigsRequest.Resource(resource_type=kind, resource_name=name, configs=(config,))
+        error = probe.ask(IncrementalAlterConfigsRequest(resources=(resource,))).responses[0].error_code
+        assert isinstance(error, Errors)
+        return error
+
+    def describe(kind: ResourceType, name: str, key: str) -> tuple[str | None, int]:
+        resource = DescribeConfigsRequest.Resource(resource_type=kind, resource_name=name, configuration_keys=(key,))
+        config = probe.ask(DescribeConfigsRequest(resources=(resource,))).results[0].configs[0]
+        return config.value, config.config_source
+
+    key, broker_key = "share.record.lock.duration.ms", "group.share.record.lock.duration.ms"
+    assert describe(ResourceType.GROUP, "g", key) == ("30000", ConfigSource.DEFAULT)
+    assert alter(ResourceType.BROKER, "", broker_key, AlterOperation.SET, "20000") is Errors.NONE
+    assert describe(ResourceType.GROUP, "g", key) == ("20000", ConfigSource.DYNAMIC_DEFAULT_BROKER)
+    assert alter(ResourceType.GROUP, "g", key, AlterOperation.SET, "45000") is Errors.NONE
+    assert describe(ResourceType.GROUP, "g", key) == ("45000", ConfigSource.GROUP)
+    assert alter(ResourceType.GROUP, "g", key, AlterOperation.DELETE, None) is Errors.NONE
+    assert describe(ResourceType.GROUP, "g", key) == ("20000", ConfigSource.DYNAMIC_DEFAULT_BROKER)
+    assert alter(ResourceType.GROUP, "g", key, AlterOperation.APPEND, "1") is Errors.INVALID_CONFIG
+    assert alter(ResourceType.GROUP, "g", key, AlterOperation.SET, None) is Errors.INVALID_REQUEST
+    assert alter(ResourceType.TOPIC, "orders", "retention.ms", AlterOperation.SET, "1000") is Errors.NONE
+    assert describe(ResourceType.TOPIC, "orders", "retention.ms") == ("1000", ConfigSource.TOPIC)
+    assert alter(ResourceType.TOPIC, "none", "retention.ms", AlterOperation.SET, "1") is (
+        Errors.UNKNOWN_TOPIC_OR_PARTITION
+    )
+
+
+def test_topics_from_outside(cluster: Cluster, probe: Probe) -> None:
+    asked = (CreateTopicsRequest.Topic(name="new", num_partitions=2), CreateTopicsRequest.Topic(name="orders"))
+    made, refused = probe.ask(CreateTopicsRequest(topics=asked)).topics
+    assert (made.error_code, made.num_partitions, made.replication_factor) == (Errors.NONE, 2, 3)
+    assert refused.error_code is Errors.TOPIC_ALREADY_EXISTS
+    gone = (DeleteTopicsRequest.Topic(topic_id=made.topic_id), DeleteTopicsRequest.Topic(topic_id=made.topic_id))
+    errors = [t.error_code for t in probe.ask(DeleteTopicsRequest(topics=gone)).responses]
+    assert errors == [Errors.NONE, Errors.UNKNOWN_TOPIC_ID]
+
+
+# ---- brokers come and go ---------------------------------------------------------------------------------------------
+
+
+def heartbeat(probe: Probe, node: int, epoch: int) -> Any:
+    request = ShareGroupHeartbeatRequest(
+        group_id="g", member_id="m", member_epoch=epoch, subscribed_topic_names=("orders",)
+    )
+    return probe.ask(request, node)
+
+
+@pytest.mark.parametrize("how", ["kill", "stop"])
+def test_a_group_survives_its_coordinator(cluster: Cluster, probe: Probe, how: str) -> None:
+    first = coordinator_of(probe, "g")
+    assert heartbeat(probe, first, 0).member_epoch == 2
+    (cluster.kill_broker if how == "kill" else cluster.stop_broker)(first)
+    assert cluster.journal.total > 0
+    assert BrokerStopped(first, how == "kill") in [e.event for e in cluster.journal]
+    second = coordinator_of(probe, "g")
+    assert second != first
+    group = probe.ask(ShareGroupDescribeRequest(group_ids=("g",)), second).groups[0]
+    assert [m.member_id for m in group.members] == ["m"]
+    assert heartbeat(probe, second, 2).error_code is Errors.NONE
+    cluster.start_broker(first)
+    assert coordinator_of(probe, "g") == second
+    cluster.elect_preferred_leaders()
+    assert coordinator_of(probe, "g") == first
+    assert heartbeat(probe, second, 3).error_code is Errors.NOT_COORDINATOR
+    assert heartbeat(probe, first, 3).error_code is Errors.NONE
+
+
+def test_requests_under_way_to_a_dying_broker_fail_as_a_broken_connection_does(cluster: Cluster, probe: Probe) -> None:
+    slow = Cluster(brokers=3, seed=1, latency_ms=50)
+    patient = Probe(slow)
+    call_id = patient.send(MetadataRequest(), node=1)
+    slow.kill_broker(1)
+    slow.advance(200)
+    assert patient.answers[call_id].error is Errors.NETWORK_EXCEPTION
+    call_id = patient.send(MetadataRequest(), node=1)
+    slow.advance(200)
+    assert patient.answers[call_id].error is Errors.NETWORK_EXCEPTION
+
+
+def test_messages_take_their_time() -> None:
+    slow = Cluster(brokers=1, latency_ms=50)
+    patient = Probe(slow)
+    started = slow.now_ms
+    patient.ask(MetadataRequest())
+    assert slow.now_ms - started == 100
+
+
+def test_messages_can_be_traced() -> None:
+    traced = Cluster(brokers=1, trace_messages=True)
+    Probe(traced, "me").ask(MetadataRequest())
+    told = [(type(e.event).__name__, *e.event[:3]) for e in traced.journal][-2:]
+    assert told == [
+        ("RequestSent", "me", "broker-0", "MetadataRequest"),
+        ("ResponseSent", "broker-0", "me", "MetadataResponse"),
+    ]
+
+
+def test_records_outlive_brokers(cluster: Cluster, probe: Probe) -> None:
+    probe.produce("orders", "a")
+    for broker in (0, 1, 2):
+        cluster.kill_broker(broker)
+    assert cluster.image.topics["orders"].partitions[0].leader == -1
+    cluster.start_broker(2)
+    assert probe.produce("orders", "b").base_offset == 1
+    assert LeaderElected("orders", 0, 2, 4) in [e.event for e in cluster.journal]
+
+
+# ---- faults, retention, transactions ---------------------------------------------------------------------------------
+
+
+def test_appends_fail_as_often_as_they_were_told_to(cluster: Cluster, probe: Probe) -> None:
+    cluster.fail_appends("orders", Errors.KAFKA_STORAGE_ERROR, times=2)
+    errors = [probe.produce("orders", "x").error_code for _ in range(3)]
+    assert errors == [Errors.KAFKA_STORAGE_ERROR, Errors.KAFKA_STORAGE_ERROR, Errors.NONE]
+    assert any(isinstance(e.event, FaultInjected) for e in cluster.journal)
+    with pytest.raises(ConfigException, match=r"times=0: must be >= 1"):
+        cluster.fail_appends("orders", times=0)
+
+
+def test_retention_moves_the_log_start_by_itself(cluster: Cluster, probe: Probe) -> None:
+    cluster.create_topic("brief", configs={"retention.ms": 1000, "segment.ms": 100})
+    probe.produce("brief", "old")
+    cluster.advance(60_000)
+    probe.produce("brief", "new")
+    cluster.advance(300_000)
+    probe.produce("brief", "newest")
+    cluster.advance(300_000)
+    assert cluster.log("brief", 0).log_start_offset >= 2
+    assert any(isinstance(e.event, LogStartMoved) and e.event.topic == "brief" for e in cluster.journal)
+
+
+class Transactor(Probe):
+    """A producer with a transactional id, by hand."""
+
+    def begin(self) -> None:
+        got = self.ask(InitProducerIdRequest(transactional_id="t"))
+        self.producer_id, self.epoch = got.producer_id, got.producer_epoch
+
+    def write(self, value: str, sequence: int = 0) -> Errors:
+        image = self.cluster.image.topics["orders"]
+        records = encode_batch(
+            [(None, value.encode(), [], self.cluster.now_ms)],
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            base_sequence=sequence,
+            transactional=True,
+        )
+        topic = ProduceRequest.Topic(
+            topic_id=image.topic_id, partitions=(ProduceRequest.Partition(index=0, records=records),)
+        )
+        request = ProduceRequest(transactional_id="t", topics=(topic,))
+        error = self.ask(request, image.partitions[0].leader).responses[0].partitions[0].error_code
+        assert isinstance(error, Errors)
+        return error
+
+    def end(self, *, committed: bool) -> Errors:
+        got = self.ask(
+            EndTxnRequest(
+                transactional_id="t",
+                producer_id=self.producer_id,
+                producer_epoch=self.epoch,
+                committed=committed,
+            )
+        )
+        if not got.error_code:
+            self.epoch = got.producer_epoch
+        assert isinstance(got.error_code, Errors)
+        return got.error_code
+
+
+@pytest.fixture
+def transactor(cluster: Cluster) -> Transactor:
+    made = Transactor(cluster)
+    made.begin()
+    return made
+
+
+def test_a_transaction_holds_the_last_stable_offset_until_it_ends(cluster: Cluster, transactor: Transactor) -> None:
+    log = cluster.log("orders", 0)
+    assert transactor.write("a") is Errors.NONE
+    assert (log.last_stable_offset, log.log_end_offset) == (0, 1)
+    assert transactor.end(committed=True) is Errors.NONE
+    assert (log.last_stable_offset, log.log_end_offset) == (2, 2)
+    assert transactor.write("b") is Errors.NONE
+    assert transactor.end(committed=False) is Errors.NONE
+    assert (log.last_stable_offset, log.log_end_offset) == (4, 4)
+
+
+def test_what_cannot_end(transactor: Transactor) -> None:
+    assert transactor.end(committed=True) is Errors.INVALID_TXN_STATE
+    assert transactor.end(committed=False) is Errors.NONE
+    transactor.epoch -= 1
+    assert transactor.end(committed=False) is Errors.NONE  # the same request once more, its answer was lost
+    transactor.epoch += 7
+    assert transactor.end(committed=True) is Errors.PRODUCER_FENCED
+    transactor.producer_id += 1
+    assert transactor.end(committed=True) is Errors.INVALID_PRODUCER_ID_MAPPING
+
+
+def test_a_second_producer_fences_the_first(cluster: Cluster, transactor: Transactor) -> None:
+    transactor.write("lost")
+    successor = Transactor(cluster)
+    successor.begin()
+    assert cluster.log("orders", 0).last_stable_offset == 2  # the open transaction was aborted
+    assert transactor.write("late", 1) is Errors.INVALID_PRODUCER_EPOCH
+    assert transactor.end(committed=True) is Errors.PRODUCER_FENCED
+    assert successor.write("mine") is Errors.NONE
+
+
+def test_a_transaction_that_nobody_ends_is_aborted(cluster: Cluster, transactor: Transactor) -> None:
+    transactor.write("forgotten")
+    cluster.advance(60_000)
+    assert cluster.log("orders", 0).last_stable_offset == 2
+    assert transactor.end(committed=True) is Errors.PRODUCER_FENCED
+
+
+@pytest.mark.parametrize(
+    ("request_", "error"),
+    [
+        pytest.param(InitProducerIdRequest(transactional_id=""), Errors.INVALID_REQUEST, id="empty id"),
+        pytest.param(
+            InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=0),
+            Errors.INVALID_TRANSACTION_TIMEOUT,
+            id="no time",
+        ),
+        pytest.param(
+            InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=900_001),
+            Errors.INVALID_TRANSACTION_TIMEOUT,
+            id="too much time",
+        ),
+    ],
+)
+def test_producers_that_cannot_be(probe: Probe, request_: InitProducerIdRequest, error: Errors) -> None:
+    assert probe.ask(request_).error_code is error
+
+
+def test_producer_ids_are_never_handed_out_twice(probe: Probe) -> None:
+    ids = [probe.ask(InitProducerIdRequest()).producer_id for _ in range(5)]
+    assert len(set(ids)) == 5
