@@ -89,9 +89,10 @@ class Fetches:
             return
         led.idle = False
         led.fresh = False
-        if led.tried:
-            led.eager.update(led.tried)
-            led.tried.clear()
+        if led.tried:    # those who have tried were there before those who have not
+            led.tried.update(led.eager)
+            led.eager.clear()
+            led.eager, led.tried = led.tried, led.eager
         if led.eager:
             self._woken.append(led)
 

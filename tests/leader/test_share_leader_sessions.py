@@ -1,0 +1,296 @@
+"""Share sessions as members live them: opening, replacing, losing, closing; what comes back and what stays locked."""
+
+import pytest
+
+from shareq.model.actor import ConnectionClosed
+from shareq.model.configs import INT_MAX
+from shareq.model.errors import Errors
+from shareq.model.events import ShareSessionClosed, ShareSessionOpened
+from tests.leader.desk import TOPIC_ID, Desk, Member
+
+E = Errors
+
+
+def holding(desk: Desk, member_id: str = "m", *, connection_id: int = 1) -> Member:
+    """A member that holds records 0-9 of partition 0."""
+    desk.produce(0, 10)
+    member = desk.member(member_id, connection_id=connection_id)
+    assert member.fetch("0").acquired
+    return member
+
+
+# ---- epochs ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_epoch_grows_with_each_request_whatever_becomes_of_it() -> None:
+    desk = Desk()
+    member = holding(desk)
+    assert member.acknowledge({0: "9-0:1"}, epoch=1).error is E.NONE
+    assert member.fetch(epoch=2, max_wait_ms=0).error is E.NONE
+    assert member.fetch(epoch=2, max_wait_ms=0).error is E.INVALID_SHARE_SESSION_EPOCH
+    assert member.fetch(epoch=4, max_wait_ms=0).error is E.INVALID_SHARE_SESSION_EPOCH
+    assert member.fetch(epoch=3, max_wait_ms=0).error is E.NONE
+
+
+def test_a_refused_epoch_changes_nothing() -> None:
+    desk = Desk(partitions=2)
+    member = holding(desk)
+    desk.produce(1, 5)
+    assert member.fetch("1", acks={0: "0-9:1"}, epoch=7).error is E.INVALID_SHARE_SESSION_EPOCH
+    exchange = member.fetch(max_wait_ms=0)
+    assert (exchange.parts, desk.writes) == ({}, [])
+
+
+def test_the_highest_epoch_wraps_to_one() -> None:
+    desk = Desk()
+    member = desk.member("m")
+    member.fetch("0", max_wait_ms=0)
+    desk.leader._sessions.all()[0].epoch = INT_MAX
+    assert member.fetch(epoch=INT_MAX, max_wait_ms=0).error is E.NONE
+    assert member.fetch(epoch=1, max_wait_ms=0).error is E.NONE
+
+
+def test_hard_case_26_epoch_0_replaces_the_session_and_its_records_stay_locked() -> None:
+    desk = Desk(traced=True)
+    member = holding(desk)
+    again = desk.member("m")
+    assert again.fetch("0", max_wait_ms=0).acquired == {}
+    assert [e for e in desk.events if isinstance(e, (ShareSessionOpened, ShareSessionClosed))] == [
+        ShareSessionOpened("g", "m"),
+        ShareSessionClosed("g", "m", "replaced"),
+        ShareSessionOpened("g", "m"),
+    ]
+    assert again.acknowledge({0: "0-9:1"}, epoch=1).errors == {0: E.NONE}
+    assert member.epoch == 1
+
+
+def test_epoch_0_with_acknowledgements_keeps_the_old_session() -> None:
+    desk = Desk()
+    member = holding(desk)
+    assert member.fetch(acks={0: "0-9:1"}, epoch=0).error is E.INVALID_REQUEST
+    assert member.fetch(acks={0: "0-9:1"}, max_wait_ms=0).acks == {0: E.NONE}
+
+
+def test_a_fetch_that_waits_ends_empty_when_its_session_is_replaced() -> None:
+    desk = Desk()
+    member = desk.member("m")
+    member.fetch("0", max_wait_ms=0)
+    waiting = member.fetch()
+    desk.member("m").fetch("0")
+    assert (waiting.error, waiting.acquired) == (E.NONE, {})
+
+
+# ---- too many --------------------------------------------------------------------------------------------------------
+
+
+def test_a_full_cache_refuses_after_max_wait() -> None:
+    desk = Desk(broker={"group.share.max.share.sessions": 1})
+    first, second = desk.member("m"), desk.member("n")
+    first.fetch("0", max_wait_ms=0)
+    refused = second.fetch("0", max_wait_ms=300)
+    desk.pass_time(299)
+    assert refused.waiting
+    desk.pass_time(1)
+    assert refused.error is E.SHARE_SESSION_LIMIT_REACHED
+    assert first.fetch(epoch=0, max_wait_ms=0).error is E.NONE, "replacing needs no room"
+    first.close()
+    assert second.fetch("0", epoch=0, max_wait_ms=0).error is E.NONE
+
+
+# ---- closing ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by_fetch", [pytest.param(True, id="by a fetch"), pytest.param(False, id="by an acknowledge")])
+def test_closing_acknowledges_first_and_releases_the_rest(by_fetch: bool) -> None:
+    desk = Desk()
+    member = holding(desk)
+    desk.hold = True
+    closed = member.fetch(acks={0: "0-4:1"}, epoch=-1) if by_fetch else member.close({0: "0-4:1"})
+    assert closed.waiting, "for its acknowledgements"
+    desk.release(0)
+    assert (closed.error, list(closed.parts), len(desk.held)) == (E.NONE, [0], 1), "but not for the release"
+    assert member.fetch(epoch=1).error is E.SHARE_SESSION_NOT_FOUND
+    desk.release()
+    assert desk.member("n").fetch("0").acquired == {0: [(5, 9, 2)]}
+
+
+def test_closing_fetches_nothing() -> None:
+    desk = Desk()
+    member = holding(desk)
+    desk.produce(0, 10)
+    assert member.fetch(epoch=-1).parts == {}
+    assert desk.member("n").fetch("0").acquired == {0: [(0, 9, 2), (10, 19, 1)]}
+
+
+def test_a_fetch_that_waits_ends_empty_when_its_session_is_closed() -> None:
+    desk = Desk()
+    member = desk.member("m")
+    member.fetch("0", max_wait_ms=0)
+    waiting = member.fetch()
+    member.close()
+    assert (waiting.error, waiting.parts) == (E.NONE, {})
+    desk.produce(0, 10)
+    assert desk.member("n").fetch("0").acquired == {0: [(0, 9, 1)]}
+
+
+def test_a_fetch_whose_log_is_being_read_ends_empty_when_its_session_is_closed() -> None:
+    desk = Desk()
+    desk.produce(0, 10)
+    member = desk.member("m")
+    desk.hold_reads = True
+    waiting = member.fetch("0")
+    member.close()
+    assert (waiting.waiting, waiting.acquired) == (False, {})
+    desk.hold_reads = False
+    other = desk.member("n").fetch("0")
+    assert other.acquired == {0: [(0, 9, 1)]}
+    desk.release_logs()
+
+
+def test_a_fetch_that_has_its_records_but_not_its_acknowledgements_gives_them_back_on_close() -> None:
+    desk = Desk()
+    member = holding(desk)
+    desk.produce(0, 10)
+    desk.hold = True
+    waiting = member.fetch(acks={0: "0-9:1"})
+    member.close()
+    desk.release()
+    assert (waiting.acks, waiting.acquired) == ({0: E.NONE}, {})
+    assert desk.member("n").fetch("0").acquired == {0: [(10, 19, 2)]}
+
+
+def test_release_skips_forgotten_partitions_which_wait_for_their_locks() -> None:
+    desk = Desk(partitions=2)
+    desk.produce(0, 10)
+    desk.produce(1, 10)
+    member = desk.member("m")
+    assert set(member.fetch("01").acquired) == {0, 1}
+    member.fetch(forget="0", max_wait_ms=0)
+    member.close()
+    other = desk.member("n")
+    assert other.fetch("01", max_wait_ms=0).acquired == {1: [(0, 9, 2)]}
+    desk.pass_time(30_000)
+    assert other.fetch(max_wait_ms=0).acquired[0] == [(0, 9, 2)]
+
+
+def test_worked_example_18_close_counts_as_an_attempt() -> None:
+    desk = Desk(group={"share.delivery.count.limit": "2"})
+    desk.produce(0, 5, 5, 5)
+    m, n = desk.member("m"), desk.member("n")
+    assert m.fetch("0", max_records=10).acquired == {0: [(0, 4, 1), (5, 9, 1)]}
+    assert n.fetch("0", max_records=5).acquired == {0: [(10, 14, 1)]}
+    assert m.acknowledge({0: "2:1"}).errors == {0: E.NONE}
+    m.close()
+    taken = n.fetch(max_records=9).acquired[0]
+    assert {count for _, _, count in taken} == {2}
+    assert [o for first, last, _ in taken for o in range(first, last + 1)] == [0, 1, 3, 4, 5, 6, 7, 8, 9]
+    n.close()
+    assert (desk.writes[-1].start_offset, desk.writes[-1].delivery_complete_count) == (0, 10)
+    assert desk.member("k").fetch("0").acquired == {0: [(10, 14, 2)]}
+
+
+def test_hard_case_14_release_skips_what_others_hold() -> None:
+    desk = Desk()
+    desk.produce(0, 5, 5, 5)
+    m, n = desk.member("m"), desk.member("n")
+    m.fetch("0", max_records=5)
+    n.fetch("0", max_records=5)
+    m.fetch(max_records=5)
+    m.close()
+    assert desk.member("k").fetch("0", max_wait_ms=0).acquired == {0: [(0, 4, 2), (10, 14, 2)]}
+    assert n.acknowledge({0: "5-9:1"}).errors == {0: E.NONE}
+
+
+# ---- connections -----------------------------------------------------------------------------------------------------
+
+
+def test_a_lost_connection_gives_back_what_was_held() -> None:
+    desk = Desk(traced=True)
+    member = holding(desk, connection_id=7)
+    other = desk.member("n", connection_id=8)
+    waiting = other.fetch("0")
+    desk.close_connection(7)
+    assert waiting.acquired == {0: [(0, 9, 2)]}
+    assert member.fetch(epoch=1).error is E.SHARE_SESSION_NOT_FOUND
+    assert ShareSessionClosed("g", "m", "connection lost") in desk.events
+
+
+def test_a_lost_connection_leaves_alone_a_session_replaced_from_elsewhere() -> None:
+    desk = Desk()
+    holding(desk, connection_id=7)
+    again = desk.member("m", connection_id=8)
+    again.fetch("0", max_wait_ms=0)
+    desk.close_connection(7)
+    assert again.acknowledge({0: "0-9:1"}).errors == {0: E.NONE}
+
+
+def test_a_fetch_of_a_lost_connection_acquires_nothing() -> None:
+    desk = Desk()
+    waiting = desk.member("m", connection_id=7).fetch("0")
+    desk.close_connection(7)
+    assert (waiting.waiting, waiting.acquired) == (False, {})
+
+
+def test_when_nobody_of_a_group_is_connected_its_share_partitions_are_forgotten() -> None:
+    desk = Desk()
+    member = holding(desk, connection_id=7)
+    member.fetch(forget="0", max_wait_ms=0)    # so that closing releases nothing
+    other_group = desk.member("m", group_id="h", connection_id=8)
+    assert other_group.fetch("0").acquired == {0: [(0, 9, 1)]}
+    desk.close_connection(7)
+    assert desk.member("n", connection_id=9).fetch("0").acquired == {0: [(0, 9, 1)]}, "loaded anew"
+    assert other_group.acknowledge({0: "0-9:1"}).errors == {0: E.NONE}
+
+
+def test_a_group_whose_last_session_was_closed_is_forgotten_with_its_connection() -> None:
+    desk = Desk(traced=True)
+    member = holding(desk, connection_id=7)
+    member.close({0: "0-9:1"})
+    state = desk.state()
+    state.start_offset, state.records = 0, {}    # as if an admin had altered the empty group's offsets
+    desk.close_connection(7)
+    assert desk.member("n").fetch("0").acquired == {0: [(0, 9, 1)]}
+
+
+def test_an_unknown_connection_is_nobodys() -> None:
+    desk = Desk()
+    desk.deliver(ConnectionClosed(99))
+    assert desk.effects == []
+
+
+# ---- what responses name ---------------------------------------------------------------------------------------------
+
+
+def test_the_first_response_names_all_later_ones_what_has_news() -> None:
+    desk = Desk(partitions=3)
+    member = desk.member("m")
+    assert list(member.fetch("012", max_wait_ms=0).parts) == [0, 1, 2]
+    assert list(member.fetch(max_wait_ms=0).parts) == []
+    desk.produce(2, 5)
+    assert list(member.fetch(max_wait_ms=0).parts) == [2]
+    assert list(member.fetch(acks={2: "0-4:1"}, max_wait_ms=0).parts) == [2]
+    desk.set_leader(1, 1, 1)
+    assert member.fetch(max_wait_ms=0).errors == {1: E.NOT_LEADER_OR_FOLLOWER}
+    desk.set_leader(1, 0, 2)
+    assert member.fetch(max_wait_ms=0).errors == {1: E.NONE}
+    assert member.fetch(max_wait_ms=0).errors == {}
+    assert member.desk.image.topics["t"].topic_id == TOPIC_ID
+
+
+def test_turns_start_where_the_epoch_points() -> None:
+    desk = Desk(partitions=3)
+    member = desk.member("m")
+    member.fetch("012", max_wait_ms=0)
+    for partition in range(3):
+        desk.produce(partition, 1)
+    assert list(member.fetch().acquired) == [1, 2, 0]
+
+
+def test_turns_rotate_so_that_nobody_starves() -> None:
+    desk = Desk(partitions=3)
+    member = desk.member("m")
+    member.fetch("012", max_wait_ms=0)
+    for partition in range(3):
+        desk.produce(partition, *[1] * 20)
+    served = [next(iter(member.fetch(max_records=1).acquired)) for _ in range(30)]
+    assert all(partition in served[i : i + 6] for partition in range(3) for i in range(24))
