@@ -52,7 +52,7 @@ def _verdicts(response: DeleteShareGroupStateResponse) -> Verdicts:
 
 def _all_partitions(topics: Iterable[TopicId], image: ClusterImage) -> PartitionSets:
     """All partitions of topics, as far as these exist: deleting topics are recorded without their partitions."""
-    known = ((topic, image.topics_by_id.get(topic)) for topic in topics)
+    known = ((topic, image.topics_by_id.get(topic)) for topic in sorted(topics))
     return {topic: frozenset(range(len(there.partitions))) for topic, there in known if there}
 
 

@@ -36,7 +36,7 @@ def retry_interval_ms(config: BrokerConfig) -> int:
 def missing_partitions(group: ShareGroup, names: Iterable[str], image: ClusterImage, now_ms: int) -> PartitionSets:
     """The partitions of the subscribed topics that are neither initialized nor lately begun."""
     known = group.share_partitions or SharePartitions()
-    topics = [topic for topic in map(image.topics.get, names) if topic]
+    topics = [topic for topic in map(image.topics.get, sorted(names)) if topic]
     wanted = {topic.topic_id: frozenset(range(len(topic.partitions))) for topic in topics}
     missing = difference(wanted, known.initialized)
     begun_lately = now_ms - group.recorded_at_ms < retry_interval_ms(image.broker_config)

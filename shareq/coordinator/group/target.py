@@ -37,7 +37,7 @@ class TargetAssignment(NamedTuple):
         initialized = (group.share_partitions or SharePartitions()).initialized
         topics = {
             topic.name: AssignableTopic(topic.topic_id, tuple(sorted(initialized.get(topic.topic_id, ()))))
-            for topic in map(image.topics.get, subscribed)
+            for topic in map(image.topics.get, sorted(subscribed))
             if topic
         }
         return cls(ASSIGNORS[assignor_name(image)](AssignorInput(members, group.targets, topics)))

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -161,7 +162,7 @@ def test_a_topic_that_nobody_subscribes_to_any_more_stays_in_the_target_of_a_mix
         pytest.param([-1, 3], {}, [-1, 3], id="a negative hash is taken as 32 bits"),
     ],
 )
-def test_the_order_of_a_hash_table(items: list[int], options: dict[str, int], expected: list[int]) -> None:
+def test_the_order_of_a_hash_table(items: list[int], options: dict[str, Any], expected: list[int]) -> None:
     assert hash_order(items, lambda x: x, **options) == expected
 
 

@@ -7,7 +7,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from shareq.coordinator.group.coordinator import GroupCoordinator
 from shareq.coordinator.group.records import (
@@ -240,13 +240,23 @@ class World:
             for answer in self._carry_out(effect):
                 self.handle(answer)
 
+    def release_next(self) -> None:
+        """Carry out the first effect that was held back; what follows from it may be held back again."""
+        effect = self.held.popleft()
+        appending, persisting = self.appending, self.persisting
+        self.appending = self.persisting = True
+        answers = list(self._carry_out(effect))
+        self.appending, self.persisting = appending, persisting
+        for answer in answers:
+            self.handle(answer)
+
     def hold(self) -> None:
         self.appending = self.persisting = False
 
     # ---- what happens around -----------------------------------------------------------------------------------------
 
-    def change_image(self, **changes: object) -> None:
-        self.image = replace(self.image, version=self.image.version + 1, _effective={}, **changes)  # type: ignore[arg-type]
+    def change_image(self, **changes: Any) -> None:
+        self.image = replace(self.image, version=self.image.version + 1, _effective={}, **changes)
         self.handle(ImageChanged(self.image))
 
     def create_topic(self, name: str, count: int, leader: int = BROKER) -> TopicId:
@@ -342,7 +352,8 @@ class World:
             rack_id=rack,
             subscribed_topic_names=None if topics is None else tuple(topics),
         )
-        return self.short(self.ask(request, ShareGroupHeartbeatResponse, client))
+        self.heartbeat_answer = self.ask(request, ShareGroupHeartbeatResponse, client)
+        return self.short(self.heartbeat_answer)
 
     def beat(self, member: str, epoch: int, topics: Iterable[str] | None = None) -> str:
         """A heartbeat after the assignment interval."""
