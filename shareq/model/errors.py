@@ -130,6 +130,9 @@ class KafkaError:
     _CONFLICT = -173
     _TRANSPORT = -195
     _UNKNOWN_TOPIC = -188
+    _UNKNOWN_PARTITION = -190
+    _PURGE_QUEUE = -152
+    _PURGE_INFLIGHT = -151
     _MSG_TIMED_OUT = -192
     _LOCAL_NAMES: ClassVar[dict[int, builtins.str]] = {
         -147: "_MAX_POLL_EXCEEDED",
@@ -141,6 +144,9 @@ class KafkaError:
         -173: "_CONFLICT",
         -195: "_TRANSPORT",
         -188: "_UNKNOWN_TOPIC",
+        -190: "_UNKNOWN_PARTITION",
+        -152: "_PURGE_QUEUE",
+        -151: "_PURGE_INFLIGHT",
         -192: "_MSG_TIMED_OUT",
     }
 
