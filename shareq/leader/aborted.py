@@ -1,0 +1,28 @@
+"""Which of the fetched records belong to aborted transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shareq.model.records import NO_PRODUCER_ID, AbortedTransaction, RecordBatch
+
+
+def aborted_ranges(batches: Sequence[RecordBatch], aborted: Sequence[AbortedTransaction]) -> list[tuple[int, int]]:
+    """The ranges [first, end) of transactional batches whose producer aborted, in order.
+
+    A transaction begins to count at its first offset and ends at its producer's next marker. Markers themselves are
+    delivered, as in Kafka: clients acknowledge them as gaps.
+    """
+    waiting = sorted(aborted, key=lambda transaction: transaction.first_offset, reverse=True)
+    open_producers: set[int] = set()
+    ranges = []
+    for batch in batches:
+        if batch.producer_id == NO_PRODUCER_ID:
+            continue
+        while waiting and waiting[-1].first_offset <= batch.last_offset:
+            open_producers.add(waiting.pop().producer_id)
+        if batch.is_control:
+            open_producers.discard(batch.producer_id)
+        elif batch.is_transactional and batch.producer_id in open_producers:
+            ranges.append((batch.base_offset, batch.last_offset + 1))
+    return ranges

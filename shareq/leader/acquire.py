@@ -1,0 +1,209 @@
+"""How a fetch acquires: what comes back first, then what is new, within the limits, cut where record batches are cut.
+
+Source: KIP-932, "Fetching"; KIP-1206 for the two modes; Kafka's SharePartition for alignment and throttling.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from shareq.leader.cell import Cell, acquired, settled
+from shareq.leader.window import Bounds, Window
+from shareq.model.configs import GroupConfig
+from shareq.model.records import RecordBatch
+from shareq.model.states import AcquireMode, RecordEvent, RecordState
+
+
+class Taken(NamedTuple):
+    """Records that one acquire has taken together: they came into the window together and have the same count."""
+
+    first: int
+    end: int
+    cell: Cell
+
+
+class Acquisition:
+    """One acquire under way; `taken` is what it has got so far.
+
+    `_goal` is how many records to take. In batch_optimized mode it is soft: a cached batch is taken whole, a new one up
+    to the end of the record batch that reaches the goal.
+    """
+
+    def __init__(
+        self,
+        window: Window,
+        batches: Sequence[RecordBatch],
+        *,
+        member_id: str,
+        batch_size: int,
+        mode: AcquireMode,
+        config: GroupConfig,
+        now_ms: int,
+    ) -> None:
+        self.taken: list[Taken] = []
+        self._window = window
+        self._batches = batches
+        self._member_id = member_id
+        self._batch_size = batch_size
+        self._exact = mode is AcquireMode.RECORD_LIMIT
+        self.deadline_ms = now_ms + config.record_lock_duration_ms
+        self._max_record_locks = config.partition_max_record_locks
+        self._limit = config.delivery_count_limit
+        self._throttled_from = max(2, (self._limit + 1) // 2)
+        self._goal = self._count = 0
+
+    def run(self, fetch_offset: int, max_records: int) -> list[tuple[int, int]]:
+        """Acquire; answers the ranges that were found to be missing from the log, and archived."""
+        window, speo = self._window, self._window.speo
+        base, end = self._batches[0].base_offset, self._batches[-1].last_offset + 1
+        self._goal = min(max_records, self._max_record_locks - (speo - window.spso))
+        if self._goal <= 0:  # no room for anything new, but what is in the window already may be taken again
+            if fetch_offset >= speo:
+                return []
+            self._goal = min(max_records, speo - fetch_offset)
+            end = min(end, speo)
+        missing = self._archive_missing(fetch_offset, base)
+        if base < end and self._take_again(base, end) and self._count < self._goal:
+            last = window.batches.before(end)
+            start = max(base, window.spso) if last is None else max(base, window.spso, last.end)
+            if start < end:
+                self._take_new(start, end)
+        if self.taken:
+            window.pass_gaps(self.taken[-1].end, grown=window.speo > speo)
+        return missing
+
+    def _archive_missing(self, fetch_offset: int, base: int) -> list[tuple[int, int]]:
+        """The log has nothing between the fetch offset and the first record batch: compaction took it."""
+        window = self._window
+        if base <= fetch_offset:
+            return []
+        missing = []
+        for first, end, cell in window.cells.overlap(max(fetch_offset, window.spso), base):
+            if cell.to_state is RecordState.AVAILABLE:
+                archived = settled(RecordState.ARCHIVED, cell.delivery_count)
+                window.put(first, end, cell, archived, cause=RecordEvent.MISSING)
+                missing.append((first, end))
+        if window.gap_start is not None and fetch_offset <= window.gap_start:
+            window.pass_gaps(base)
+        return missing
+
+    # ---- records that are in the window already ----------------------------------------------------------------------
+
+    def _take_again(self, base: int, end: int) -> bool:
+        """Take what is AVAILABLE in cached batches, and the holes of the gap window; False ends the acquire."""
+        window = self._window
+        batch = window.batches.get(base)
+        position = max(base, window.spso) if batch is None else batch.first
+        for bounds in self._cached(base, end):
+            if self._count >= self._goal:
+                return False
+            if window.gap_active and position < bounds.first:
+                self._take_new(position, bounds.first)
+                if self._count >= self._goal:
+                    return False
+            position = bounds.end
+            if not self._take_cached(bounds, base, end):
+                return False
+        return True
+
+    def _cached(self, base: int, end: int) -> Iterator[Bounds]:
+        """The cached batches to look at: all while holes are to be fetched, else those with something to take."""
+        window = self._window
+        if window.gap_active:
+            yield from [bounds for _, _, bounds in window.batches.overlap(base, end)]
+            return
+        while (run := window.available.next_run(base)) is not None and run[0] < end:
+            bounds = window.batches.get(run[0])
+            assert bounds is not None
+            yield bounds
+            base = bounds.end
+
+    def _take_cached(self, bounds: Bounds, base: int, end: int) -> bool:
+        """Take from one cached batch; False if nothing may be taken after it.
+
+        A batch that has failed often is delivered on its own and in ever smaller parts, so that a poisonous record is
+        isolated before it takes its neighbours down with it (Kafka's throttled delivery).
+        """
+        runs = self._window.available.overlap(max(bounds.first, base), min(bounds.end, end))
+        hot = any(cell.delivery_count >= self._throttled_from for _, _, cell in runs)
+        if hot and self.taken:
+            return False
+        room = self._goal - self._count if self._exact else bounds.end - bounds.first
+        if hot:
+            runs = self._throttled(runs, bounds.end - bounds.first, room)
+        for first, stop, cell in runs:
+            stop = min(stop, first + room)
+            if first < stop:
+                room -= stop - first
+                self._take(first, stop, cell, acquired(cell.delivery_count + 1, self._member_id, self.deadline_ms))
+        return not (hot and self.taken)
+
+    def _throttled(self, runs: list[tuple[int, int, Cell]], size: int, room: int) -> list[tuple[int, int, Cell]]:
+        """As much of these runs as may be taken at once, of a cached batch with `size` offsets.
+
+        The first run at the threshold caps how many are taken, once and for all; a cap that has already been reached by
+        then does not bite. The last attempt of a record is made for it alone.
+        """
+        count, cap, allowed = 0, 0, []
+        for first, end, cell in runs:
+            last_attempt = self._limit > 2 and cell.delivery_count == self._limit - 1
+            if last_attempt and count:
+                break
+            if not cap and cell.delivery_count >= self._throttled_from:
+                cap = max(1, size >> (cell.delivery_count - self._throttled_from + 1))
+            taken = min(end - first, 1 if last_attempt else end - first, room - count)
+            if count < cap:
+                taken = min(taken, cap - count)
+            allowed.append((first, first + taken, cell))
+            count += taken
+            if last_attempt or count in (room, cap):
+                break
+        return allowed
+
+    # ---- new records -------------------------------------------------------------------------------------------------
+
+    def _take_new(self, first: int, end: int) -> None:
+        """Bring [first, end) or the beginning of it into the window, acquired. Every offset is assumed to exist."""
+        window, room = self._window, self._goal - self._count
+        if room < end - first:
+            end = min(end, self._end_of_record_batch(first + room - 1))
+        if first > window.spso and window.batches.before(first) is None:
+            window.begin_at(first)
+        cell = acquired(1, self._member_id, self.deadline_ms)
+        if self._exact:
+            window.add(first, end)
+            stop = min(end, first + room)
+            self._take(first, stop, None, cell)
+            if stop < end:
+                window.put(stop, end, None, settled(RecordState.AVAILABLE, 0), cause=RecordEvent.ACQUIRE)
+        else:
+            for start, stop in self._pieces(first, end):
+                window.add(start, stop)
+                self._take(start, stop, None, cell)
+        window.speo = max(window.speo, end)
+
+    def _end_of_record_batch(self, offset: int) -> int:
+        """Where the record batch that holds `offset` ends; in a hole the offset stands for itself."""
+        i = bisect_left(self._batches, offset, key=_last_offset)
+        inside = i < len(self._batches) and self._batches[i].base_offset <= offset
+        return (self._batches[i].last_offset if inside else offset) + 1
+
+    def _pieces(self, first: int, end: int) -> Iterator[tuple[int, int]]:
+        """[first, end) cut at bases of record batches into pieces of the batch size or more; the last may have less."""
+        if end - first > self._batch_size:
+            for batch in self._batches:
+                if batch.base_offset - first >= self._batch_size and batch.base_offset < end:
+                    yield first, batch.base_offset
+                    first = batch.base_offset
+        yield first, end
+
+    def _take(self, first: int, end: int, old: Cell | None, cell: Cell) -> None:
+        self._window.put(first, end, old, cell, cause=RecordEvent.ACQUIRE)
+        self.taken.append(Taken(first, end, cell))
+        self._count += end - first
+
+
+def _last_offset(batch: RecordBatch) -> int:
+    return batch.last_offset

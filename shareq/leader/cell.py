@@ -1,0 +1,50 @@
+"""What the run map says of an in-flight record. A cell is shared by all records to which the same happened together."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+from shareq.model.states import RecordEvent, RecordState
+
+
+class Cell(NamedTuple):
+    """`to_state` is where the write under way takes the record, else the state itself; a record stays ACQUIRED until
+    that write has settled. `member_id` and `deadline_ms` say who holds an ACQUIRED record and until when, `write_id`
+    and `event` which write is under way and what it is about.
+    """
+
+    state: RecordState
+    to_state: RecordState
+    delivery_count: int
+    member_id: str | None = None
+    deadline_ms: int | None = None
+    write_id: int | None = None
+    event: RecordEvent | None = None
+
+    def prepared(self, event: RecordEvent, to_state: RecordState, write_id: int) -> Cell:
+        """Held as before, with a write under way."""
+        return Cell(self.state, to_state, self.delivery_count, self.member_id, self.deadline_ms, write_id, event)
+
+    def abandoned(self) -> Cell:
+        """As before the write."""
+        return Cell(self.state, self.state, self.delivery_count, self.member_id, self.deadline_ms)
+
+    def renewed(self, deadline_ms: int) -> Cell:
+        """Held for longer."""
+        return Cell(self.state, self.state, self.delivery_count, self.member_id, deadline_ms)
+
+
+@cache
+def settled(state: RecordState, delivery_count: int) -> Cell:
+    """The cell of a record that nobody holds; the same object each time."""
+    return Cell(state, state, delivery_count)
+
+
+def acquired(delivery_count: int, member_id: str, deadline_ms: int) -> Cell:
+    """The cell of a record that a member holds."""
+    return Cell(RecordState.ACQUIRED, RecordState.ACQUIRED, delivery_count, member_id, deadline_ms)
+
+
+Change = tuple[int, int, Cell, Cell]
+"""[first, end), the cell that all of it has, and the one it is to get."""

@@ -1,0 +1,105 @@
+"""What a share-partition tells the journal: every change of its records, its window and its writes."""
+
+from __future__ import annotations
+
+from shareq.leader.cell import Cell
+from shareq.model.configs import GroupConfig
+from shareq.model.errors import Errors
+from shareq.model.events import (
+    AcknowledgementRefused,
+    Event,
+    RecordsChanged,
+    Run,
+    SharePartitionLoaded,
+    StateWritePrepared,
+    StateWriteSettled,
+    WindowMoved,
+)
+from shareq.model.ids import SharePartitionKey
+from shareq.model.messages.share_state import StateBatch
+from shareq.model.states import RecordEvent
+
+PREPARED, SETTLED, ABANDONED = "prepared", "settled", "abandoned"
+"""Causes of a change beside the record events."""
+
+
+class Journal:
+    """The events of one share-partition, until they are taken. Exists only where somebody wants to know."""
+
+    __slots__ = ("_events", "_group_id", "_partition", "_topic", "_window")
+
+    def __init__(self, key: SharePartitionKey, topic: str) -> None:
+        self._group_id, self._topic, self._partition = key.group_id, topic, key.partition
+        self._events: list[Event] = []
+        self._window = (0, 0)
+
+    def take(self) -> list[Event]:
+        events, self._events = self._events, []
+        return events
+
+    def loaded(
+        self, window: tuple[int, int], runs: tuple[Run, ...], state_epoch: int, leader_epoch: int, config: GroupConfig
+    ) -> None:
+        self._window = window
+        self._events.append(
+            SharePartitionLoaded(
+                self._group_id,
+                self._topic,
+                self._partition,
+                *window,
+                runs,
+                state_epoch,
+                leader_epoch,
+                config.delivery_count_limit,
+                config.partition_max_record_locks,
+                config.record_lock_duration_ms,
+            )
+        )
+
+    def changed(self, cause: str, first: int, end: int, cell: Cell, why: RecordEvent | None) -> None:
+        """The records [first, end) have a new cell. `why`: the event behind a write that is over."""
+        pending = cell.write_id is not None
+        self._events.append(
+            RecordsChanged(
+                self._group_id,
+                self._topic,
+                self._partition,
+                cause,
+                first,
+                end,
+                cell.state,
+                cell.delivery_count,
+                cell.member_id,
+                cell.deadline_ms,
+                cell.write_id,
+                cell.to_state if pending else None,
+                cell.event if pending else why,
+            )
+        )
+
+    def window(self, spso: int, speo: int) -> None:
+        """Where the window is now; told only if it moved."""
+        if self._window != (spso, speo):
+            self._window = (spso, speo)
+            self._events.append(WindowMoved(self._group_id, self._topic, self._partition, spso, speo))
+
+    def prepared(
+        self, write_id: int, start_offset: int, delivery_complete_count: int, state_batches: tuple[StateBatch, ...]
+    ) -> None:
+        self._events.append(
+            StateWritePrepared(
+                self._group_id,
+                self._topic,
+                self._partition,
+                write_id,
+                start_offset,
+                delivery_complete_count,
+                state_batches,
+            )
+        )
+
+    def settled(self, write_id: int, error: Errors) -> None:
+        self._events.append(StateWriteSettled(self._group_id, self._topic, self._partition, write_id, error))
+
+    def refused(self, member_id: str, error: Errors) -> None:
+        self._events.append(AcknowledgementRefused(self._group_id, self._topic, self._partition, member_id, error))

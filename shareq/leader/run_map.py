@@ -1,0 +1,278 @@
+"""The run-length map: which cell each offset has, at a cost that follows the number of runs and not that of offsets.
+
+A map is a step function over all offsets: sorted bounds, each with the cell that holds from there to the next bound;
+None is a hole. Assigning a range moves at most two bounds, and equal neighbours melt together, so a batch of a thousand
+records and a single one are the same thing, of different length.
+
+The bounds lie in chunks. A window of a few runs is one chunk, that is a plain sorted array; a million runs are some
+thousand chunks, and no change touches more than its own. A chunk whose runs have become short keeps one cell per offset
+instead of bounds, as a roaring bitmap does: that takes less memory than the bounds would, and needs no search.
+
+Ranges are half-open, [first, end), and not empty. Cells are immutable, compared by value, and shared freely.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Generic, TypeVar
+
+C = TypeVar("C")
+Edit = tuple[int, int, C, C]
+"""[first, end), the cell that it must have, the cell that it gets."""
+
+FLOOR, CEILING = -(1 << 62), 1 << 62
+"""Below and above every offset."""
+
+MAX_RUNS = 256
+"""A chunk with more of them is cut in two, or kept by offset."""
+SHORT = 8
+"""Runs of so many offsets on average or fewer are kept by offset; when they have grown to four times that, no more."""
+RECOUNT = MAX_RUNS * SHORT
+"""Changes of a chunk kept by offset after which its runs are counted again: as many as it has offsets at most."""
+
+
+class RunMap(Generic[C]):
+    """A map of [first, end) -> cell.
+
+    Chunk k covers [_mins[k], _mins[k + 1]). With bounds: `_starts[k]` are the bounds and `_cells[k]` the cells from
+    there on; by offset: `_starts[k]` is None and `_cells[k]` has one cell for each offset. `_ages[k]` counts changes
+    since the runs of a chunk by offset were last counted.
+    """
+
+    __slots__ = ("_ages", "_cells", "_mins", "_starts")
+
+    def __init__(self) -> None:
+        self._mins: list[int] = [FLOOR]
+        self._starts: list[array[int] | None] = [array("q", (FLOOR,))]
+        self._cells: list[list[C | None]] = [[None]]
+        self._ages: list[int] = [0]
+
+    # ---- questions ---------------------------------------------------------------------------------------------------
+
+    def get(self, offset: int) -> C | None:
+        """The cell of one offset, None in a hole."""
+        k = bisect_right(self._mins, offset) - 1
+        starts = self._starts[k]
+        if starts is None:
+            return self._cells[k][offset - self._mins[k]]
+        return self._cells[k][bisect_right(starts, offset) - 1]
+
+    def overlap(self, first: int, end: int) -> list[tuple[int, int, C]]:
+        """The runs in the range, clipped to it, in order; holes are left out."""
+        k = bisect_right(self._mins, first) - 1
+        starts = self._starts[k]
+        if starts is None:
+            if end - first == 1:
+                cell = self._cells[k][first - self._mins[k]]
+                return [] if cell is None else [(first, end, cell)]
+        else:
+            i = bisect_right(starts, first)
+            if i < len(starts) and end <= starts[i]:  # the ordinary question: all within one run
+                cell = self._cells[k][i - 1]
+                return [] if cell is None else [(first, end, cell)]
+        return list(self.runs(first, end))
+
+    def runs(self, first: int = FLOOR, end: int = CEILING) -> Iterator[tuple[int, int, C]]:
+        """The same, one at a time; the map must not change meanwhile."""
+        start, cell = first, None
+        for bound, following in self._steps(first):
+            if bound >= end:
+                break
+            if following is cell or following == cell:
+                continue
+            if cell is not None:
+                yield start, bound, cell
+            start, cell = max(bound, first), following
+        if cell is not None:
+            yield start, end, cell
+
+    def _steps(self, offset: int) -> Iterator[tuple[int, C | None]]:
+        """Bounds and the cells from there on, beginning with the bound at or below `offset`."""
+        k = bisect_right(self._mins, offset) - 1
+        starts = self._starts[k]
+        i = offset - self._mins[k] if starts is None else bisect_right(starts, offset) - 1
+        while True:
+            cells = self._cells[k]
+            if starts is None:
+                yield from zip(range(self._mins[k] + i, self._mins[k] + len(cells)), cells[i:], strict=True)
+            else:
+                yield from zip(starts[i:], cells[i:], strict=True)
+            k, i = k + 1, 0
+            if k == len(self._mins):
+                return
+            starts = self._starts[k]
+
+    def next_run(self, offset: int = FLOOR) -> tuple[int, int, C] | None:
+        """The first run that ends above `offset`, clipped to begin no lower; None if nothing is up there."""
+        if len(self._mins) == len(self._cells[0]) == 1:
+            return None
+        return next(self.runs(offset), None)
+
+    def before(self, offset: int) -> C | None:
+        """The cell of the highest offset below `offset` that has one; None if nothing is down there."""
+        k = bisect_left(self._mins, offset) - 1
+        starts = self._starts[k]
+        i = offset - self._mins[k] if starts is None else bisect_left(starts, offset)
+        while k >= 0:
+            for cell in reversed(self._cells[k][:i]):
+                if cell is not None:
+                    return cell
+            k -= 1
+            i = len(self._cells[k])
+        return None
+
+    # ---- changes -----------------------------------------------------------------------------------------------------
+
+    def assign(self, first: int, end: int, cell: C | None) -> None:
+        """Give [first, end) this cell, whatever was there; None makes a hole."""
+        mins = self._mins
+        k = bisect_right(mins, first) - 1
+        limit = mins[k + 1] if k + 1 < len(mins) else CEILING
+        starts = self._starts[k]
+        if end > limit:
+            self._assign_across(first, end, cell)
+        elif starts is None:
+            base = mins[k]
+            self._cells[k][first - base : end - base] = [cell] * (end - first)
+            self._ages[k] += 1
+            if self._ages[k] > RECOUNT:
+                self._recount(k)
+        else:
+            i = bisect_right(starts, first)
+            j = bisect_left(starts, end, i)
+            self._splice(k, starts, i - 1, j, first=first, end=end, cell=cell, limit=limit)
+
+    def swap(self, edits: Iterable[Edit[C]]) -> list[Edit[C]]:
+        """Carry out the edits whose range has, as far as one glance tells, just the cell it must have.
+
+        Handed back are those that need a closer look, unchanged: some of the range has another cell, or it lies in
+        several runs or chunks. This is the inner loop of acknowledging records one by one.
+        """
+        mins, refused = self._mins, []
+        for edit in edits:
+            first, end, old, new = edit
+            k = bisect_right(mins, first) - 1
+            starts, cells = self._starts[k], self._cells[k]
+            if starts is None:
+                i = first - mins[k]
+                if end - first == 1 and cells[i] is old:
+                    cells[i] = new
+                    self._ages[k] = age = self._ages[k] + 1
+                    if age > RECOUNT:
+                        self._recount(k)
+                    continue
+            else:
+                i = bisect_right(starts, first)
+                limit = mins[k + 1] if k + 1 < len(mins) else CEILING
+                if cells[i - 1] is old and end <= (starts[i] if i < len(starts) else limit):
+                    self._splice(k, starts, i - 1, i, first=first, end=end, cell=new, limit=limit)
+                    continue
+            refused.append(edit)
+        return refused
+
+    def _splice(
+        self, k: int, starts: array[int], i: int, j: int, *, first: int, end: int, cell: C | None, limit: int
+    ) -> None:
+        """[first, end) begins in the run of chunk k's bound i and ends in that of j - 1; the chunk ends at `limit`."""
+        cells = self._cells[k]
+        size, rest = len(starts), cells[j - 1]
+        at_bound = end == (starts[j] if j < size else limit)
+        if starts[i] < first:
+            i += 1  # its left part stays
+        keys, values = [], []
+        if i == 0 or cells[i - 1] != cell:  # a chunk keeps its first bound, whatever lies before it
+            keys.append(first)
+            values.append(cell)
+        if not at_bound:
+            if rest != cell:
+                keys.append(end)
+                values.append(rest)
+        elif j < size and cells[j] == cell:
+            j += 1  # melts into what follows
+        if j - i == len(keys) == 1:
+            starts[i], cells[i] = keys[0], values[0]
+            return
+        starts[i:j] = array("q", keys)
+        cells[i:j] = values
+        if len(starts) > MAX_RUNS:
+            self._shorten(k, limit)
+
+    def _assign_across(self, first: int, end: int, cell: C | None) -> None:
+        """The same over several chunks: cut them at both ends, and put one chunk in the place of all between."""
+        a = self._cut(first)
+        b = self._cut(end)
+        self._mins[a:b] = [first]
+        self._starts[a:b] = [array("q", (first,))]
+        self._cells[a:b] = [[cell]]
+        self._ages[a:b] = [0]
+        self._melt(a + 1)
+        self._melt(a)
+
+    # ---- chunks ------------------------------------------------------------------------------------------------------
+
+    def _insert(self, k: int, minimum: int, starts: array[int] | None, cells: list[C | None]) -> None:
+        self._mins.insert(k, minimum)
+        self._starts.insert(k, starts)
+        self._cells.insert(k, cells)
+        self._ages.insert(k, 0)
+
+    def _cut(self, offset: int) -> int:
+        """Which chunk begins at `offset`; if none did, one does now."""
+        k = bisect_right(self._mins, offset) - 1
+        if self._mins[k] == offset:
+            return k
+        starts, cells = self._starts[k], self._cells[k]
+        if starts is None:
+            i = offset - self._mins[k]
+            self._insert(k + 1, offset, None, cells[i:])
+        else:
+            i = bisect_left(starts, offset)
+            within = i == len(starts) or starts[i] > offset
+            self._insert(k + 1, offset, array("q", (offset,) * within) + starts[i:], cells[i - within : i] + cells[i:])
+            del starts[i:]
+        del cells[i:]
+        return k + 1
+
+    def _melt(self, k: int) -> None:
+        """Join chunk k with the one before it if both are small."""
+        if not 0 < k < len(self._mins):
+            return
+        for near in (k - 1, k):
+            if self._starts[near] is None and len(self._cells[near]) < MAX_RUNS // 4:
+                self._by_bounds(near)
+        left, right = self._starts[k - 1], self._starts[k]
+        if left is None or right is None or len(left) + len(right) > MAX_RUNS // 2:
+            return
+        same = self._cells[k - 1][-1] == self._cells[k][0]
+        left.extend(right[same:])
+        self._cells[k - 1].extend(self._cells[k][same:])
+        del self._mins[k], self._starts[k], self._cells[k], self._ages[k]
+
+    def _shorten(self, k: int, limit: int) -> None:
+        """Chunk k has too many bounds: keep it by offset if its runs are short, else cut it first."""
+        starts = self._starts[k]
+        assert starts is not None
+        if limit - self._mins[k] > len(starts) * SHORT:
+            limit = starts[-1] if limit == CEILING else starts[len(starts) // 2]  # a window grows at its end
+            self._cut(limit)
+        if limit - self._mins[k] <= len(starts) * SHORT:
+            lengths = zip((*starts[1:], limit), starts, self._cells[k], strict=True)
+            self._cells[k] = [cell for end, first, cell in lengths for _ in range(first, end)]
+            self._starts[k] = None
+            self._ages[k] = 0
+
+    def _recount(self, k: int) -> None:
+        """Once in so many changes: a chunk by offset whose runs have grown long gets its bounds back."""
+        self._ages[k] = 0
+        if sum(1 for _ in groupby(self._cells[k])) * SHORT * 4 < len(self._cells[k]):
+            self._by_bounds(k)
+            self._melt(k)
+
+    def _by_bounds(self, k: int) -> None:
+        cells, minimum = self._cells[k], self._mins[k]
+        bounds = [i for i, cell in enumerate(cells) if i == 0 or cell != cells[i - 1]]
+        self._starts[k] = array("q", (minimum + i for i in bounds))
+        self._cells[k] = [cells[i] for i in bounds]

@@ -1,0 +1,212 @@
+"""The window of a share-partition: its in-flight records, and where it begins (SPSO) and ends (SPEO).
+
+Three run maps over the same offsets. `cells` is the state of every record. `available` repeats the AVAILABLE runs, so
+that the next one is found at once, however many others lie before it. `batches` says which offsets came into the window
+together (Kafka's cached batches, each as its bounds): acquiring again, and the throttling of it, go by these.
+
+Offsets are half-open: `speo` is the first offset above the window, the KIP's SPEO plus one unless the window is empty.
+Source: KIP-932, "In-flight records"; Kafka's SharePartition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from shareq.leader.cell import Cell, Change, settled
+from shareq.leader.journal import PREPARED, SETTLED, Journal
+from shareq.leader.run_map import FLOOR, RunMap
+from shareq.model.messages.share_state import StateBatch
+from shareq.model.states import RecordEvent, RecordState
+
+TERMINAL = frozenset({RecordState.ACKNOWLEDGED, RecordState.ARCHIVED})
+
+_STORED = {
+    RecordState.AVAILABLE: RecordState.AVAILABLE,
+    RecordState.ACKNOWLEDGED: RecordState.ACKNOWLEDGED,
+    RecordState.ARCHIVED: RecordState.ARCHIVED,
+    RecordState.ARCHIVING: RecordState.ARCHIVED,
+}
+"""What a stored state means here. There is no dead-letter queue that would take an ARCHIVING record any further."""
+
+
+class Bounds(NamedTuple):
+    """A cached batch: offsets that came into the window together."""
+
+    first: int
+    end: int
+
+
+class Window:
+    """`floor` is the lowest offset that may still be held: the SPSO, or below it after the log start has moved.
+
+    `delivery_complete_count` are the offsets in the window that are terminal, or will be when their write has settled.
+    After a load, what was never stored may still be in the log: until the window grows, the holes from `gap_start` on
+    are to be fetched, and the SPSO does not pass `gap_start`.
+    """
+
+    __slots__ = (
+        "_gap_end",
+        "available",
+        "batches",
+        "cells",
+        "delivery_complete_count",
+        "floor",
+        "gap_start",
+        "journal",
+        "speo",
+        "spso",
+    )
+
+    def __init__(self, journal: Journal | None) -> None:
+        self.cells: RunMap[Cell] = RunMap()
+        self.available: RunMap[Cell] = RunMap()
+        self.batches: RunMap[Bounds] = RunMap()
+        self.spso = self.speo = self.floor = 0
+        self.delivery_complete_count = 0
+        self.gap_start: int | None = None
+        self._gap_end = 0
+        self.journal = journal
+
+    # ---- loading -----------------------------------------------------------------------------------------------------
+
+    def load(self, start_offset: int, state_batches: Iterable[StateBatch]) -> bool:
+        """Begin at `start_offset` with what was stored; False, and nothing changed, if it makes no sense."""
+        stored = sorted(state_batches)
+        position, gap_start = start_offset, None
+        for first, last, state, delivery_count in stored:
+            if first < position or last < first or state not in _STORED or delivery_count < 0:
+                return False
+            if first > position and gap_start is None:
+                gap_start = position
+            position = last + 1
+        self.spso = self.floor = start_offset
+        self.speo = self._gap_end = position
+        self.gap_start = gap_start
+        for first, last, state, delivery_count in stored:
+            cell = settled(_STORED[RecordState(state)], delivery_count)
+            self.add(first, last + 1)
+            self._set(first, last + 1, None, cell)
+        self.advance()
+        return True
+
+    # ---- questions ---------------------------------------------------------------------------------------------------
+
+    @property
+    def gap_active(self) -> bool:
+        return self.gap_start is not None and self.speo == self._gap_end
+
+    @property
+    def next_fetch_offset(self) -> int:
+        """The first offset that can be acquired: something AVAILABLE, a hole of the gap window, or what comes next."""
+        run = self.available.next_run()
+        offset = self.speo if run is None else run[0]
+        return min(offset, self._first_gap()) if self.gap_active else offset
+
+    def _first_gap(self) -> int:
+        """The first hole at or above `gap_start` with a batch behind it; the end of the window if there is none."""
+        position = self.gap_start or 0
+        while (batch := self.batches.get(position)) is not None:
+            position = batch.end
+        return position
+
+    # ---- changes -----------------------------------------------------------------------------------------------------
+
+    def add(self, first: int, end: int) -> None:
+        """[first, end) have come into the window together."""
+        self.batches.assign(first, end, Bounds(first, end))
+
+    def put(
+        self, first: int, end: int, old: Cell | None, new: Cell, *, cause: str, why: RecordEvent | None = None
+    ) -> None:
+        """Give [first, end), all of which had the cell `old`, the cell `new`."""
+        self._set(first, end, old, new)
+        if self.journal is not None and end > self.spso:
+            self.journal.changed(cause, max(first, self.spso), end, new, why)
+
+    def _set(self, first: int, end: int, old: Cell | None, new: Cell) -> None:
+        self.cells.assign(first, end, new)
+        if new.state is RecordState.AVAILABLE:
+            self.available.assign(first, end, new)
+        elif old is not None and old.state is RecordState.AVAILABLE:
+            self.available.assign(first, end, None)
+        grown = (new.to_state in TERMINAL) - (old is not None and old.to_state in TERMINAL)
+        if grown and end > self.spso:
+            self.delivery_complete_count += grown * (end - max(first, self.spso))
+
+    def tag(self, changes: list[Change]) -> None:
+        """Put changes of held records that stay held, with a write under way. None of them lies across the SPSO."""
+        if self.journal is not None:
+            for first, end, old, new in changes:
+                self.put(first, end, old, new, cause=PREPARED)
+            return
+        for first, end, _, new in self.cells.swap(changes):
+            self.cells.assign(first, end, new)
+        spso = self.spso
+        done = [end - first for first, end, _, new in changes if first >= spso and new.to_state in TERMINAL]
+        self.delivery_complete_count += sum(done)
+
+    def commit(self, changes: list[Change]) -> None:
+        """The write of these changes has come through: what still has its tag goes where it was to go."""
+        finals = [(f, e, tagged, settled(tagged.to_state, tagged.delivery_count)) for f, e, _, tagged in changes]
+        if self.journal is None:
+            quick = [change for change in finals if change[3].state is not RecordState.AVAILABLE]
+            slow = (
+                [change for change in finals if change[3].state is RecordState.AVAILABLE]
+                if len(quick) < len(finals)
+                else []
+            )
+            finals = slow + self.cells.swap(quick)
+        for first, end, tagged, final in finals:
+            for f, e, cell in self.cells.overlap(first, end):
+                if cell.write_id == tagged.write_id:
+                    self.put(f, e, cell, final, cause=SETTLED, why=cell.event)
+
+    def begin_at(self, first: int) -> None:
+        """The first batch of all begins at `first`: what lies between it and the SPSO does not exist."""
+        self.spso = max(self.spso, first)
+
+    def advance(self) -> bool:
+        """Move the SPSO past what is terminal, if a lower record is not still held. Says whether it moved.
+
+        Kafka does not pass a hole at the SPSO itself; once the gap window is over, such a hole is a natural one.
+        """
+        target = self._first_unfinished()
+        if self.gap_start is not None and self.gap_active:
+            target = min(target, self.gap_start)
+        moved = target > self.spso
+        if moved:
+            self.delivery_complete_count -= self._terminal(self.spso, target)
+            self.spso = target
+        if target >= self.spso and target > self.floor:
+            batch = self.batches.get(target)
+            self.cells.assign(FLOOR, target, None)
+            self.batches.assign(FLOOR, target if batch is None else batch.first, None)
+            self.floor = target
+        return moved
+
+    def _first_unfinished(self) -> int:
+        for first, _, cell in self.cells.runs():
+            if cell.state not in TERMINAL:
+                return first
+        return self.speo
+
+    def _terminal(self, first: int, end: int) -> int:
+        """How many of the offsets are terminal or will be."""
+        return sum([e - f for f, e, cell in self.cells.overlap(first, end) if cell.to_state in TERMINAL])
+
+    def begin_above(self, offset: int) -> None:
+        """The log now begins at `offset`, above the SPSO: whatever lies below and is not held has been archived."""
+        self.delivery_complete_count -= self._terminal(self.spso, offset)
+        self.spso = offset
+        self.speo = max(self.speo, offset)
+        if self.gap_start is not None:
+            self.gap_start = max(self.gap_start, offset)
+
+    def pass_gaps(self, offset: int, *, grown: bool = False) -> None:
+        """Nothing is left to fetch below `offset`; `grown`: the window has grown, so all that was stored is behind.
+
+        Kafka would go back when lower records are acquired again; what is not there the first time will not be later.
+        """
+        if self.gap_start is not None:
+            self.gap_start = None if grown or offset >= self._gap_end else max(self.gap_start, offset)
