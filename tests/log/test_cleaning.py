@@ -80,6 +80,17 @@ def test_segments_also_end_by_time() -> None:
     assert log.clean(NOW + 111) == 3
 
 
+def test_emptied_segments_are_forgotten() -> None:
+    log = MemoryLog(LogConfig(segment_bytes=2 * SIZE))
+    fill(log, [NOW] * 6)
+    log.delete_records(3)
+    assert [view[:3] for view in log._segments.views(batches(log), 6)] == [(2, 4, SIZE), (4, 6, 2 * SIZE)]
+    log.delete_records(4)
+    assert [view[:3] for view in log._segments.views(batches(log), 6)] == [(4, 6, 2 * SIZE)]
+    log.delete_records(6)
+    assert log._segments.views((), 6) == []
+
+
 def test_a_record_from_the_future_keeps_its_segment() -> None:
     log = MemoryLog(LogConfig(segment_bytes=2 * SIZE, retention_ms=100))
     log.append(batch(b"v", timestamp=NOW + 1000), now_ms=NOW, leader_epoch=0)
@@ -209,6 +220,15 @@ def test_compaction_waits_until_enough_is_dirty() -> None:
     assert [offset for offset, key, _ in contents(log) if key == b"a"] == [4]
 
 
+def test_segments_of_a_compacted_topic_end_in_time_for_compaction() -> None:
+    """`max.compaction.lag.ms` bounds `segment.ms`: the record at 0 is not in the active segment for longer."""
+    log = MemoryLog(compacted(segment_bytes=1 << 20, max_compaction_lag_ms=100))
+    for timestamp in (NOW, NOW + 100, NOW + 101):
+        log.append(batch(b"v", timestamp=timestamp), now_ms=timestamp, leader_epoch=0)
+    log.clean(NOW + 101)
+    assert [offset for offset, _, _ in contents(log)] == [1, 2]
+
+
 def test_tombstones_go_after_their_time() -> None:
     log = MemoryLog(compacted(delete_retention_ms=100))
     put(log, ("a", "0"), ("b", "0"))
@@ -233,15 +253,32 @@ def test_a_key_written_again_outlives_its_tombstone() -> None:
     assert [c for c in contents(log) if c[1] == b"a"] == [(2, b"a", b"1")]
 
 
-def transact(log: MemoryLog, producer: int, committed: bool | None, *keys: str) -> None:
+def test_nothing_is_remembered_of_tombstones_that_are_gone() -> None:
+    log = MemoryLog(compacted(cleanup_policy="compact,delete", delete_retention_ms=100))
+    for key in "abc":
+        put(log, (key, None), (f"{key}'", "stays"))
+    close_segment(log)
+    log.clean(NOW)
+    assert sorted(log._compactor._horizons) == [0, 2, 4]
+    log.delete_records(2)
+    assert sorted(log._compactor._horizons) == [2, 4]
+    put(log, ("b", "again"))
+    close_segment(log)
+    log.clean(NOW)
+    assert sorted(log._compactor._horizons) == [4], "no tombstone is left in the batch at 2"
+    log.clean(NOW + 100)
+    assert log._compactor._horizons == {}
+
+
+def transact(log: MemoryLog, producer: int, committed: bool | None, *keys: str, epoch: int = 0) -> None:
     records = [(key.encode(), b"by %d" % producer, (), NOW) for key in keys]
-    data = encode_batch(records, producer_id=producer, producer_epoch=0, base_sequence=0, transactional=True)
+    data = encode_batch(records, producer_id=producer, producer_epoch=epoch, base_sequence=0, transactional=True)
     assert log.append(data, now_ms=NOW, leader_epoch=0).error is Errors.NONE
     if committed is not None:
         log.append_control(
             committed=committed,
             producer_id=producer,
-            producer_epoch=1,
+            producer_epoch=epoch + 1,
             coordinator_epoch=0,
             now_ms=NOW,
             leader_epoch=0,
@@ -273,6 +310,16 @@ def test_a_marker_goes_when_nothing_of_its_transaction_is_left_and_its_time_is_o
     assert log.read(0, max_bytes=EVERYTHING, isolation=COMMITTED).aborted == ()
 
 
+def test_each_transaction_has_its_own_marker() -> None:
+    log = MemoryLog(compacted(delete_retention_ms=0))
+    transact(log, 1, True, "a")
+    transact(log, 1, True, "b", epoch=1)
+    put(log, ("b", "last"))
+    close_segment(log)
+    log.clean(NOW)
+    assert offsets(batches(log)) == [(0, 0), (1, 1), (4, 4), (5, 5)]
+
+
 def test_nothing_at_or_above_the_last_stable_offset_is_compacted() -> None:
     log = MemoryLog(compacted())
     put(log, ("a", "0"))
@@ -299,6 +346,20 @@ def test_the_last_batch_of_a_producer_stays_empty() -> None:
     close_segment(log)
     log.clean(NOW)
     assert offsets(batches(log)) == [(3, 3), (4, 4), (5, 5)], "it is no longer the last one"
+
+
+def test_an_empty_batch_has_no_timestamp_to_be_found() -> None:
+    log = MemoryLog(compacted())
+    log.append(
+        encode_batch([(b"k", b"", (), NOW + 50)], producer_id=7, producer_epoch=0, base_sequence=0),
+        now_ms=NOW,
+        leader_epoch=0,
+    )
+    put(log, ("k", "newer"))
+    close_segment(log)
+    log.clean(NOW)
+    assert batches(log)[0][3:5] == (NOW + 50, NOW + 50)
+    assert log.offset_for_timestamp(-3, UNCOMMITTED)[1:3] == (1, NOW)
 
 
 def test_a_log_with_a_damaged_batch_is_not_compacted() -> None:

@@ -220,6 +220,10 @@ def test_end_offsets_of_epochs(epoch: int, expected: tuple[int, int]) -> None:
     assert epochs().end_offset_for_epoch(epoch) == EpochEndOffset(*expected)
 
 
+def test_an_epoch_is_noted_once() -> None:
+    assert epochs()._epochs._epochs == [2, 5, 7, 9]
+
+
 def test_an_epoch_that_wrote_nothing_is_forgotten() -> None:
     log = epochs()
     log.begin_epoch(11)

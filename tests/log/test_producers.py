@@ -2,9 +2,10 @@
 
 import pytest
 
+from shareq.log.batches import ControlType, control_batch, parse_batch, restamp
 from shareq.log.interface import AppendResult
 from shareq.log.memory import MemoryLog
-from shareq.log.producers import PRODUCER_ID_EXPIRATION_MS
+from shareq.log.producers import PRODUCER_ID_EXPIRATION_MS, Producers
 from shareq.log.records import decode, decode_control
 from shareq.model.errors import Errors
 from shareq.model.records import AbortedTransaction
@@ -179,6 +180,7 @@ SIZE = len(from_producer(2, 0))
         pytest.param(3, SIZE, (3, 5), (FIRST,), id="between aborted data and its marker"),
         pytest.param(5, 1, (5, 6), (FIRST,), id="the marker itself"),
         pytest.param(6, EVERYTHING, (6, 9), (SECOND,), id="behind the first marker"),
+        pytest.param(7, 1, (7, 8), (SECOND,), id="only the first record of an aborted transaction"),
         pytest.param(8, EVERYTHING, (8, 9), (SECOND,), id="the second marker"),
         pytest.param(9, EVERYTHING, (-1, -1), (), id="at the last stable offset"),
         pytest.param(10, EVERYTHING, (-1, -1), (), id="above the last stable offset"),
@@ -206,6 +208,16 @@ def test_the_index_of_aborted_transactions_follows_the_log_start(history: Memory
     assert history.read(5, max_bytes=EVERYTHING, isolation=COMMITTED).aborted == (FIRST, SECOND)
     history.delete_records(6)
     assert history.read(6, max_bytes=EVERYTHING, isolation=COMMITTED).aborted == (SECOND,)
+
+
+def test_the_index_does_not_grow_for_ever() -> None:
+    producers = Producers()
+    for marker in range(1, 20, 2):
+        producers.appended(parse_batch(restamp(from_producer(1, 0, transactional=True), marker - 1, 0)), -1, NOW)
+        ended = control_batch(ControlType.ABORT, producer_id=7, producer_epoch=0, coordinator_epoch=0, timestamp_ms=NOW)
+        producers.ended(parse_batch(restamp(ended, marker, 0)), committed=False, coordinator_epoch=0, now_ms=NOW)
+    producers.log_start_moved(17)
+    assert [t.last_offset for t in producers.aborted(0, EVERYTHING)] == [17, 19]
 
 
 def test_the_log_start_may_pass_an_open_transaction(history: MemoryLog) -> None:

@@ -180,6 +180,7 @@ def test_a_rebuilt_batch_has_gaps_and_keeps_everything_else(kept: list[int], com
     assert (after.base_offset, after.last_offset, after.leader_epoch) == (20, 24, 3)
     assert after[5:9] == (7, 1, 5, len(kept))
     assert after.is_transactional
+    assert after.max_timestamp == max([SHAPES[index][3] for index in kept], default=before.max_timestamp)
     found = decode(after, check_crc=True)
     assert [(record.offset, plain(record)) for record in found] == [(20 + index, SHAPES[index]) for index in kept]
 
