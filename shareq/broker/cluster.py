@@ -171,7 +171,7 @@ class Cluster:
     def crash(self, client: Any) -> None:
         """Lose a client as when its machine loses power: nobody is told, and its locks have to expire."""
         self._check_open()
-        mine = vars(client).values()
+        mine = getattr(client, "__dict__", {}).values()
         for connection in self._connections.values():
             if connection in mine:
                 self._record(CLIENT, FaultInjected(f"{connection.client_id} crashed"))

@@ -282,7 +282,6 @@ def test_a_group_survives_its_coordinator(cluster: Cluster, probe: Probe, how: s
     first = coordinator_of(probe, "g")
     assert heartbeat(probe, first, 0).member_epoch == 2
     (cluster.kill_broker if how == "kill" else cluster.stop_broker)(first)
-    assert cluster.journal.total > 0
     assert BrokerStopped(first, how == "kill") in [e.event for e in cluster.journal]
     second = coordinator_of(probe, "g")
     assert second != first
@@ -293,8 +292,8 @@ def test_a_group_survives_its_coordinator(cluster: Cluster, probe: Probe, how: s
     assert coordinator_of(probe, "g") == second
     cluster.elect_preferred_leaders()
     assert coordinator_of(probe, "g") == first
-    assert heartbeat(probe, second, 3).error_code is Errors.NOT_COORDINATOR
-    assert heartbeat(probe, first, 3).error_code is Errors.NONE
+    assert heartbeat(probe, second, 2).error_code is Errors.NOT_COORDINATOR
+    assert heartbeat(probe, first, 2).error_code is Errors.NONE
 
 
 def test_requests_under_way_to_a_dying_broker_fail_as_a_broken_connection_does(cluster: Cluster, probe: Probe) -> None:
