@@ -1,0 +1,6 @@
+"""The producer: records into topics, with delivery reports and transactions."""
+
+from shareq.producer.core import ProducerCore
+from shareq.producer.producer import Producer
+
+__all__ = ["Producer", "ProducerCore"]

@@ -1,0 +1,57 @@
+"""A producer's configuration, in librdkafka's keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from shareq.client.config import ClientConfig
+from shareq.log.records import CODECS
+from shareq.model.configs import INT_MAX, ConfigDef
+from shareq.model.errors import KafkaError, KafkaException
+from shareq.producer.partitioner import PARTITIONERS
+
+ALL = -1
+DEFINITIONS = (
+    ConfigDef("linger.ms", 5, "How long records wait for others to share a batch with.", 0, 900000),
+    ConfigDef("batch.size", 1000000, "The size of a batch before compression, bytes.", 1, INT_MAX),
+    ConfigDef("batch.num.messages", 10000, "How many records a batch takes.", 1, 1000000),
+    ConfigDef("message.max.bytes", 1000000, "The largest record, key and value together.", 1000, 1000000000),
+    ConfigDef("queue.buffering.max.messages", 100000, "How many records may wait; 0 is without limit.", 0, INT_MAX),
+    ConfigDef("message.timeout.ms", 300000, "When an undelivered record is given up.", 1, INT_MAX),
+    ConfigDef("topic.metadata.propagation.max.ms", 30000, "How long a new topic may stay unknown.", 0, 3600000),
+    ConfigDef("acks", ALL, "How many replicas have to have a record: 0, 1, or -1 for all.", -1, 1),
+    ConfigDef("compression.type", "none", "How batches are compressed.", choices=tuple(CODECS)),
+    ConfigDef("partitioner", "consistent_random", "Where records go.", choices=tuple(PARTITIONERS)),
+    ConfigDef("enable.idempotence", False, "Whether a retry can write a record twice."),
+    ConfigDef("transactional.id", "", "Makes the producer transactional, and fences its earlier self."),
+    ConfigDef("transaction.timeout.ms", 60000, "When an open transaction is aborted.", 1, INT_MAX),
+)
+
+ALIASES = {
+    "batch.max.bytes": "batch.size",
+    "compression.codec": "compression.type",
+    "delivery.timeout.ms": "message.timeout.ms",
+    "queue.buffering.max.ms": "linger.ms",
+    "request.required.acks": "acks",
+}
+
+_WITHOUT_EFFECT = """
+compression.level delivery.report.only.error dr_cb dr_msg_cb enable.gapless.guarantee message.copy.max.bytes
+message.send.max.retries on_delivery queue.buffering.backpressure.threshold queue.buffering.max.kbytes
+queuing.strategy retries sticky.partitioning.linger.ms
+"""
+IGNORED = frozenset(_WITHOUT_EFFECT.split())
+"""Accepted without effect, but `on_delivery`, which the shell takes."""
+
+
+def producer_config(conf: Mapping[str, Any]) -> ClientConfig:
+    """The parsed configuration; `acks` may be "all". KafkaException as `ClientConfig`, and for keys that contradict."""
+    conf = {ALIASES.get(key, key): value for key, value in conf.items()}
+    if conf.get("acks") == "all":
+        conf["acks"] = ALL
+    config = ClientConfig(conf, DEFINITIONS, ignored=IGNORED, client="producer")
+    if (config["enable.idempotence"] or config["transactional.id"]) and config["acks"] != ALL:
+        why = f"acks={config['acks']}: must be all with enable.idempotence or transactional.id"
+        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, why))
+    return config

@@ -1,0 +1,108 @@
+"""Records on their way to one partition: the batch that fills, the batches that wait, the one under way."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from shareq.client.message import Fields, Message, Origin, ReceivedMessage
+from shareq.log.records import Headers, encode_batch
+from shareq.model.errors import KafkaError
+
+DeliveryCallback = Callable[[KafkaError | None, Message], object]
+
+
+Produced = tuple[str, int, bytes | None, bytes | None, Headers, int, DeliveryCallback | None]
+"""A record as `produce` took it: (topic, partition, key, value, headers, timestamp, on_delivery). Partition -1: the
+partitioner decides; timestamp 0: now. A plain tuple, as there is one for every record."""
+
+RECORD_OVERHEAD_BYTES = 16
+"""What a record takes beside its key and value, about: lengths, deltas, header count."""
+
+
+class Batch:
+    """A record batch of one partition. Its bytes, once built, never change: a retry has to be recognisable as one."""
+
+    __slots__ = ("_bytes", "attempts", "created_ms", "records", "size_bytes", "wants_reports")
+
+    def __init__(self, now_ms: int) -> None:
+        self.created_ms = now_ms
+        self.attempts = 0
+        self.records: list[Produced] = []
+        self.size_bytes = 0
+        self.wants_reports = False
+        self._bytes: bytes | None = None
+
+    @property
+    def record_count(self) -> int:
+        return len(self.records)
+
+    def full(self, max_records: int) -> bool:
+        return len(self.records) >= max_records
+
+    @property
+    def built(self) -> bool:
+        return self._bytes is not None
+
+    def build(
+        self, *, compression: str, producer_id: int, producer_epoch: int, sequence: int, transactional: bool
+    ) -> None:
+        """Encode the batch with its place among its producer's, for brokers to notice what is missing or doubled."""
+        self._bytes = encode_batch(
+            ((key, value, headers, timestamp) for _, _, key, value, headers, timestamp, _ in self.records),
+            compression=compression,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=sequence,
+            transactional=transactional,
+        )
+
+    @property
+    def encoded(self) -> bytes:
+        assert self._bytes is not None, "not built"
+        return self._bytes
+
+
+class Delivery(NamedTuple):
+    """What became of a record, for its callback. `offset` -1001: not delivered, or acks=0."""
+
+    record: Produced
+    partition: int
+    offset: int
+    error: KafkaError | None
+    latency: float
+
+    def serve(self) -> None:
+        topic, _, key, value, headers, timestamp, on_delivery = self.record
+        fields = Fields(self.offset, key, value, list(headers), timestamp, 0)
+        message = ReceivedMessage(fields, Origin(topic, self.partition, None, None, self.error, self.latency))
+        assert on_delivery is not None
+        on_delivery(self.error, message)
+
+
+class Lane:
+    """One partition. At most one of its batches is under way, so that a retry cannot change the order.
+
+    `sequence` is the next record's, for brokers to check; it starts anew with a new producer id or epoch.
+    """
+
+    __slots__ = ("filling", "not_before_ms", "partition", "sequence", "topic", "under_way", "waiting")
+
+    def __init__(self, topic: str, partition: int) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.filling: Batch | None = None
+        self.waiting: deque[Batch] = deque()
+        self.under_way: Batch | None = None
+        self.sequence = 0
+        self.not_before_ms = 0
+
+    def close(self) -> None:
+        """No further record joins the batch that fills."""
+        if self.filling is not None:
+            self.waiting.append(self.filling)
+            self.filling = None
+
+    def sendable(self, now_ms: int) -> bool:
+        return bool(self.waiting) and self.under_way is None and now_ms >= self.not_before_ms

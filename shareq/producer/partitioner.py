@@ -1,0 +1,62 @@
+"""Which partition a record goes to: librdkafka's partitioners by name."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from zlib import crc32
+
+KeyHash = Callable[[bytes], int]
+
+_MASK = 0xFFFFFFFF
+_MURMUR_SEED = 0x9747B28C
+_MURMUR_M = 0x5BD1E995
+
+
+def murmur2(data: bytes) -> int:
+    """Java's hash of keys: 32-bit MurmurHash2, made positive by dropping the sign bit."""
+    value = _MURMUR_SEED ^ len(data)
+    whole = len(data) & ~3
+    for at in range(0, whole, 4):
+        k = int.from_bytes(data[at : at + 4], "little") * _MURMUR_M & _MASK
+        k = (k ^ k >> 24) * _MURMUR_M & _MASK
+        value = value * _MURMUR_M & _MASK ^ k
+    if whole < len(data):
+        value = (value ^ int.from_bytes(data[whole:], "little")) * _MURMUR_M & _MASK
+    value = (value ^ value >> 13) * _MURMUR_M & _MASK
+    return (value ^ value >> 15) & 0x7FFFFFFF
+
+
+PARTITIONERS: dict[str, tuple[KeyHash | None, bool, bool]] = {
+    "random": (None, True, True),
+    "consistent": (crc32, False, False),
+    "consistent_random": (crc32, True, True),
+    "murmur2": (murmur2, False, False),
+    "murmur2_random": (murmur2, True, False),
+}
+"""Name -> (hash of the key, whether a record without key goes anywhere, whether an empty key counts as none)."""
+
+
+class Partitioner:
+    """Places records of one topic. Records that may go anywhere stick to one partition until its batch is closed, so
+    that batches fill."""
+
+    __slots__ = ("_anywhere", "_empty_is_none", "_hash", "_rng", "_stuck_to", "partition_count")
+
+    def __init__(self, name: str, partition_count: int, rng: random.Random) -> None:
+        self._hash, self._anywhere, self._empty_is_none = PARTITIONERS[name]
+        self._rng = rng
+        self._stuck_to: int | None = None
+        self.partition_count = partition_count
+
+    def place(self, key: bytes | None) -> int:
+        if self._hash is None or (not key and self._anywhere and (key is None or self._empty_is_none)):
+            if self._stuck_to is None:
+                self._stuck_to = self._rng.randrange(self.partition_count)
+            return self._stuck_to
+        return self._hash(key or b"") % self.partition_count
+
+    def closed(self, partition: int) -> None:
+        """A batch of this partition is complete: time for another one."""
+        if partition == self._stuck_to:
+            self._stuck_to = None

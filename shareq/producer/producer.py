@@ -1,0 +1,255 @@
+"""The producer that an application holds: confluent-kafka's calls around `ProducerCore`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from shareq.client.config import merged
+from shareq.client.shell import perform, timeout_ms
+from shareq.log.records import Headers
+from shareq.model.errors import Errors, IllegalStateException, KafkaError, KafkaException
+from shareq.model.transport import transport_for
+from shareq.producer.config import producer_config
+from shareq.producer.core import ProducerCore
+from shareq.producer.lane import DeliveryCallback
+from shareq.producer.transaction import TransactionEvent, TransactionState
+
+DRAIN_AT = 1000
+"""So many records in the inbox are moved on at once; a lock each would cost more than everything else."""
+
+
+class Producer:
+    """Writes records to topics; see `produce`.
+
+        with Producer({"bootstrap.servers": address}) as producer:
+            producer.produce("orders", value=b"...", key=b"...", on_delivery=report)
+
+    `produce` only queues; `poll` and `flush` serve delivery callbacks. Records are sent when a batch is full or has
+    lingered; on a virtual clock time passes in `poll` and `flush` only. `conf` is a dict, keyword arguments, or both.
+    """
+
+    def __init__(self, conf: Mapping[str, Any] | None = None, /, **kwargs: Any) -> None:
+        given = merged(conf, kwargs)
+        self._on_delivery: DeliveryCallback | None = given.pop("on.delivery", given.get("on_delivery"))
+        config = producer_config(given)
+        transport = transport_for(config["bootstrap.servers"])
+        self._core = ProducerCore(config, transport.rng())
+        self._connection = transport.connect(self._core, self._core.client_id)
+        self._inbox = self._core.inbox
+        self._max_record_bytes: int = config["message.max.bytes"]
+        self._max_records: int = config["queue.buffering.max.messages"] or 1 << 62
+        self._transactional = bool(config["transactional.id"])
+        self._produced = 0
+        self._served = 0
+        self._closed = False
+
+    # ---- records -----------------------------------------------------------------------------------------------------
+
+    def produce(
+        self,
+        topic: str,
+        value: bytes | str | None = None,
+        key: bytes | str | None = None,
+        partition: int = -1,
+        on_delivery: DeliveryCallback | None = None,
+        *,
+        timestamp: int = 0,
+        headers: Headers | Mapping[str, bytes | str | None] | None = None,
+        callback: DeliveryCallback | None = None,
+    ) -> None:
+        """Queue a record. `on_delivery(error, message)` is called from `poll` or `flush` when its fate is known.
+
+        `partition` -1 leaves the choice to the partitioner, `timestamp` (ms) 0 means now. Raises BufferError when the
+        queue is full (poll, then try again), KafkaException (MESSAGE_TOO_LARGE), IllegalStateException when closed.
+        """
+        if self._closed:
+            raise IllegalStateException("Producer closed")
+        if value.__class__ is not bytes and value is not None:
+            value = _bytes("value", value)
+        if key.__class__ is not bytes and key is not None:
+            key = _bytes("key", key)
+        if (len(value) if value else 0) + (len(key) if key else 0) > self._max_record_bytes:
+            raise KafkaException(KafkaError(Errors.MESSAGE_TOO_LARGE, f"record above {self._max_record_bytes} bytes"))
+        if topic.__class__ is not str or partition < -1:
+            raise _bad_place(topic, partition)
+        if self._produced - self._served - self._core.settled_count >= self._max_records:
+            raise BufferError(f"Local: Queue full ({self._max_records} records wait: poll or flush)")
+        if self._transactional:
+            self._check_in_transaction()
+        fields = _headers(headers) if headers else ()
+        served = on_delivery or callback or self._on_delivery
+        self._inbox.append((topic, partition, key, value, fields, timestamp, served))
+        self._produced += 1
+        if not self._core.scheduled:
+            self._run(self._core.schedule)
+        elif len(self._inbox) >= DRAIN_AT:
+            self._run(self._core.drain)
+
+    def produce_batch(
+        self,
+        topic: str,
+        messages: list[dict[str, Any]],
+        partition: int = -1,
+        on_delivery: DeliveryCallback | None = None,
+    ) -> int:
+        """Queue many records: dicts of value, key, partition, timestamp, headers, callback. Returns how many were
+        queued; the others have their error under `_error`."""
+        if not isinstance(messages, list):
+            raise TypeError(f"messages must be a list of dicts, not {type(messages).__name__}")
+        queued = 0
+        for message in messages:
+            try:
+                self.produce(
+                    topic,
+                    message.get("value"),
+                    message.get("key"),
+                    message.get("partition", partition),
+                    message.get("callback", on_delivery),
+                    timestamp=message.get("timestamp", 0),
+                    headers=message.get("headers"),
+                )
+                queued += 1
+            except (BufferError, KafkaException) as error:
+                message["_error"] = error
+        return queued
+
+    def __len__(self) -> int:
+        """Records whose fate is not known, or whose callback has not been served."""
+        return self._produced - self._served - self._core.settled_count
+
+    # ---- waiting -----------------------------------------------------------------------------------------------------
+
+    def poll(self, timeout: float = -1) -> int:
+        """Serve delivery callbacks, waiting up to `timeout` seconds for the first; how many were served."""
+        self._check_open()
+        wait_ms = timeout_ms(timeout)
+        if self._inbox:
+            self._run(self._core.drain)
+        if not self._core.deliveries and len(self):
+            self._connection.wait(lambda: bool(self._core.deliveries) or not len(self), wait_ms)
+        return self._serve()
+
+    def flush(self, timeout: float = -1) -> int:
+        """Send everything and wait until the fate of all records is known and told; how many are still open."""
+        self._check_open()
+        self._run(self._core.flush)
+        self._serve_until(lambda: not self._core.undelivered, timeout)
+        return len(self)
+
+    def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:
+        """Give up records: those that wait, those under way. Their callbacks are served by the next poll or flush."""
+        del blocking  # it is done when this returns
+        self._check_open()
+        self._run(lambda now_ms: self._core.purge(now_ms, in_queue=in_queue, in_flight=in_flight))
+
+    def _serve(self) -> int:
+        deliveries = self._core.deliveries
+        count = 0
+        while deliveries:
+            delivery = deliveries.popleft()
+            self._served += 1
+            count += 1
+            delivery.serve()
+        return count
+
+    def _serve_until(self, done: Callable[[], bool], timeout: float) -> bool:
+        """Serve callbacks until all is `done`; False when the time is up before."""
+        wait_ms = timeout_ms(timeout)
+        connection, core = self._connection, self._core
+        deadline_ms = None if wait_ms is None else connection.now_ms() + wait_ms
+        while True:
+            self._serve()
+            if done():
+                return True
+            left_ms = None if deadline_ms is None else max(0, deadline_ms - connection.now_ms())
+            if not connection.wait(lambda: bool(core.deliveries) or done(), left_ms):
+                return False
+
+    def _run(self, call: Callable[[int], None]) -> None:
+        perform(self._connection, self._core.calls, call)
+
+    # ---- transactions ------------------------------------------------------------------------------------------------
+
+    def init_transactions(self, timeout: float = -1) -> None:
+        """Get a producer id; an earlier producer of the same transactional.id is fenced, its transaction aborted."""
+        self._transact(TransactionEvent.INIT, timeout)
+
+    def begin_transaction(self) -> None:
+        """From here on records belong to a transaction."""
+        self._transact(TransactionEvent.BEGIN, 0)
+
+    def commit_transaction(self, timeout: float = -1) -> None:
+        """Deliver everything, then make it visible to readers of committed records. May be repeated after a time-out.
+
+        KafkaException if a record could not be delivered: abort then.
+        """
+        self._transact(TransactionEvent.COMMIT, timeout)
+        if self._core.identity.state is TransactionState.ABORTABLE:
+            text = "a record of the transaction was not delivered: abort_transaction() is required"
+            raise KafkaException(KafkaError(Errors.INVALID_TXN_STATE, text))
+
+    def abort_transaction(self, timeout: float = -1) -> None:
+        """Throw away what has not been sent, and let no reader of committed records see the rest."""
+        self._transact(TransactionEvent.ABORT, timeout)
+
+    def _transact(self, event: TransactionEvent, timeout: float) -> None:
+        self._check_open()
+        identity = self._core.identity
+        self._run(self._core.transaction(event))
+        if not identity.settled and not self._serve_until(lambda: identity.settled, timeout):
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"{event} is still under way: call it again"))
+        if identity.error is not None:
+            raise KafkaException(identity.error)
+
+    def _check_in_transaction(self) -> None:
+        state = self._core.identity.state
+        if state is not TransactionState.IN_TRANSACTION:
+            raise KafkaException(KafkaError(KafkaError._STATE, f"produce needs begin_transaction; state is {state}"))
+
+    # ---- the end -----------------------------------------------------------------------------------------------------
+
+    def close(self, timeout: float = -1) -> None:
+        """Abort an open transaction, flush, and say goodbye. Repeatable."""
+        if self._closed:
+            return
+        try:
+            if self._core.identity.state in (TransactionState.IN_TRANSACTION, TransactionState.ABORTABLE):
+                self.abort_transaction(timeout)
+            self.flush(timeout)
+        finally:
+            self._closed = True
+            self._connection.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise IllegalStateException("Producer closed")
+
+    def __enter__(self) -> Self:
+        self._check_open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _bytes(what: str, value: object) -> bytes:
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    raise TypeError(f"{what} must be bytes, str or None, not {type(value).__name__}")
+
+
+def _bad_place(topic: object, partition: int) -> Exception:
+    if not isinstance(topic, str):
+        return TypeError(f"topic must be a str, not {type(topic).__name__}")
+    return KafkaException(KafkaError(KafkaError._INVALID_ARG, f"partition={partition}: must be -1 or more"))
+
+
+def _headers(headers: Headers | Mapping[str, bytes | str | None]) -> Headers:
+    pairs: Iterable[tuple[str, bytes | str | None]] = headers.items() if isinstance(headers, Mapping) else headers
+    return tuple((name, None if value is None else _bytes(f"header {name!r}", value)) for name, value in pairs)

@@ -1,0 +1,177 @@
+"""The producer's identity towards brokers, and the life of its transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+
+from shareq.client.calls import Backoff, Calls
+from shareq.model.actor import ANY_NODE
+from shareq.model.errors import Errors, IllegalStateException, KafkaError
+from shareq.model.messages.base import Response
+from shareq.model.messages.data import (
+    EndTxnRequest,
+    EndTxnResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+
+
+class TransactionState(StrEnum):
+    """FATAL: another producer has taken over, or the broker will not have us."""
+
+    UNINITIALIZED = "uninitialized"
+    INITIALIZING = "initializing"
+    READY = "ready"
+    IN_TRANSACTION = "in_transaction"
+    ABORTABLE = "abortable_error"
+    COMMITTING = "committing"
+    ABORTING = "aborting"
+    FATAL = "fatal"
+
+
+class TransactionEvent(StrEnum):
+    INIT = "init"
+    INITIALIZED = "initialized"
+    BEGIN = "begin"
+    RECORD_FAILED = "record_failed"
+    COMMIT = "commit"
+    ABORT = "abort"
+    ENDED = "ended"
+    REFUSED = "refused"
+
+
+_S, _E = TransactionState, TransactionEvent
+
+TRANSITIONS: dict[tuple[TransactionState, TransactionEvent], TransactionState] = {
+    (_S.UNINITIALIZED, _E.INIT): _S.INITIALIZING,
+    (_S.INITIALIZING, _E.INIT): _S.INITIALIZING,
+    (_S.INITIALIZING, _E.INITIALIZED): _S.READY,
+    (_S.READY, _E.BEGIN): _S.IN_TRANSACTION,
+    (_S.IN_TRANSACTION, _E.RECORD_FAILED): _S.ABORTABLE,
+    (_S.ABORTABLE, _E.RECORD_FAILED): _S.ABORTABLE,
+    (_S.COMMITTING, _E.RECORD_FAILED): _S.ABORTABLE,
+    (_S.IN_TRANSACTION, _E.COMMIT): _S.COMMITTING,
+    (_S.COMMITTING, _E.COMMIT): _S.COMMITTING,
+    (_S.IN_TRANSACTION, _E.ABORT): _S.ABORTING,
+    (_S.ABORTABLE, _E.ABORT): _S.ABORTING,
+    (_S.ABORTING, _E.ABORT): _S.ABORTING,
+    (_S.COMMITTING, _E.ENDED): _S.READY,
+    (_S.ABORTING, _E.ENDED): _S.READY,
+    **{(state, _E.REFUSED): _S.FATAL for state in _S},
+}
+"""A missing row is an illegal call: IllegalStateException names the state. A call that timed out may be repeated."""
+
+
+class ProducerIdentity:
+    """Producer id and epoch, asked for when wanted. Without idempotence there is none, and none is needed.
+
+    `on_change()` follows a new id or epoch: sequences start anew.
+    """
+
+    def __init__(
+        self,
+        calls: Calls,
+        backoff: Backoff,
+        *,
+        transactional_id: str | None,
+        idempotent: bool,
+        timeout_ms: int,
+        on_change: Callable[[], None],
+    ) -> None:
+        self.producer_id = -1
+        self.producer_epoch = -1
+        self.transactional_id = transactional_id
+        self.idempotent = idempotent
+        self.state = TransactionState.UNINITIALIZED
+        self.error: KafkaError | None = None
+        self.wrote = False
+        """Whether the open transaction has reached a broker; one that has not needs no end there."""
+        self._calls = calls
+        self._backoff = backoff
+        self._timeout_ms = timeout_ms
+        self._on_change = on_change
+        self._under_way = False
+        self._attempts = 0
+        self._not_before_ms = 0
+
+    @property
+    def known(self) -> bool:
+        """Whether batches may be sent."""
+        return not self.idempotent or self.producer_id >= 0
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is being asked of the transaction coordinator."""
+        return self.state not in (_S.INITIALIZING, _S.COMMITTING, _S.ABORTING)
+
+    def move(self, event: TransactionEvent) -> None:
+        if self.transactional_id is None:
+            raise IllegalStateException("transactions need transactional.id in the configuration")
+        state = TRANSITIONS.get((self.state, event))
+        if state is None:
+            raise IllegalStateException(f"{event} does not fit a producer whose transaction is {self.state}")
+        self.state = state
+
+    def reset(self) -> None:
+        """Forget the id: a batch was given up, and brokers would wait for its sequence for ever."""
+        if self.idempotent and self.transactional_id is None:
+            self.producer_id = -1
+
+    def record_failed(self) -> None:
+        """A transaction that lacks a record must not be committed."""
+        if (self.state, _E.RECORD_FAILED) in TRANSITIONS:
+            self.state = TRANSITIONS[self.state, _E.RECORD_FAILED]
+
+    @property
+    def wake_at_ms(self) -> int | None:
+        asks = (self.idempotent and self.producer_id < 0) or not self.settled
+        return self._not_before_ms if asks and not self._under_way else None
+
+    def pump(self, now_ms: int, *, wanted: bool, drained: bool) -> None:
+        """Ask for an id where one is `wanted`, and end the transaction once all its records are `drained`."""
+        if self._under_way or now_ms < self._not_before_ms or self.state is _S.FATAL:
+            return
+        if self.state is _S.INITIALIZING or (wanted and not self.known and self.transactional_id is None):
+            self._ask(
+                InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=self._timeout_ms)
+            )
+        elif self.state in (_S.COMMITTING, _S.ABORTING) and drained:
+            self._end()
+
+    def _end(self) -> None:
+        if not self.wrote:
+            self.move(_E.ENDED)
+            return
+        assert self.transactional_id is not None
+        self._ask(
+            EndTxnRequest(
+                transactional_id=self.transactional_id,
+                producer_id=self.producer_id,
+                producer_epoch=self.producer_epoch,
+                committed=self.state is _S.COMMITTING,
+            )
+        )
+
+    def _ask(self, request: InitProducerIdRequest | EndTxnRequest) -> None:
+        self._under_way = True
+        self._calls.send(ANY_NODE, request, self._answered)
+
+    def _answered(self, response: Response | None, error: Errors, now_ms: int) -> None:
+        self._under_way = False
+        assert response is None or isinstance(response, InitProducerIdResponse | EndTxnResponse)
+        failure = error if response is None else response.error_code
+        if response is None or failure.retriable:
+            self._attempts += 1
+            self._not_before_ms = now_ms + self._backoff.delay_ms(self._attempts)
+            return
+        self._attempts = 0
+        if failure:
+            self.error = KafkaError(failure, fatal=True)
+            self.state = _S.FATAL
+            return
+        self.producer_id, self.producer_epoch = response.producer_id, response.producer_epoch
+        self.wrote = False
+        if self.transactional_id is not None:
+            self.move(_E.INITIALIZED if self.state is _S.INITIALIZING else _E.ENDED)
+        self._on_change()
