@@ -38,7 +38,7 @@ from shareq.model.records import CoordinatorRecord
 
 TOPIC = topic_id_from_bytes(bytes.fromhex("00112233445566778899aabbccddeeff"))
 OTHER = topic_id_from_bytes(bytes.fromhex("ffeeddccbbaa99887766554433221100"))
-STATE_TOPIC_ID = TopicId("S" * 22)
+STATE_TOPIC_ID = topic_id_from_bytes(b"S" * 16)
 KEY = SharePartitionKey("g1", TOPIC, 3)
 HOME = 15
 """The partition of the state topic that holds KEY."""

@@ -13,7 +13,7 @@ from shareq.coordinator.share.state import StateShard
 from shareq.model.actor import RecordsDeleted, RecordsRead
 from shareq.model.errors import Errors
 from shareq.model.events import StateLogPruned
-from shareq.model.ids import SharePartitionKey, TopicId
+from shareq.model.ids import SharePartitionKey, topic_id_from_bytes
 from shareq.model.image import ClusterImage
 from tests.coordinator.share.support import HOME, KEY, OTHER, TOPIC, Stage, batches, image, partition_of, topic_image
 
@@ -252,7 +252,7 @@ def test_hard_case_30_all_keys_of_a_deleted_topic_end_in_one_batch() -> None:
 def test_hard_case_30_a_topic_made_anew_has_a_fresh_state() -> None:
     stage = Stage()
     stage.initialize(3, 7)
-    anew = TopicId("R" * 22)
+    anew = topic_id_from_bytes(b"R" * 16)
     stage.change(image(topic_image("t", anew, 4)))
     key = SharePartitionKey("g1", anew, 3)
     assert stage.summary(key).start_offset == -1

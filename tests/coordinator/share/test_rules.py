@@ -11,7 +11,7 @@ from shareq.coordinator.share.rules import advance
 from shareq.coordinator.share.state import KeyState
 from shareq.model.errors import Errors
 from shareq.model.events import StateRecordWritten
-from shareq.model.ids import SharePartitionKey, TopicId
+from shareq.model.ids import SharePartitionKey, topic_id_from_bytes
 from shareq.model.messages.share_state import StateBatch
 from tests.coordinator.share.support import (
     KEY,
@@ -33,7 +33,7 @@ LEADER, STATE = Errors.FENCED_LEADER_EPOCH, Errors.FENCED_STATE_EPOCH
 
 NEGATIVE = SharePartitionKey("g1", TOPIC, -1)
 NO_PARTITION = SharePartitionKey("g1", TOPIC, 4)
-NO_TOPIC = SharePartitionKey("g1", TopicId("N" * 22), 0)
+NO_TOPIC = SharePartitionKey("g1", topic_id_from_bytes(b"N" * 16), 0)
 
 
 def snapshot(ss: int, se: int, le: int, so: int, dcc: int) -> tuple[object, ...]:
@@ -70,7 +70,7 @@ def orphaned() -> Stage:
     """The same, but the cluster does not know the topic any more; the tombstone could not be written."""
     stage = fenced()
     stage.append_error = Errors.NOT_ENOUGH_REPLICAS
-    stage.change(image(topic_image("v", TopicId("V" * 22), 1)))
+    stage.change(image(topic_image("v", topic_id_from_bytes(b"V" * 16), 1)))
     stage.append_error = NONE
     return stage
 
@@ -145,7 +145,7 @@ def test_what_a_request_carries_is_not_validated() -> None:
 
 def test_the_trace() -> None:
     """Section 7, "Trace [4.4] (limit 500; one key)", row by row."""
-    stage = Stage()
+    stage, seen = Stage(), 0
 
     def recorded() -> list[tuple[object, ...]]:
         """What has been written since the last look."""
@@ -158,7 +158,6 @@ def test_the_trace() -> None:
         batches_in_memory: tuple[StateBatch, ...] = stage.read(5).state_batches
         return batches_in_memory
 
-    seen = 0
     assert (stage.write(so=0), stage.read(5).error_code) == (INVALID, INVALID)
     nothing = stage.summary()
     assert (nothing.error_code, nothing.start_offset, nothing.delivery_complete_count) == (NONE, -1, -1)
