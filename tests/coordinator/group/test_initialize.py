@@ -1,5 +1,7 @@
 """Share-partitions come into being: two phases, retries, growth, topics that vanish and come back."""
 
+from collections.abc import Mapping
+
 import pytest
 
 from shareq.coordinator.group.partitions import SharePartitions, difference, union
@@ -10,9 +12,16 @@ from tests.coordinator.group.world import World
 A, B = TopicId("a"), TopicId("b")
 
 
+def with_topics(topics: Mapping[str, int]) -> World:
+    world = World()
+    for name, count in topics.items():
+        world.create_topic(name, count)
+    return world
+
+
 def joined(**topics: int) -> World:
     """A has joined with all topics, nothing is initialized yet: what went to the persister is lost."""
-    world = World(**topics)
+    world = with_topics(topics)
     world.persisting = False
     world.heartbeat("A", 0, topics)
     world.held.clear()
@@ -23,7 +32,7 @@ def joined(**topics: int) -> World:
 
 def settled(**topics: int) -> World:
     """A has joined with all topics and holds them, at epoch 3."""
-    world = World(**topics)
+    world = with_topics(topics)
     world.heartbeat("A", 0, topics)
     world.beat("A", 2)
     world.written()

@@ -1,0 +1,66 @@
+"""What the group coordinator costs: a heartbeat that changes nothing must not depend on the size of the group."""
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from shareq.coordinator.group.assignor import AssignableTopic, AssignorInput
+from shareq.coordinator.group.balanced import assign_balanced
+from shareq.coordinator.group.coordinator import GroupCoordinator
+from shareq.model.actor import Incoming
+from shareq.model.ids import topic_id_from_bytes
+from shareq.model.messages.share_group import ShareGroupHeartbeatRequest
+from tests.coordinator.group.world import GROUP, World
+
+pytestmark = pytest.mark.bench
+
+
+def settled_group(members: int, partitions: int) -> tuple[World, GroupCoordinator]:
+    """All members have joined, are assigned, and have been told so."""
+    world = World(t1=partitions, traced=False, configs={"group.share.max.size": 1000})
+    names = [f"member-{i}" for i in range(members)]
+    for name in names:
+        world.heartbeat(name, 0, ["t1"])
+    for _ in range(3):
+        world.wait(1000)
+        for name in names:
+            world.heartbeat(name, 0, ["t1"])
+    group = world.describe()
+    assert all(member.member_epoch == group.group_epoch for member in group.members)
+    return world, world.coordinator
+
+
+@pytest.mark.parametrize("members", [1, 10, 100, 1000])
+def test_a_plain_heartbeat(benchmark: BenchmarkFixture, members: int) -> None:
+    world, coordinator = settled_group(members, 8)
+    epoch = world.describe().group_epoch
+    request = ShareGroupHeartbeatRequest(group_id=GROUP, member_id="member-0", member_epoch=epoch)
+    message = Incoming(1, request)
+    coordinator.handle(message, world.now_ms)
+    effects = benchmark(coordinator.handle, message, world.now_ms)
+    assert len(effects) == 1
+
+
+@pytest.mark.parametrize("size", [10, 100, 1000])
+@pytest.mark.parametrize("fresh", [True, False], ids=["fresh", "one left"])
+def test_the_balanced_assignor(benchmark: BenchmarkFixture, size: int, fresh: bool) -> None:
+    topic = AssignableTopic(topic_id_from_bytes((64).to_bytes(16, "big")), tuple(range(size)))
+    members = dict.fromkeys((f"member-{i}" for i in range(size)), frozenset({"t1"}))
+    given = AssignorInput(members, {}, {"t1": topic})
+    if not fresh:
+        staying = dict(list(members.items())[1:])
+        targets = {m: target for m, target in assign_balanced(given).items() if m in staying}
+        given = AssignorInput(staying, targets, {"t1": topic})
+    assert len(benchmark(assign_balanced, given)) == size - (not fresh)
+
+
+def join(world: World, members: int) -> World:
+    for i in range(members):
+        world.heartbeat(f"member-{i}", 0, ["t1"])
+    return world
+
+
+def test_a_thousand_members_join(benchmark: BenchmarkFixture) -> None:
+    """All at once, log and replay included: the assignment interval spares the assignor."""
+    world = World(t1=8, traced=False, configs={"group.share.max.size": 1000})
+    benchmark.pedantic(join, args=(world, 1000), rounds=1)
+    assert world.describe().group_epoch == 1001
