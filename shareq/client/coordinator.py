@@ -31,6 +31,11 @@ class CoordinatorLookup:
         self.node = None
 
     @property
+    def looking(self) -> bool:
+        """Whether the answer is awaited: until then there is nobody to send to."""
+        return self._wanted
+
+    @property
     def wake_at_ms(self) -> int | None:
         return self._not_before_ms if self._wanted and not self._under_way else None
 

@@ -163,7 +163,11 @@ class Membership:
         overdue = None
         if self.state in _MEMBERS and not self._polling:
             overdue = self._polled_at_ms + self._max_poll_interval_ms
-        return earliest(overdue, self._coordinator.wake_at_ms, None if self._under_way else self._due_at_ms())
+        return earliest(overdue, self._coordinator.wake_at_ms, self._heartbeat_at_ms())
+
+    def _heartbeat_at_ms(self) -> int | None:
+        """When the next heartbeat is due; while one is under way, or its receiver unknown, the answer wakes us."""
+        return None if self._under_way or self._coordinator.looking else self._due_at_ms()
 
     def pump(self, now_ms: int) -> None:
         """Send what is due."""
