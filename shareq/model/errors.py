@@ -13,7 +13,7 @@ from typing import ClassVar
 
 
 class Errors(IntEnum):
-    """A Kafka error code: `int(error)` is what travels on the wire, `error.name` is what people read."""
+    """A Kafka error code: `int(error)` is what travels on the wire, `error.name` is what people read. NONE is false."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -81,10 +81,6 @@ class Errors(IntEnum):
     def retriable(self) -> bool:
         """Whether the same request may succeed later without anybody changing it."""
         return self in _RETRIABLE
-
-    def __bool__(self) -> bool:
-        """True for an error, so that `if error:` reads as it should."""
-        return self.value != 0
 
 
 _RETRIABLE = frozenset(
