@@ -16,15 +16,14 @@ def combine(current: Iterable[StateBatch], update: Iterable[StateBatch], start_o
 
     Where batches overlap, the higher delivery count wins, and of equal counts the higher state: neither side has
     precedence, so a stored higher count outlives a late acknowledgement with a lower one. Offsets that no batch covers
-    stay gaps. A sweep over the batches' boundaries: n log n in the number of batches, whatever their length.
+    stay gaps. The cost follows the number of batches, whatever their length; most of it falls on those that overlap.
     """
-    batches = [*current, *update]
-    if start_offset != -1:
+    batches = sorted([*current, *update])
+    if start_offset != -1 and batches and batches[0].first_offset < start_offset:
         batches = list(_above(batches, start_offset))
     if len(batches) <= 1:
         return tuple(batches)
-    batches.sort()
-    return tuple(_joined(_sweep(batches)))
+    return tuple(_joined(_disjoint(batches)))
 
 
 def _above(batches: Iterable[StateBatch], start_offset: int) -> Iterator[StateBatch]:
@@ -35,8 +34,26 @@ def _above(batches: Iterable[StateBatch], start_offset: int) -> Iterator[StateBa
             yield batch._replace(first_offset=start_offset)
 
 
+def _disjoint(batches: list[StateBatch]) -> list[StateBatch]:
+    """Sorted batches as disjoint runs: those that overlap no other stay as they are, clusters of others are swept."""
+    runs: list[StateBatch] = []
+    index = 0
+    while index < len(batches):
+        batch = batches[index]
+        first, end = index, batch.last_offset + 1
+        index += 1
+        while index < len(batches) and batches[index].first_offset < end:
+            end = max(end, batches[index].last_offset + 1)
+            index += 1
+        if index - first > 1:
+            runs.extend(_sweep(batches[first:index]))
+        elif batch.first_offset < end:
+            runs.append(batch)
+    return runs
+
+
 def _sweep(batches: list[StateBatch]) -> Iterator[StateBatch]:
-    """Disjoint runs of sorted, overlapping batches: at each position the batch that ranks highest among the open ones.
+    """Disjoint runs of overlapping batches: at each position the batch that ranks highest among the open ones.
 
     A heap holds the open batches, the highest first; those that have ended leave it when they come to the top.
     """
@@ -59,15 +76,13 @@ def _sweep(batches: list[StateBatch]) -> Iterator[StateBatch]:
         position = last + 1
 
 
-def _joined(runs: Iterator[StateBatch]) -> Iterator[StateBatch]:
+def _joined(runs: list[StateBatch]) -> list[StateBatch]:
     """Adjacent runs with the same state and count made one."""
-    run = next(runs, None)
-    if run is None:
-        return
-    for following in runs:
-        if following.first_offset == run.last_offset + 1 and following[2:] == run[2:]:
-            run = StateBatch(run.first_offset, following.last_offset, *run[2:])
+    joined = runs[:1]
+    for run in runs[1:]:
+        last = joined[-1]
+        if last.last_offset + 1 == run.first_offset and last[2:] == run[2:]:
+            joined[-1] = StateBatch(last.first_offset, run.last_offset, *run[2:])
         else:
-            yield run
-            run = following
-    yield run
+            joined.append(run)
+    return joined

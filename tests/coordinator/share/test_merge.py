@@ -36,6 +36,7 @@ from tests.coordinator.share.support import batches
         pytest.param("0-9/0/1", "", 5, "5-9/0/1", id="one batch is cut"),
         pytest.param("0-9/0/1", "", 9, "9-9/0/1", id="cut to the last offset"),
         pytest.param("0-9/0/1", "", 0, "0-9/0/1", id="nothing to cut at 0"),
+        pytest.param("0-9/0/1", "20-29/0/1", -5, "0-9/0/1 20-29/0/1", id="another negative start cuts nothing"),
         pytest.param("5-9/0/1", "0-4/0/1", -1, "0-9/0/1", id="the later one lies below"),
         pytest.param("0-9/0/1", "3-2/0/9 20-21/0/1", -1, "0-9/0/1 20-21/0/1", id="an empty batch covers nothing"),
     ],
@@ -104,6 +105,12 @@ def test_neither_order_nor_grouping_matters(
     together = combine(one, [*two, *three], -1)
     assert combine(three, combine(two, one, -1), -1) == together
     assert combine(together, two, -1) == together
+
+
+def test_minus_1_cuts_nothing_not_even_what_is_negative() -> None:
+    negative = [StateBatch(-7, -3, 0, 1), StateBatch(4, 9, 0, 1)]
+    assert combine(negative, (), -1) == tuple(negative)
+    assert combine(negative, (), 0) == (StateBatch(4, 9, 0, 1),)
 
 
 def test_the_cost_follows_the_runs() -> None:
