@@ -109,7 +109,8 @@ class Log:
         limit = stable if effect.isolation_level else self.end
         if self.error or not self.start <= effect.offset <= self.end:
             return LogRead(effect.id, self.error or Errors.OFFSET_OUT_OF_RANGE, (), self.end, self.start, stable)
-        found, size = [], 0
+        found: list[RecordBatch] = []
+        size = 0
         for batch in self.batches:
             if batch.last_offset >= effect.offset and batch.base_offset < limit:
                 size += batch.size
@@ -120,18 +121,20 @@ class Log:
 
 
 class State:
-    """Durable state of one share-partition, record by record: what a share coordinator remembers."""
+    """Durable state of one share-partition, record by record: what a share coordinator remembers. Of two words about
+    a record the one with more deliveries counts, then the one further on, in whatever order they come."""
 
     def __init__(self) -> None:
         self.start_offset = -1
         self.records: dict[int, tuple[int, int]] = {}
 
     def write(self, part: WriteShareGroupStateRequest.Partition) -> None:
-        if part.start_offset >= 0:
-            self.start_offset = part.start_offset
+        self.start_offset = max(self.start_offset, part.start_offset)
         for batch in part.state_batches:
             for offset in range(batch.first_offset, batch.last_offset + 1):
-                self.records[offset] = (batch.delivery_state, batch.delivery_count)
+                said = (batch.delivery_state, batch.delivery_count)
+                known = self.records.get(offset, said)
+                self.records[offset] = max(said, known, key=lambda record: record[::-1])
         self.records = {o: r for o, r in sorted(self.records.items()) if o >= self.start_offset}
 
     def batches(self) -> tuple[StateBatch, ...]:
@@ -173,7 +176,7 @@ class Exchange:
         return {
             index: [(run.first_offset, run.last_offset, run.delivery_count) for run in part.acquired_records]
             for index, part in self.parts.items()
-            if part.acquired_records
+            if getattr(part, "acquired_records", ())
         }
 
     @property
@@ -364,7 +367,7 @@ class Desk:
     # ---- clients -----------------------------------------------------------------------------------------------------
 
     def member(self, member_id: str, *, group_id: str = "g", connection_id: int | None = None) -> Member:
-        return Member(self, member_id, group_id, connection_id or 1 + len(self.exchanges))
+        return Member(self, member_id, group_id, len(self.exchanges) if connection_id is None else connection_id)
 
 
 class Member:
@@ -410,8 +413,7 @@ class Member:
         return self.desk.send(request, self.connection_id)
 
     def renew(self, acks: Mapping[int, str]) -> Exchange:
-        limits = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 0, "max_records": 0}
-        return self.fetch(acks=acks, is_renew_ack=True, **limits)
+        return self.fetch(acks=acks, is_renew_ack=True, max_wait_ms=0, min_bytes=0, max_bytes=0, max_records=0)
 
     def acknowledge(self, acks: Mapping[int, str], *, epoch: int | None = None, renew: bool = False) -> Exchange:
         parts = tuple(

@@ -1,5 +1,7 @@
 """Fetches that wait: what makes them wait, what ends the wait, and who is served first."""
 
+from typing import Any
+
 import pytest
 
 from shareq.model.errors import Errors
@@ -20,7 +22,7 @@ LOCKS_100 = {"share.partition.max.record.locks": "100"}
         pytest.param({"max_wait_ms": 0}, id="no wait"),
     ],
 )
-def test_a_fetch_without_room_or_patience_is_answered_at_once(limits: dict[str, int]) -> None:
+def test_a_fetch_without_room_or_patience_is_answered_at_once(limits: dict[str, Any]) -> None:
     exchange = Desk().member("m").fetch("0", **limits)
     assert (exchange.error, exchange.acquired) == (E.NONE, {})
 
@@ -381,7 +383,7 @@ def test_hard_case_19_only_the_holder_gives_the_fetch_lock_back() -> None:
     desk.held_logs = []
     second_fetch = second.fetch("0")
     for effect in gone:
-        desk.deliver(desk.logs[0].read(effect))    # the answer to a fetch that has ended frees nobody's lock
+        desk.deliver(desk.logs[0].read(effect))  # the answer to a fetch that has ended frees nobody's lock
     third_fetch = third.fetch("0")
     assert len(desk.held_logs) == 1
     desk.release_logs()
@@ -449,5 +451,3 @@ def test_read_committed_reads_up_to_the_last_stable_offset() -> None:
     desk.logs[0].stable = None
     desk.produce(0)
     assert exchange.acquired == {0: [(5, 9, 1)]}
-
-

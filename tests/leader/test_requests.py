@@ -1,5 +1,7 @@
 """What the leader refuses on sight, row by row, and how it puts answers together."""
 
+from typing import Any
+
 import pytest
 
 from shareq.leader.requests import (
@@ -30,11 +32,11 @@ from shareq.model.messages.share_fetch import (
 NO_LIMITS = {"max_bytes": 0, "min_bytes": 0, "max_records": 0, "max_wait_ms": 0}
 
 
-def fetch(**changes: object) -> ShareFetchRequest:
+def fetch(**changes: Any) -> ShareFetchRequest:
     return ShareFetchRequest(**{"group_id": "g", "member_id": "m", "share_session_epoch": 1, **changes})
 
 
-def acknowledge(**changes: object) -> ShareAcknowledgeRequest:
+def acknowledge(**changes: Any) -> ShareAcknowledgeRequest:
     return ShareAcknowledgeRequest(**{"group_id": "g", "member_id": "m", "share_session_epoch": 1, **changes})
 
 

@@ -7,6 +7,7 @@ import pytest
 from shareq.model.actor import Answer, FindOffset, OffsetFound, Persist
 from shareq.model.errors import Errors
 from shareq.model.events import SharePartitionDropped
+from shareq.model.ids import TopicId
 from shareq.model.messages.share_state import (
     ReadShareGroupStateRequest,
     ReadShareGroupStateResponse,
@@ -90,7 +91,7 @@ def test_without_durable_state_the_group_says_where_to_start(reset: str, timesta
         found.append(effect.timestamp)
         return OffsetFound(effect.id, E.NONE, first)
 
-    desk._found = find    # type: ignore[method-assign]
+    desk._found = find  # type: ignore[method-assign]
     exchange = desk.member("m").fetch("0")
     desk.produce(0, 5)
     assert found == [timestamp]
@@ -137,9 +138,11 @@ def test_state_that_cannot_be_read(error: Errors, told: Errors) -> None:
     assert member.fetch().acquired == {0: [(0, 4, 1)]}, "the next fetch loads anew"
 
 
-def read_response(*partitions: int, topic_id: str = TOPIC_ID) -> ReadShareGroupStateResponse:
+def read_response(*partitions: int, topic_id: TopicId = TOPIC_ID) -> ReadShareGroupStateResponse:
     parts = tuple(ReadShareGroupStateResponse.Partition(partition=p) for p in partitions)
-    return ReadShareGroupStateResponse(results=(ReadShareGroupStateResponse.Topic(topic_id=topic_id, partitions=parts),))
+    return ReadShareGroupStateResponse(
+        results=(ReadShareGroupStateResponse.Topic(topic_id=topic_id, partitions=parts),)
+    )
 
 
 @pytest.mark.parametrize(
@@ -149,7 +152,7 @@ def read_response(*partitions: int, topic_id: str = TOPIC_ID) -> ReadShareGroupS
         pytest.param(ReadShareGroupStateResponse(), id="an empty answer"),
         pytest.param(read_response(1), id="another partition"),
         pytest.param(read_response(0, 1), id="one too many"),
-        pytest.param(read_response(0, topic_id="X" * 22), id="another topic"),
+        pytest.param(read_response(0, topic_id=TopicId("X" * 22)), id="another topic"),
         pytest.param(WriteShareGroupStateResponse(), id="the answer to something else"),
     ],
 )
@@ -169,7 +172,7 @@ def test_durable_state_that_makes_no_sense_fails_the_load(batch: StateBatch) -> 
     desk = Desk()
     desk.produce(0, 5)
     desk.state().start_offset = 5
-    desk.state().batches = lambda: (batch,)    # type: ignore[method-assign]
+    desk.state().batches = lambda: (batch,)  # type: ignore[method-assign]
     assert desk.member("m").fetch("0").errors == {0: E.UNKNOWN_SERVER_ERROR}
 
 
@@ -189,7 +192,7 @@ def test_dropped_while_it_loads() -> None:
 def test_a_write_carries_the_epochs() -> None:
     desk = Desk()
     desk.set_leader(0, 0, 5)
-    desk._read = lambda group_id, partition, error: ReadShareGroupStateResponse.Partition(    # type: ignore[method-assign]
+    desk._read = lambda group_id, partition, error: ReadShareGroupStateResponse.Partition(  # type: ignore[method-assign]
         partition=partition, error_code=error, state_epoch=7, start_offset=0
     )
     member = holding(desk)

@@ -1,0 +1,297 @@
+"""Members, nonsense, slow and failing persisters, lost connections, changing leaders, at random: what holds anyway.
+
+- every request is answered once, and soon after the log and the persister have answered
+- nobody is given a record that another member holds
+- responses say only what belongs to the request
+- what was accepted, and said to be, is never delivered again
+- the actor never asks for a time that has passed for ever
+"""
+
+import random
+from collections import Counter
+from typing import Any, NamedTuple
+
+import pytest
+
+from shareq.model.errors import Errors
+from shareq.model.events import SharePartitionDropped
+from shareq.model.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
+from tests.leader.desk import Desk, Exchange, Member, offsets
+
+PARTITIONS = 4
+LOCK_MS = 15_000
+FAILURES = (
+    Errors.COORDINATOR_NOT_AVAILABLE,
+    Errors.NOT_COORDINATOR,
+    Errors.UNKNOWN_TOPIC_OR_PARTITION,
+    Errors.FENCED_STATE_EPOCH,
+    Errors.NETWORK_EXCEPTION,
+)
+
+
+class Sent(NamedTuple):
+    step: int
+    ms: int
+
+
+class Hold(NamedTuple):
+    """The member was told at `step`; its lock surely stands before `until_ms`."""
+
+    member: Member
+    step: int
+    until_ms: int
+
+
+class Story:
+    """One run. `held` are records that are surely locked, `accepted` those that must never come again, and since when.
+
+    An answer may be old news when it comes: it waits for the durability of what was acknowledged beside it. So only
+    requests that were sent after something was known are held to it.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.desk = Desk(
+            partitions=PARTITIONS,
+            broker={"group.share.max.share.sessions": 6},
+            group={
+                "share.record.lock.duration.ms": str(LOCK_MS),
+                "share.partition.max.record.locks": "100",
+                "share.delivery.count.limit": "10",
+            },
+            traced=True,
+        )
+        self.members = [self.desk.member(f"m{i}", connection_id=i) for i in range(8)]
+        self.open: list[tuple[Member, Exchange, dict[int, str], Sent]] = []
+        self.held: dict[tuple[int, int], Hold] = {}
+        self.mine: dict[Member, set[tuple[int, int]]] = {member: set() for member in self.members}
+        self.accepted: dict[tuple[int, int], int] = {}
+        self.dropped: dict[int, int] = {}
+        self.spoken: dict[tuple[int, int], int] = {}
+        self.steps = 0
+        self.epochs = [0] * PARTITIONS
+        self.counts: Counter[str] = Counter()
+
+    # ---- what may happen ---------------------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        doings = {
+            self.fetch: 30,
+            self.acknowledge: 20,
+            self.produce: 12,
+            self.answer_some: 25,
+            self.time: 12,
+            self.nonsense: 3,
+            self.close: 2,
+            self.disconnect: 1,
+            self.move_leader: 1,
+            self.hold_or_not: 4,
+        }
+        doing = self.rng.choices(list(doings), list(doings.values()))[0]
+        self.counts[doing.__name__] += 1
+        self.steps += 1
+        doing()
+        self.collect()
+
+    def fetch(self) -> None:
+        rng, member = self.rng, self.rng.choice(self.members)
+        partitions = "".join(rng.sample("0123", rng.randrange(3)))
+        acks = self.acks(member) if member.epoch and rng.random() < 0.5 else {}
+        exchange = member.fetch(
+            partitions if member.epoch else "0123",
+            acks=acks,
+            forget=rng.choice("0123") if rng.random() < 0.1 else "",
+            max_wait_ms=rng.choice((0, 100, 500, 3000)),
+            min_bytes=rng.choice((0, 1, 1, 500)),
+            max_bytes=rng.choice((3, 300, 10_000)),
+            max_records=rng.choice((1, 7, 50)),
+            batch_size=rng.choice((1, 7, 50)),
+            share_acquire_mode=rng.choice((0, 0, 1)),
+        )
+        self.sent(member, exchange, acks)
+
+    def acknowledge(self) -> None:
+        member = self.rng.choice(self.members)
+        acks = self.acks(member)
+        self.sent(member, member.acknowledge(acks), acks)
+
+    def sent(self, member: Member, exchange: Exchange, acks: dict[int, str]) -> None:
+        self.open.append((member, exchange, acks, Sent(self.steps, self.desk.now_ms)))
+
+    def acks(self, member: Member) -> dict[int, str]:
+        """Acknowledge some of what the member was given, and now and then something else. From here on the records may
+        be anybody's: a release can take effect before its response is there."""
+        found: dict[int, list[int]] = {}
+        for at in sorted(self.mine[member]):
+            if self.rng.random() < 0.8:
+                found.setdefault(at[0], []).append(at[1])
+                self.mine[member].remove(at)
+                self.held.pop(at, None)
+                self.spoken[at] = self.steps
+        if self.rng.random() < 0.05:
+            found.setdefault(self.rng.randrange(PARTITIONS), []).insert(0, self.rng.randrange(200))
+        kinds = self.rng.choice(("1", "1", "12", "0123"))
+        return {p: " ".join(f"{o}:{self.rng.choice(kinds)}" for o in run) for p, run in found.items()}
+
+    def produce(self) -> None:
+        rng = self.rng
+        self.desk.produce(
+            rng.randrange(PARTITIONS),
+            *[rng.randrange(1, 9) for _ in range(rng.randrange(1, 5))],
+            size=rng.randrange(200),
+        )
+
+    def answer_some(self) -> None:
+        desk, rng = self.desk, self.rng
+        if desk.held:
+            which = rng.sample(range(len(desk.held)), rng.randrange(1, len(desk.held) + 1))
+            desk.release(*which, error=rng.choice(FAILURES) if rng.random() < 0.1 else Errors.NONE)
+        if rng.random() < 0.5:
+            desk.release_logs()
+
+    def time(self) -> None:
+        self.desk.pass_time(self.rng.choice((1, 50, 500, 5000, LOCK_MS)))
+
+    def nonsense(self) -> None:
+        member, rng = self.rng.choice(self.members), self.rng
+        odd: list[dict[str, Any]] = [
+            {"group_id": None},
+            {"member_id": "x" * 40},
+            {"share_session_epoch": rng.randrange(-5, 9)},
+            {"is_renew_ack": True},
+            {"share_acquire_mode": 77, "share_session_epoch": member.epoch},
+        ]
+        request = ShareFetchRequest(
+            **{"group_id": "g", "member_id": "nobody", "share_session_epoch": 1, **rng.choice(odd)}
+        )
+        self.sent(member, self.desk.send(request, 99), {})
+
+    def close(self) -> None:
+        member = self.rng.choice(self.members)
+        self.sent(member, member.close(), {})
+        self.lost(member)
+
+    def disconnect(self) -> None:
+        member = self.rng.choice(self.members)
+        self.desk.close_connection(member.connection_id)
+        self.lost(member)
+
+    def move_leader(self) -> None:
+        partition = self.rng.randrange(PARTITIONS)
+        self.epochs[partition] += 2
+        self.desk.set_leader(partition, 1, self.epochs[partition] - 1)
+        self.desk.set_leader(partition, 0, self.epochs[partition])
+
+    def hold_or_not(self) -> None:
+        self.desk.hold = self.rng.random() < 0.5
+        self.desk.hold_reads = self.rng.random() < 0.2
+
+    def lost(self, member: Member) -> None:
+        self.held = {at: holder for at, holder in self.held.items() if holder.member is not member}
+        self.mine[member].clear()
+        member.epoch = 0
+
+    # ---- what must hold ----------------------------------------------------------------------------------------------
+
+    def collect(self) -> None:
+        """Look at what has been answered since."""
+        desk = self.desk
+        dropped = {e.partition for e in desk.events if isinstance(e, SharePartitionDropped)}
+        self.dropped.update(dict.fromkeys(dropped, self.steps))
+        self.held = {at: holder for at, holder in self.held.items() if at[0] not in dropped}
+        desk.events.clear()
+        done = [entry for entry in self.open if not entry[1].waiting]
+        self.open = [entry for entry in self.open if entry[1].waiting]
+        for member, exchange, acks, sent in done:
+            self.counts[exchange.error.name] += 1
+            if exchange.error:
+                assert exchange.response.responses == ()
+                member.epoch = 0
+                continue
+            self.well_formed(exchange, acks)
+            self.accept(exchange, acks)
+            if isinstance(exchange.response, ShareFetchResponse):
+                self.take(member, exchange, sent)
+
+    def well_formed(self, exchange: Exchange, acks: dict[int, str]) -> None:
+        listed = [part.partition_index for topic in exchange.response.responses for part in topic.partitions]
+        assert len(listed) == len(set(listed)), "a partition is named once"
+        assert set(acks) <= set(listed), "every acknowledgement has a result"
+        for runs in exchange.acquired.values():
+            taken = offsets(runs)
+            assert taken == sorted(set(taken)), "runs ascend and do not overlap"
+
+    def accept(self, exchange: Exchange, acks: dict[int, str]) -> None:
+        """Remember what was said to be accepted."""
+        is_fetch = isinstance(exchange.response, ShareFetchResponse)
+        for partition, text in acks.items():
+            if (exchange.acks if is_fetch else exchange.errors)[partition] is Errors.NONE:
+                accepted = [ack.split(":")[0] for ack in text.split() if ack.endswith(":1")]
+                self.accepted.update({(partition, int(offset)): self.steps for offset in accepted})
+
+    def take(self, member: Member, exchange: Exchange, sent: Sent) -> None:
+        """A record that somebody surely holds must not come, nor one that is accepted."""
+        for partition, runs in exchange.acquired.items():
+            covered = {o for b in exchange.parts[partition].records for o in range(b.base_offset, b.last_offset + 1)}
+            for offset in offsets(runs):
+                at = (partition, offset)
+                assert offset in covered, "what is acquired is delivered"
+                assert self.accepted.get(at, self.steps) >= sent.step, f"{at} was accepted before"
+                hold = self.held.pop(at, None)
+                if hold is not None and hold.step < sent.step:
+                    assert self.desk.now_ms >= hold.until_ms, f"{at} is held by {hold.member.member_id}"
+                if hold is None and max(self.dropped.get(partition, -1), self.spoken.get(at, -1)) < sent.step:
+                    self.held[at] = Hold(member, self.steps, sent.ms + LOCK_MS)
+                self.mine[member].add(at)
+                self.counts["delivered"] += 1
+
+    # ---- the end -----------------------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Let everything be answered, work off the rest, and see what is durable."""
+        desk = self.desk
+        desk.hold = desk.hold_reads = False
+        while desk.held or desk.held_logs:
+            desk.release()
+            desk.release_logs()
+        desk.pass_time(3000)
+        self.collect()
+        assert self.open == [], "everything has been answered"
+        for member in self.members:
+            desk.close_connection(member.connection_id)
+            self.lost(member)
+        self.work_off("last")
+        for partition in range(PARTITIONS):
+            self.epochs[partition] += 2
+            desk.set_leader(partition, 1, self.epochs[partition] - 1)
+            desk.set_leader(partition, 0, self.epochs[partition])
+        self.collect()
+        self.work_off("after a reload")
+
+    def work_off(self, name: str) -> None:
+        """One member takes and accepts everything until there is no more."""
+        desk = self.desk
+        desk.pass_time(LOCK_MS)
+        member = desk.member(name, connection_id=50)
+        self.mine[member] = set()
+        member.fetch("0123", max_wait_ms=0, max_records=0)
+        for _ in range(1000):
+            exchange = member.fetch(max_wait_ms=0, max_records=1000, batch_size=1000)
+            assert not any(exchange.errors.values())
+            self.steps += 1
+            self.take(member, exchange, Sent(self.steps, desk.now_ms))
+            acks = {p: " ".join(f"{o}:1" for o in offsets(runs)) for p, runs in exchange.acquired.items()}
+            if not acks:
+                return
+            accepted = member.acknowledge(acks)
+            assert not any(accepted.errors.values())
+            self.accept(accepted, acks)
+        raise AssertionError("it does not end")
+
+
+@pytest.mark.parametrize("run", range(12))
+def test_whatever_happens(seed: int, run: int) -> None:
+    story = Story(seed + run)
+    for _ in range(600):
+        story.step()
+    story.finish()
