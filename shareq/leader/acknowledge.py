@@ -5,7 +5,7 @@ Source: KIP-932, "Acknowledgements"; Kafka's SharePartition for the order of the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from shareq.model.messages.share_state import StateBatch
 from shareq.model.states import ACKNOWLEDGE_EVENT, AcknowledgeType, RecordEvent, next_state
 
 _EVENTS = {int(kind): event for kind, event in ACKNOWLEDGE_EVENT.items()}
+_WRITTEN = frozenset(_EVENTS) - {int(AcknowledgeType.RENEW)}
 
 
 class Acknowledgement:
@@ -35,77 +36,90 @@ class Acknowledgement:
         self._write_id = write_id
         self._config = config
         self._said = window.spso  # up to here all has been said: it is out of the window, or came up in this request
-        self._last: tuple[Cell | None, int] = (None, -1)
-        self._change: Cell | None = None
 
     def take_in(self, batches: Sequence[AcknowledgementBatch]) -> Errors:
         """Check the batches in order; the first error is the answer. They ascend: that is checked on the wire."""
-        spso, overlap = self._window.spso, self._window.cells.overlap
-        for batch in batches:
-            first, end, types = batch.first_offset, batch.last_offset + 1, batch.acknowledge_types
-            if types[0] not in _EVENTS or (len(types) > 1 and not _EVENTS.keys() >= set(types)):
-                return Errors.INVALID_REQUEST
-            if end <= spso:
-                continue
-            start = max(first, spso)
-            runs = overlap(start, end)
-            if len(runs) != 1 or runs[0][0] != start or runs[0][1] != end:
-                error = self._outside(first, end, runs)
+        firsts = [batch.first_offset for batch in batches]
+        ends = [batch.last_offset + 1 for batch in batches]
+        judged, judged_kind, change = None, -1, None
+        changes = self.changes
+        for first, end, batch, cell in zip(
+            firsts, ends, batches, self._window.cells.uniform(firsts, ends), strict=True
+        ):
+            types = batch.acknowledge_types
+            if cell is None or first < self._said or len(types) != 1 or types[0] not in _WRITTEN or self.renewed:
+                error = self._look_closer(first, end, types)
                 if error:
                     return error
-            if not (self._say(start, end, types[0], runs) if len(types) == 1 else self._say_each(batch, start)):
+                continue
+            kind = types[0]
+            if cell is not judged or kind != judged_kind:
+                judged, judged_kind, change = cell, kind, self._judge(cell, kind)
+            if change is None:
                 return Errors.INVALID_RECORD_STATE
+            changes.append((first, end, cell, change))
+            self._said = end
         return Errors.NONE
 
-    def _outside(self, first: int, end: int, runs: list[tuple[int, int, Cell]]) -> Errors:
+    def _look_closer(self, first: int, end: int, types: Sequence[int]) -> Errors:
+        """One batch that is not simply one type for one run."""
+        spso = self._window.spso
+        if not _EVENTS.keys() >= set(types) or len(types) not in (1, end - first):
+            return Errors.INVALID_REQUEST
+        if end <= spso:
+            return Errors.NONE
+        error = self._outside(first, end)
+        for kind, kind_first, kind_end in _by_type(first, end, types):
+            if not error and kind_end > spso:
+                error = self._say(max(kind_first, spso), kind_end, kind)
+        return error
+
+    def _outside(self, first: int, end: int) -> Errors:
         """Whether the range reaches beyond what has been fetched. A hole inside it does not matter."""
         window = self._window
         lowest = window.batches.next_run()
         if lowest is None or (first < lowest[2].first and not first < window.spso < end):
             return Errors.INVALID_RECORD_STATE
-        if not runs or runs[-1][1] < end:
-            return Errors.INVALID_REQUEST
-        return Errors.NONE
+        last = window.batches.before(end)
+        return Errors.INVALID_REQUEST if last is None or last.end < end else Errors.NONE
 
-    def _say_each(self, batch: AcknowledgementBatch, start: int) -> bool:
-        """One type for each offset: as long runs of the same one as there are."""
-        end = batch.first_offset
-        for kind, group in groupby(batch.acknowledge_types):
-            first, end = end, end + len(list(group))
-            if end > start:
-                runs = self._window.cells.overlap(max(first, start), end)
-                if not self._say(max(first, start), end, kind, runs):
-                    return False
-        return True
-
-    def _say(self, first: int, end: int, kind: int, runs: list[tuple[int, int, Cell]]) -> bool:
-        """The member says `kind` of these runs, which is what there is in [first, end). False: it may not."""
+    def _say(self, first: int, end: int, kind: int) -> Errors:
+        """The member says `kind` of whatever there is in [first, end)."""
         if first < self._said:
-            return False
-        for run_first, run_end, cell in runs:
-            if self._last[0] is not cell or self._last[1] != kind:
-                self._last, self._change = (cell, kind), self._judge(cell, kind)
-            changed = self._change
-            if changed is None:
-                return False
-            if kind == AcknowledgeType.RENEW:
-                self._window.put(run_first, run_end, cell, changed, cause=RecordEvent.RENEW)
-                self.renewed.append((run_first, run_end))
+            return Errors.INVALID_RECORD_STATE
+        for run_first, run_end, cell in self._window.cells.overlap(first, end):
+            change = self._judge(cell, kind)
+            if change is None:
+                return Errors.INVALID_RECORD_STATE
+            if kind in _WRITTEN:
+                self.changes.append((run_first, run_end, cell, change))
             else:
-                self.changes.append((run_first, run_end, cell, changed))
-        if kind != AcknowledgeType.RENEW:
+                self._window.put(run_first, run_end, cell, change, cause=RecordEvent.RENEW)
+                self.renewed.append((run_first, run_end))
+        if kind in _WRITTEN:
             self._said = end
-        return True
+        return Errors.NONE
 
     def _judge(self, cell: Cell, kind: int) -> Cell | None:
         """The cell that records of this one get, or None if the member may not say so."""
         if cell.member_id != self._member_id or cell.write_id is not None:
             return None
-        if kind == AcknowledgeType.RENEW:
+        if kind not in _WRITTEN:
             return cell.renewed(self.deadline_ms) if self._config.renew_acknowledge_enable else None
         event, limit = _EVENTS[kind], self._config.delivery_count_limit
         target = next_state(cell.state, event, delivery_count=cell.delivery_count, delivery_count_limit=limit)
         return None if target is None else cell.prepared(event, target, self._write_id)
+
+
+def _by_type(first: int, end: int, types: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """(type, first, end) for each run of offsets with the same type."""
+    if len(types) == 1:
+        yield types[0], first, end
+        return
+    for kind, group in groupby(types):
+        end = first + len(list(group))
+        yield kind, first, end
+        first = end
 
 
 class PreparedWrite(NamedTuple):
@@ -120,14 +134,15 @@ class PreparedWrite(NamedTuple):
     state_batches: tuple[StateBatch, ...]
 
 
-def state_batches(runs: Sequence[tuple[int, int, Cell]]) -> tuple[StateBatch, ...]:
-    """What a write says of these runs: one batch for neighbours with the same state and count."""
+def state_batches(changes: Sequence[Change]) -> tuple[StateBatch, ...]:
+    """What a write says of these: one batch for neighbours that go the same way with the same count."""
     batches: list[StateBatch] = []
-    at, before = -1, None
-    for first, end, cell in runs:
-        if first == at and before is not None and cell.to_state is before.to_state and cell[2] == before[2]:
-            batches[-1] = batches[-1]._replace(last_offset=end - 1)
+    at, state, count = -1, None, -1
+    for first, end, _, cell in changes:
+        if first == at and cell.to_state is state and cell.delivery_count == count:
+            batches[-1] = StateBatch(batches[-1].first_offset, end - 1, state, count)
         else:
-            batches.append(StateBatch(first, end - 1, cell.to_state, cell.delivery_count))
-        at, before = end, cell
+            state, count = cell.to_state, cell.delivery_count
+            batches.append(StateBatch(first, end - 1, state, count))
+        at = end
     return tuple(batches)

@@ -60,6 +60,20 @@ class RunMap(Generic[C]):
             return self._cells[k][offset - self._mins[k]]
         return self._cells[k][bisect_right(starts, offset) - 1]
 
+    def uniform(self, firsts: Iterable[int], ends: Iterable[int]) -> list[C | None]:
+        """For each of many ranges the cell that all of it has; None for a hole, and where one glance does not tell."""
+        mins, all_starts, all_cells, found = self._mins, self._starts, self._cells, []
+        for first, end in zip(firsts, ends, strict=True):
+            k = bisect_right(mins, first) - 1
+            starts = all_starts[k]
+            if starts is None:
+                found.append(all_cells[k][first - mins[k]] if end - first == 1 else None)
+            else:
+                i = bisect_right(starts, first)
+                known = end <= starts[i] if i < len(starts) else k + 1 == len(mins) or end <= mins[k + 1]
+                found.append(all_cells[k][i - 1] if known else None)
+        return found
+
     def overlap(self, first: int, end: int) -> list[tuple[int, int, C]]:
         """The runs in the range, clipped to it, in order; holes are left out."""
         k = bisect_right(self._mins, first) - 1

@@ -232,15 +232,16 @@ class SharePartition:
     def _prepare(self, changes: list[Change]) -> PreparedWrite:
         """Tag the records with the write that is to change them."""
         self._window.tag(changes)
-        return self._write(changes, [(first, end, new) for first, end, _, new in changes])
+        spso = self._window.spso
+        return self._write(changes, changes if changes[0][0] >= spso else [c for c in changes if c[0] >= spso])
 
-    def _write(self, changes: list[Change] | None, runs: Sequence[tuple[int, int, Cell]]) -> PreparedWrite:
-        """A state write that says where these runs are going; what of them lies below the SPSO needs no saying."""
+    def _write(self, changes: list[Change] | None, written: Sequence[Change]) -> PreparedWrite:
+        """A state write that says where records are going, and what has to become of `changes` when it has settled."""
         window = self._window
         spso, write_id = window.spso, self._next_write_id
         self._next_write_id += 1
         self._pending[write_id] = changes
-        batches = batches_of([run for run in runs if run[0] >= spso])
+        batches = batches_of(written)
         if self._journal is not None:
             self._journal.prepared(write_id, spso, window.delivery_complete_count, batches)
         return PreparedWrite(write_id, spso, window.delivery_complete_count, batches)
@@ -298,13 +299,14 @@ class SharePartition:
             self._window.put(f, e, cell, settled(state, cell.delivery_count), cause=RecordEvent.LOCK_TIMEOUT)
         return parts
 
-    def _settled_runs(self, ranges: list[tuple[int, int]]) -> list[tuple[int, int, Cell]]:
+    def _settled_runs(self, ranges: list[tuple[int, int]]) -> list[Change]:
         """What nobody holds in these ranges, in order and each offset once."""
-        runs, position = [], self._window.spso
+        runs: list[Change] = []
+        position = self._window.spso
         for first, end in sorted(ranges):
             if position < end:
                 overlap = self._window.cells.overlap(max(first, position), end)
-                runs += [run for run in overlap if run[2].state is not RecordState.ACQUIRED]
+                runs += [(f, e, cell, cell) for f, e, cell in overlap if cell.state is not RecordState.ACQUIRED]
                 position = end
         return runs
 

@@ -1,0 +1,411 @@
+"""The share-partition once more, naively: one object per offset, every question answered by looking at all of them.
+
+It follows Kafka's rules in Kafka's order with no thought of cost, and shares nothing with the code under test but the
+names of states and messages. Offsets are half-open, as there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from shareq.model.configs import GroupConfig
+from shareq.model.errors import Errors
+from shareq.model.messages.share_fetch import AcknowledgementBatch
+from shareq.model.messages.share_state import StateBatch
+from shareq.model.records import AbortedTransaction, RecordBatch
+from shareq.model.states import AcquireMode, IsolationLevel, RecordState
+
+AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = (
+    RecordState.AVAILABLE,
+    RecordState.ACQUIRED,
+    RecordState.ACKNOWLEDGED,
+    RecordState.ARCHIVED,
+)
+TERMINAL = (ACKNOWLEDGED, ARCHIVED)
+TARGETS = {0: ARCHIVED, 1: ACKNOWLEDGED, 2: AVAILABLE, 3: ARCHIVED}
+
+
+@dataclass(slots=True)
+class Rec:
+    """One record. `batch` is what came into the window together; `write` the write under way and `to` where it goes."""
+
+    batch: tuple[int, int]
+    state: RecordState
+    count: int
+    member: str | None = None
+    deadline: int | None = None
+    write: int | None = None
+    to: RecordState | None = None
+
+    @property
+    def going(self) -> RecordState:
+        return self.state if self.to is None else self.to
+
+    def become(self, state: RecordState) -> None:
+        self.state, self.member, self.deadline, self.write, self.to = state, None, None, None, None
+
+    def give_back(self, limit: int, *, below: bool) -> None:
+        self.become(ARCHIVED if below or self.count >= limit else AVAILABLE)
+
+
+Written = dict[int, tuple[RecordState, int]]
+
+
+@dataclass
+class OracleWrite:
+    """A write, per offset. `holds`: its changes hold whatever becomes of it."""
+
+    write_id: int
+    start_offset: int
+    delivery_complete_count: int
+    written: Written
+    offsets: list[int]
+    holds: bool
+
+
+class Oracle:
+    """The same questions and the same answers as SharePartition's."""
+
+    def __init__(self) -> None:
+        self.recs: dict[int, Rec] = {}
+        self.spso = self.speo = 0
+        self.gap: tuple[int, int] | None = None
+        self.writes: dict[int, OracleWrite] = {}
+        self.next_write_id = 0
+        self.unwritten: set[int] = set()
+
+    # ---- questions ---------------------------------------------------------------------------------------------------
+
+    def batches(self) -> list[tuple[int, int]]:
+        return sorted({rec.batch for rec in self.recs.values()})
+
+    def gap_active(self) -> bool:
+        return self.gap is not None and self.gap[1] == self.speo
+
+    @property
+    def delivery_complete_count(self) -> int:
+        return sum(rec.going in TERMINAL for offset, rec in self.recs.items() if offset >= self.spso)
+
+    @property
+    def next_fetch_offset(self) -> int:
+        for offset in range(self.spso, self.speo):
+            rec = self.recs.get(offset)
+            if rec is None:
+                if self.gap_active() and self.gap and offset >= self.gap[0] and any(o > offset for o in self.recs):
+                    return offset
+            elif rec.state is AVAILABLE:
+                return offset
+        return self.speo
+
+    # ---- loading -----------------------------------------------------------------------------------------------------
+
+    def load(self, start_offset: int, state_batches: Iterable[StateBatch]) -> None:
+        self.spso = self.speo = start_offset
+        gap_start = None
+        for first, last, state, count in sorted(state_batches):
+            if first > self.speo and gap_start is None:
+                gap_start = self.speo
+            for offset in range(first, last + 1):
+                self.recs[offset] = Rec((first, last + 1), RecordState(state), count)
+            self.speo = last + 1
+        self.gap = None if gap_start is None else (gap_start, self.speo)
+        self.advance()
+
+    def advance(self) -> None:
+        target = min((o for o, rec in self.recs.items() if rec.state not in TERMINAL), default=self.speo)
+        if self.gap_active() and self.gap:
+            target = min(target, self.gap[0])
+        if target >= self.spso:
+            self.spso = target
+            self.recs = {offset: rec for offset, rec in self.recs.items() if offset >= target}
+
+    # ---- acquiring ---------------------------------------------------------------------------------------------------
+
+    def acquire(
+        self,
+        batches: Sequence[RecordBatch],
+        fetch_offset: int,
+        *,
+        member_id: str,
+        max_records: int,
+        batch_size: int,
+        mode: AcquireMode,
+        config: GroupConfig,
+        aborted: Sequence[AbortedTransaction],
+        now_ms: int,
+    ) -> list[tuple[int, int, int]]:
+        """(first, last, count) each."""
+        if max_records <= 0 or not batches or batches[-1].last_offset < self.spso:
+            return []
+        call = _Call(self, batches, member_id, batch_size, mode, config, now_ms)
+        speo = self.speo
+        taken = call.run(fetch_offset, max_records)
+        if taken:
+            self.pass_gaps(taken[-1][1] + 1, grown=self.speo > speo)
+        if config.isolation_level is IsolationLevel.READ_COMMITTED:
+            taken = self.drop_aborted(batches, aborted, taken)
+        return taken
+
+    def pass_gaps(self, offset: int, *, grown: bool = False) -> None:
+        if self.gap is not None:
+            over = grown or offset >= self.gap[1]
+            self.gap = None if over else (max(self.gap[0], offset), self.gap[1])
+
+    def drop_aborted(
+        self, batches: Sequence[RecordBatch], aborted: Sequence[AbortedTransaction], taken: list[tuple[int, int, int]]
+    ) -> list[tuple[int, int, int]]:
+        gone = {
+            offset
+            for batch in batches
+            for transaction in aborted
+            if batch.is_transactional and not batch.is_control and batch.producer_id == transaction.producer_id
+            if transaction.first_offset <= batch.last_offset <= transaction.last_offset
+            for offset in range(batch.base_offset, batch.last_offset + 1)
+        }
+        kept: list[tuple[int, int, int]] = []
+        for first, last, count in taken:
+            before: int | None = None
+            for offset in range(first, last + 1):
+                if offset in gone:
+                    self.recs[offset].become(ARCHIVED)
+                    self.unwritten.add(offset)
+                elif before == offset - 1:
+                    kept[-1] = (kept[-1][0], offset, count)
+                    before = offset
+                else:
+                    kept.append((offset, offset, count))
+                    before = offset
+        return kept
+
+    # ---- acknowledging -----------------------------------------------------------------------------------------------
+
+    def acknowledge(
+        self, member_id: str, batches: Sequence[AcknowledgementBatch], config: GroupConfig, now_ms: int
+    ) -> Errors | OracleWrite | None:
+        said: dict[int, RecordState] = {}
+        for batch in batches:
+            error = self.acknowledge_batch(member_id, batch, config, now_ms, said)
+            if error:
+                return error
+        if not said:
+            return None
+        for offset, target in said.items():
+            self.recs[offset].to = target
+            self.recs[offset].write = self.next_write_id
+        return self.write(list(said), holds=False)
+
+    def acknowledge_batch(
+        self,
+        member_id: str,
+        batch: AcknowledgementBatch,
+        config: GroupConfig,
+        now_ms: int,
+        said: dict[int, RecordState],
+    ) -> Errors:
+        first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
+        if any(kind not in range(5) for kind in types):
+            return Errors.INVALID_REQUEST
+        if last < self.spso:
+            return Errors.NONE
+        known = self.batches()
+        if not any(b[0] <= first for b in known) and not first < self.spso <= last:
+            return Errors.INVALID_RECORD_STATE
+        if not known:
+            return Errors.INVALID_RECORD_STATE
+        below = [b for b in known if b[0] <= last]
+        if not below or below[-1][1] <= last:
+            return Errors.INVALID_REQUEST
+        for offset in range(max(first, self.spso), last + 1):
+            kind = types[0] if len(types) == 1 else types[offset - first]
+            rec = self.recs.get(offset)
+            if rec is None:
+                continue
+            if rec.state is not ACQUIRED or rec.member != member_id or rec.write is not None or offset in said:
+                return Errors.INVALID_RECORD_STATE
+            if kind == 4:
+                if not config.renew_acknowledge_enable:
+                    return Errors.INVALID_RECORD_STATE
+                rec.deadline = now_ms + config.record_lock_duration_ms
+            else:
+                archive = kind == 2 and rec.count >= config.delivery_count_limit
+                said[offset] = ARCHIVED if archive else TARGETS[kind]
+        return Errors.NONE
+
+    def release_member(self, member_id: str, config: GroupConfig) -> OracleWrite | None:
+        offsets = []
+        for offset, rec in sorted(self.recs.items()):
+            if rec.state is ACQUIRED and rec.member == member_id and rec.write is None:
+                over = offset < self.spso or rec.count >= config.delivery_count_limit
+                rec.to, rec.write = ARCHIVED if over else AVAILABLE, self.next_write_id
+                offsets.append(offset)
+        return self.write(offsets, holds=False) if offsets else None
+
+    def write(self, offsets: list[int], *, holds: bool) -> OracleWrite:
+        written = {o: (self.recs[o].going, self.recs[o].count) for o in offsets if o >= self.spso}
+        write = OracleWrite(
+            self.next_write_id, self.spso, self.delivery_complete_count, written, offsets, holds
+        )
+        self.writes[self.next_write_id] = write
+        self.next_write_id += 1
+        return write
+
+    def settle(self, write_id: int, error: Errors, config: GroupConfig, now_ms: int) -> None:
+        write = self.writes.pop(write_id)
+        for offset in [] if write.holds else write.offsets:
+            rec = self.recs.get(offset)
+            if rec is None or rec.write != write_id:
+                continue
+            if not error:
+                rec.become(rec.going)
+                continue
+            rec.write = rec.to = None
+            if rec.deadline is not None and rec.deadline <= now_ms:
+                rec.give_back(config.delivery_count_limit, below=offset < self.spso)
+                self.unwritten.add(offset)
+        if write.holds or not error:
+            self.advance()
+
+    # ---- time and the log --------------------------------------------------------------------------------------------
+
+    def expire(self, now_ms: int, config: GroupConfig) -> OracleWrite | None:
+        offsets = set(self.unwritten)
+        self.unwritten = set()
+        for offset, rec in self.recs.items():
+            if rec.deadline is not None and rec.deadline <= now_ms and rec.write is None:
+                rec.give_back(config.delivery_count_limit, below=offset < self.spso)
+                offsets.add(offset)
+        if not offsets:
+            return None
+        return self.write(
+            sorted(o for o in offsets if o in self.recs and self.recs[o].state is not ACQUIRED), holds=True
+        )
+
+    def advance_log_start(self, log_start_offset: int) -> None:
+        if log_start_offset <= self.spso:
+            return
+        for offset, rec in self.recs.items():
+            if self.spso <= offset < log_start_offset and rec.going is AVAILABLE:
+                rec.become(ARCHIVED)
+        self.spso = log_start_offset
+        self.speo = max(self.speo, log_start_offset)
+        if self.gap is not None:
+            self.gap = (max(self.gap[0], log_start_offset), self.gap[1])
+
+
+class _Call:
+    """One acquire, offset by offset."""
+
+    def __init__(
+        self,
+        oracle: Oracle,
+        batches: Sequence[RecordBatch],
+        member_id: str,
+        batch_size: int,
+        mode: AcquireMode,
+        config: GroupConfig,
+        now_ms: int,
+    ) -> None:
+        self.oracle, self.batches, self.member_id, self.batch_size = oracle, batches, member_id, batch_size
+        self.exact = mode is AcquireMode.RECORD_LIMIT
+        self.limit = config.delivery_count_limit
+        self.threshold = max(2, -(-self.limit // 2))
+        self.max_locks = config.partition_max_record_locks
+        self.deadline = now_ms + config.record_lock_duration_ms
+        self.taken: list[tuple[int, int, int]] = []
+        self.count = 0
+
+    def run(self, fetch_offset: int, max_records: int) -> list[tuple[int, int, int]]:
+        oracle = self.oracle
+        base, end = self.batches[0].base_offset, self.batches[-1].last_offset + 1
+        self.goal = min(max_records, self.max_locks - (oracle.speo - oracle.spso))
+        if self.goal <= 0:
+            if fetch_offset >= oracle.speo:
+                return []
+            self.goal = min(max_records, oracle.speo - fetch_offset)
+            end = min(end, oracle.speo)
+        for offset in range(max(fetch_offset, oracle.spso), base):
+            rec = oracle.recs.get(offset)
+            if rec is not None and rec.going is AVAILABLE:
+                rec.become(ARCHIVED)
+                oracle.unwritten.add(offset)
+        if oracle.gap is not None and fetch_offset <= oracle.gap[0] < base:
+            oracle.pass_gaps(base)
+        if base < end:
+            self.walk(base, end)
+        return self.taken
+
+    def walk(self, base: int, end: int) -> None:
+        oracle = self.oracle
+        known = oracle.batches()
+        inside = [b for b in known if b[0] <= base < b[1]]
+        position = inside[0][0] if inside else max(base, oracle.spso)
+        for batch in [b for b in known if b[0] < end and b[1] > base]:
+            if self.count >= self.goal:
+                return
+            if oracle.gap_active() and position < batch[0]:
+                self.take_new(position, batch[0])
+                if self.count >= self.goal:
+                    return
+            position = batch[1]
+            if not self.take_cached(batch, base, end):
+                return
+        below = [b[1] for b in known if b[0] < end]
+        start = max([base, oracle.spso, *below[-1:]])
+        if self.count < self.goal and start < end:
+            self.take_new(start, end)
+
+    def take_cached(self, batch: tuple[int, int], base: int, end: int) -> bool:
+        """Kafka's loop over the offsets of a split batch; a whole batch gives the same."""
+        recs = self.oracle.recs
+        offsets = [
+            offset
+            for offset in range(max(batch[0], base), min(batch[1], end))
+            if offset in recs and recs[offset].state is AVAILABLE
+        ]
+        hot = any(recs[offset].count >= self.threshold for offset in offsets)
+        if hot and self.taken:
+            return False
+        here, cap, room = 0, -1, self.goal - self.count
+        for offset in offsets:
+            count = recs[offset].count
+            if hot and self.limit > 2 and count == self.limit - 1 and here:
+                break
+            if hot and count >= self.threshold and cap < 0:
+                cap = max(1, (batch[1] - batch[0]) >> (count - self.threshold + 1))
+            self.take(offset, recs[offset])
+            here += 1
+            if hot and self.limit > 2 and count + 1 == self.limit:
+                break
+            if (self.exact and here == room) or here == cap:
+                break
+        return not (hot and here)
+
+    def take(self, offset: int, rec: Rec) -> None:
+        rec.state, rec.count, rec.member, rec.deadline = ACQUIRED, rec.count + 1, self.member_id, self.deadline
+        last = self.taken[-1] if self.taken else None
+        if last and last[1] == offset - 1 and last[2] == rec.count and self.oracle.recs[last[1]].batch == rec.batch:
+            self.taken[-1] = (last[0], offset, rec.count)
+        else:
+            self.taken.append((offset, offset, rec.count))
+        self.count += 1
+
+    def take_new(self, first: int, end: int) -> None:
+        oracle, room = self.oracle, self.goal - self.count
+        if room < end - first:
+            reached = first + room - 1
+            holding = [b for b in self.batches if b.base_offset <= reached <= b.last_offset]
+            end = min(end, holding[0].last_offset + 1 if holding else reached + 1)
+        if not any(b[0] < first for b in oracle.batches()):
+            oracle.spso = max(oracle.spso, first)
+        cuts = [first]
+        if not self.exact and end - first > self.batch_size:
+            for batch in self.batches:
+                if batch.base_offset < end and batch.base_offset - cuts[-1] >= self.batch_size:
+                    cuts.append(batch.base_offset)
+        for start, stop in zip(cuts, [*cuts[1:], end], strict=True):
+            for offset in range(start, stop):
+                rec = oracle.recs[offset] = Rec((start, stop), AVAILABLE, 0)
+                if not self.exact or offset < first + room:
+                    self.take(offset, rec)
+        oracle.speo = max(oracle.speo, end)

@@ -1,0 +1,302 @@
+"""The share-partition and its oracle, side by side: over one log, before one persister, compared after every step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from shareq.leader.share_partition import PreparedWrite, SharePartition
+from shareq.model.configs import GroupConfig
+from shareq.model.errors import Errors
+from shareq.model.ids import SharePartitionKey, TopicId
+from shareq.model.messages.share_fetch import AcknowledgementBatch
+from shareq.model.messages.share_state import StateBatch
+from shareq.model.records import AbortedTransaction, RecordBatch
+from shareq.model.states import AcquireMode, IsolationLevel, RecordState
+
+from tests.leader.oracle import Oracle, OracleWrite
+
+KEY = SharePartitionKey("g", TopicId("B" * 22), 0)
+MEMBERS = ("m", "n", "o")
+MARKER, TRANSACTIONAL = 0x30, 0x10
+
+
+def record_batch(first: int, last: int, *, attributes: int = 0, producer_id: int = -1) -> RecordBatch:
+    return RecordBatch(first, last, 0, 0, 0, producer_id, 0, -1, last - first + 1, attributes, b"")
+
+
+class RandomLog:
+    """A log that grows, loses batches to compaction and its beginning to retention."""
+
+    def __init__(self, rng: Random) -> None:
+        self.rng = rng
+        self.start = self.end = rng.choice((0, 0, 7))
+        self.batches: list[RecordBatch] = []
+        self.open: dict[int, int] = {}
+        self.aborted: list[AbortedTransaction] = []
+
+    def grow(self) -> None:
+        rng = self.rng
+        first = self.end + (rng.randrange(1, 6) if rng.random() < 0.1 else 0)
+        producer_id, attributes, size = -1, 0, rng.choice((1, 1, 2, 3, 5, 9))
+        if rng.random() < 0.4:
+            producer_id, attributes = rng.choice((1, 2)), TRANSACTIONAL
+            if producer_id in self.open and rng.random() < 0.5:
+                begun, attributes, size = self.open.pop(producer_id), MARKER, 1
+                if rng.random() < 0.6:
+                    self.aborted.append(AbortedTransaction(producer_id, begun, first))
+            else:
+                self.open.setdefault(producer_id, first)
+        self.batches.append(record_batch(first, first + size - 1, attributes=attributes, producer_id=producer_id))
+        self.end = first + size
+
+    def read(self, offset: int, isolation: IsolationLevel) -> tuple[list[RecordBatch], list[AbortedTransaction]]:
+        while self.end < offset + 30:
+            self.grow()
+        committed = isolation is IsolationLevel.READ_COMMITTED
+        stable = min(self.open.values(), default=self.end) if committed else self.end
+        readable = [batch for batch in self.batches if offset <= batch.last_offset < stable]
+        batches = readable[: self.rng.choice((1, 2, 4, 8))]
+        reaching = [t for t in self.aborted if batches and t.last_offset >= batches[0].base_offset]
+        return batches, reaching if committed else []
+
+    def compact(self, around: int) -> None:
+        gone = {batch for batch in self.batches if batch.base_offset >= around - 10}
+        doomed = self.rng.sample(sorted(gone)[:12], min(len(gone), self.rng.randrange(1, 4)))
+        self.batches = [batch for batch in self.batches if batch not in doomed or batch.is_control]
+
+    def trim(self, offset: int) -> None:
+        self.start = max(self.start, min(offset, self.end))
+        self.batches = [batch for batch in self.batches if batch.last_offset >= self.start]
+
+
+class Rig:
+    """Both sides, the log, the persister and the clock. Each step checks itself; a failure is an AssertionError."""
+
+    def __init__(self, rng: Random) -> None:
+        self.rng = rng
+        self.log = RandomLog(rng)
+        self.now_ms = 0
+        self.config = GroupConfig(
+            partition_max_record_locks=rng.choice((5, 20, 50)),
+            delivery_count_limit=rng.choice((2, 3, 5, 7)),
+            record_lock_duration_ms=rng.choice((30, 100)),
+            isolation_level=rng.choice(tuple(IsolationLevel)),
+        )
+        self.durable: dict[int, tuple[int, int]] = {}
+        self.durable_start = self.log.start
+        self.accepted: set[int] = set()
+        self.replies: dict[int, Errors] = {}
+        self.reload()
+
+    # ---- loading -----------------------------------------------------------------------------------------------------
+
+    def reload(self) -> None:
+        """A new leader: whatever was under way is lost, what the persister has is taken in."""
+        self.replies.clear()
+        self.subject = SharePartition(KEY, "t", leader_epoch=1, traced=False)
+        self.oracle = Oracle()
+        stored = self.stored()
+        assert self.subject.load(1, self.durable_start, stored, config=self.config)
+        self.oracle.load(self.durable_start, stored)
+        self.compare()
+        for offset in self.accepted:
+            rec = self.oracle.recs.get(offset)
+            assert offset < self.oracle.spso or (rec and rec.state is RecordState.ACKNOWLEDGED), offset
+
+    def stored(self) -> list[StateBatch]:
+        """The durable state as the share coordinator hands it out: merged, nothing below the start."""
+        batches: list[StateBatch] = []
+        for offset, (state, count) in sorted(self.durable.items()):
+            if batches and batches[-1][1:] == (offset - 1, state, count):
+                batches[-1] = batches[-1]._replace(last_offset=offset)
+            elif offset >= self.durable_start:
+                batches.append(StateBatch(offset, offset, state, count))
+        return batches
+
+    # ---- steps -------------------------------------------------------------------------------------------------------
+
+    def fetch(self, member: str, mode: AcquireMode, max_records: int, batch_size: int) -> None:
+        assert self.subject.can_acquire(self.config.partition_max_record_locks) == (
+            self.oracle.next_fetch_offset != self.oracle.speo
+            or self.oracle.speo - self.oracle.spso < self.config.partition_max_record_locks
+        )
+        offset = self.subject.next_fetch_offset
+        if offset < self.log.start:
+            self.subject.advance_log_start(self.log.start, self.now_ms)
+            self.oracle.advance_log_start(self.log.start)
+            return self.compare()
+        batches, aborted = self.log.read(offset, self.config.isolation_level)
+        acquired, records = self.subject.acquire(
+            batches,
+            offset,
+            member_id=member,
+            max_records=max_records,
+            batch_size=batch_size,
+            mode=mode,
+            config=self.config,
+            aborted=aborted,
+            now_ms=self.now_ms,
+        )
+        expected = self.oracle.acquire(
+            batches,
+            offset,
+            member_id=member,
+            max_records=max_records,
+            batch_size=batch_size,
+            mode=mode,
+            config=self.config,
+            aborted=aborted,
+            now_ms=self.now_ms,
+        )
+        got = [(a.first_offset, a.last_offset, a.delivery_count) for a in acquired]
+        assert got == expected
+        for first, last, _ in got:
+            assert not self.accepted & set(range(first, last + 1)), "an accepted record was delivered again"
+        wanted = [b for b in batches if got and b.base_offset <= got[-1][1] and b.last_offset >= got[0][0]]
+        assert records == wanted
+        return self.compare()
+
+    def acknowledge(self, member: str, batches: list[AcknowledgementBatch]) -> None:
+        got = self.subject.acknowledge(member, batches, self.config, self.now_ms)
+        expected = self.oracle.acknowledge(member, batches, self.config, self.now_ms)
+        self.same_outcome(got, expected)
+
+    def release(self, member: str) -> None:
+        self.same_outcome(
+            self.subject.release_member(member, self.config, self.now_ms),
+            self.oracle.release_member(member, self.config),
+        )
+
+    def tick(self, elapsed_ms: int) -> None:
+        self.now_ms += elapsed_ms
+        self.same_outcome(
+            self.subject.expire(self.now_ms, self.config), self.oracle.expire(self.now_ms, self.config)
+        )
+
+    def same_outcome(self, got: Errors | PreparedWrite | None, expected: Errors | OracleWrite | None) -> None:
+        """The same error, or the same write; a write goes to the persister, which may fail, or fail to say it did not."""
+        if isinstance(expected, OracleWrite):
+            assert isinstance(got, PreparedWrite)
+            written = [
+                (offset, (batch.delivery_state, batch.delivery_count))
+                for batch in got.state_batches
+                for offset in range(batch.first_offset, batch.last_offset + 1)
+            ]
+            assert dict(written) == expected.written
+            assert len(written) == len(expected.written), "an offset was written twice"
+            assert got.start_offset == expected.start_offset
+            assert got.delivery_complete_count == expected.delivery_complete_count
+            assert got.write_id == expected.write_id
+            fate = self.rng.random()
+            if fate < 0.8 or fate > 0.95:
+                self.persist(got)
+            self.replies[got.write_id] = Errors.NONE if fate < 0.8 else Errors.UNKNOWN_SERVER_ERROR
+        else:
+            assert got == expected
+        self.compare()
+
+    def persist(self, write: PreparedWrite) -> None:
+        assert write.start_offset >= self.durable_start
+        self.durable_start = write.start_offset
+        for first, last, state, count in write.state_batches:
+            for offset in range(first, last + 1):
+                self.durable[offset] = (state, count)
+        self.durable = {offset: held for offset, held in self.durable.items() if offset >= self.durable_start}
+
+    def settle(self) -> None:
+        """Any write that is under way, in whatever order."""
+        if not self.replies:
+            return
+        write_id = self.rng.choice(sorted(self.replies))
+        error = self.replies.pop(write_id)
+        write = self.oracle.writes[write_id]
+        spso = self.oracle.spso
+        if not error:
+            self.accepted.update(o for o, (state, _) in write.written.items() if state is RecordState.ACKNOWLEDGED)
+        moved = self.subject.settle(write_id, error, self.config, self.now_ms)
+        self.oracle.settle(write_id, error, self.config, self.now_ms)
+        assert moved == (self.oracle.spso != spso)
+        self.compare()
+
+    def reconfigure(self, **changes: int | bool) -> None:
+        self.config = replace(self.config, **changes)
+
+    # ---- comparing ---------------------------------------------------------------------------------------------------
+
+    def compare(self) -> None:
+        subject, oracle = self.subject, self.oracle
+        window, recs = subject._window, oracle.recs
+        seen = available = 0
+        for first, end, cell in window.cells.runs():
+            for offset in range(first, end):
+                rec = recs[offset]
+                assert cell[:6] == (rec.state, rec.going, rec.count, rec.member, rec.deadline, rec.write), offset
+            seen += end - first
+            available += (end - first) * (cell.state is RecordState.AVAILABLE)
+        assert seen == len(recs)
+        for first, end, cell in window.available.runs():
+            assert cell.state is RecordState.AVAILABLE
+            assert all(recs[offset].state is RecordState.AVAILABLE for offset in range(first, end))
+            available -= end - first
+        assert available == 0
+        assert [bounds for _, _, bounds in window.batches.runs()] == oracle.batches()
+        assert (subject.spso, subject.speo) == (oracle.spso, oracle.speo)
+        assert subject.delivery_complete_count == oracle.delivery_complete_count
+        assert subject.next_fetch_offset == oracle.next_fetch_offset
+        deadlines = [rec.deadline for rec in recs.values() if rec.deadline is not None and rec.write is None]
+        wake = subject.next_deadline_ms
+        assert not deadlines or (wake is not None and wake <= min(deadlines))
+        assert not oracle.unwritten or (wake is not None and wake <= self.now_ms)
+
+
+# ---- random steps ----------------------------------------------------------------------------------------------------
+
+
+def random_acknowledgement(rng: Random, rig: Rig) -> tuple[str, list[AcknowledgementBatch]]:
+    """Mostly of what the member holds, sometimes of what it does not, in ascending order."""
+    member = rng.choice(MEMBERS)
+    held = sorted(offset for offset, rec in rig.oracle.recs.items() if rec.member == member and rec.write is None)
+    batches: list[AcknowledgementBatch] = []
+    position = rig.oracle.spso - 5
+    for _ in range(rng.choice((1, 1, 2, 4))):
+        candidates = [offset for offset in held if offset >= position]
+        if candidates and rng.random() < 0.9:
+            first = rng.choice(candidates[:10])
+            last = first
+            while last + 1 in held and rng.random() < 0.8:
+                last += 1
+        else:
+            first = position + rng.randrange(12)
+            last = first + rng.randrange(8)
+        last += rng.random() < 0.03
+        length = last - first + 1
+        types = tuple(rng.choices((0, 1, 1, 1, 2, 2, 3, 4), k=length if rng.random() < 0.4 else 1))
+        if rng.random() < 0.01:
+            types = (5,)
+        batches.append(AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=types))
+        position = last + (rng.random() < 0.95)
+    return member, batches
+
+
+def random_step(rng: Random, rig: Rig) -> None:
+    choice = rng.random()
+    if choice < 0.30:
+        mode = rng.choice(tuple(AcquireMode))
+        rig.fetch(rng.choice(MEMBERS), mode, rng.choice((1, 3, 10, 50)), rng.choice((1, 4, 20)))
+    elif choice < 0.62:
+        rig.acknowledge(*random_acknowledgement(rng, rig))
+    elif choice < 0.84:
+        rig.settle()
+    elif choice < 0.92:
+        rig.tick(rng.choice((0, 5, 20, 60)))
+    elif choice < 0.94:
+        rig.release(rng.choice(MEMBERS))
+    elif choice < 0.955:
+        rig.log.trim(rig.oracle.spso + rng.randrange(-3, 15))
+    elif choice < 0.98:
+        rig.log.compact(rig.oracle.spso)
+    elif choice < 0.99:
+        rig.reconfigure(delivery_count_limit=rng.choice((2, 3, 5, 7)), renew_acknowledge_enable=rng.random() < 0.7)
+    else:
+        rig.reload()
