@@ -241,6 +241,10 @@ class Cluster:
         self._record(CLIENT, FaultInjected(f"the next {times} appends to {topic} fail with {error.name}"))
         self._storage.break_appends(topic, error, times)
 
+    def clear_faults(self) -> None:
+        """Let every append succeed again that was told to fail and has not been tried yet."""
+        self._storage.clear_faults()
+
     # ---- looking -----------------------------------------------------------------------------------------------------
 
     @property

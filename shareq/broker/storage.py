@@ -51,6 +51,9 @@ class Storage:
         """Let the next `times` appends to any partition of `topic` fail with `error`."""
         self._faults[topic].extend([error] * times)
 
+    def clear_faults(self) -> None:
+        self._faults.clear()
+
     def next_fault(self, topic: str) -> Errors:
         """The error that an append to `topic` has to fail with now; NONE as a rule."""
         faults = self._faults.get(topic)

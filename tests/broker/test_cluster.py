@@ -468,3 +468,16 @@ def test_producers_that_cannot_be(probe: Probe, request_: InitProducerIdRequest,
 def test_producer_ids_are_never_handed_out_twice(probe: Probe) -> None:
     ids = [probe.ask(InitProducerIdRequest()).producer_id for _ in range(5)]
     assert len(set(ids)) == 5
+
+
+@pytest.mark.parametrize("error", [Errors.KAFKA_STORAGE_ERROR, Errors.NOT_ENOUGH_REPLICAS, Errors.MESSAGE_TOO_LARGE])
+def test_a_session_expires_even_if_that_could_not_be_recorded_at_first(
+    cluster: Cluster, probe: Probe, error: Errors
+) -> None:
+    node = coordinator_of(probe, "g")
+    heartbeat(probe, node, 0)
+    cluster.advance(2000)
+    cluster.fail_appends(GROUP_METADATA_TOPIC, error)
+    cluster.advance(46_000)
+    group = probe.ask(ShareGroupDescribeRequest(group_ids=("g",)), node).groups[0]
+    assert (group.group_state, group.members) == ("Empty", ())

@@ -50,6 +50,11 @@ class Context:
         topic = self.image.topics.get(GROUP_METADATA_TOPIC)
         return len(topic.partitions) if topic else 0
 
+    def keeps(self, group_id: str) -> bool:
+        """Whether this broker keeps the group now: its shard is loaded here."""
+        count = self.partition_count()
+        return bool(count) and not self.runtime.refusal(_partition_for(group_id, count))
+
     def schedule(
         self, group_id: str, compute: Compute[R], failure: Callable[[Errors], R], then: Then[R], now_ms: int
     ) -> list[Effect]:

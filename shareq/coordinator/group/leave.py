@@ -49,10 +49,10 @@ def _expire_member(context: Context, key: MemberKey, now_ms: int) -> list[Effect
         return _remove(context, group, member, "session expired", Errors.NONE)
 
     def then(error: Errors, now_ms: int) -> Iterable[Effect]:
-        if error in (Errors.NOT_COORDINATOR, Errors.COORDINATOR_LOAD_IN_PROGRESS):
-            context.sessions.forget(key)  # whoever loads the group starts its sessions anew
-        elif error:
+        if error and context.keeps(key.group_id):
             context.sessions.restart(key, now_ms + RETRY_MS)
+        elif error:
+            context.sessions.forget(key)  # whoever loads the group starts its sessions anew
         return ()
 
     return context.write(key.group_id, compute, now_ms, then)

@@ -1,0 +1,94 @@
+"""The books of a share group, kept naively: one entry an offset, from the journal, checked at every line.
+
+An oracle beside the clever structures: it knows only that a record has one holder, that what is done stays done, and
+that a record is accepted once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from shareq.model.events import (
+    RecordsChanged,
+    SharePartitionDropped,
+    SharePartitionLoaded,
+    WindowMoved,
+)
+from shareq.model.states import RecordState
+from shareq.trace import Entry
+
+Place = tuple[str, int, int]
+TERMINAL = (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
+
+
+class Books:
+    """One group's records by (topic, partition, offset)."""
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.state: dict[Place, RecordState] = {}
+        self.holder: dict[Place, str | None] = {}
+        self.accepted: Counter[Place] = Counter()
+        self.deliveries: Counter[Place] = Counter()
+        self.spso: dict[tuple[str, int], int] = {}
+
+    def read(self, entries: list[Entry]) -> None:
+        for entry in entries:
+            event = entry.event
+            if getattr(event, "group_id", None) != self.group_id:
+                continue
+            if isinstance(event, SharePartitionLoaded):
+                self._loaded(event)
+            elif isinstance(event, SharePartitionDropped):
+                self._forget_locks(event.topic, event.partition)
+            elif isinstance(event, WindowMoved):
+                self._moved(event.topic, event.partition, event.spso)
+            elif isinstance(event, RecordsChanged):
+                for offset in range(event.first, event.end):
+                    self._changed((event.topic, event.partition, offset), event, entry)
+
+    def _loaded(self, event: SharePartitionLoaded) -> None:
+        """A leader begins with what is durable: nothing that was durably done may be open again."""
+        self._forget_locks(event.topic, event.partition)
+        self._moved(event.topic, event.partition, event.spso)
+        durable = {
+            (event.topic, event.partition, offset): RecordState(run.state)
+            for run in event.runs
+            for offset in range(run.first, run.end)
+        }
+        for place, state in list(self.state.items()):
+            if place[:2] != (event.topic, event.partition) or place[2] < event.spso:
+                continue
+            now = durable.get(place, RecordState.AVAILABLE)
+            assert state not in TERMINAL or now is state, f"{place} was {state.name} and was loaded as {now.name}"
+            self.state[place] = now
+        for place, state in durable.items():
+            if state is RecordState.ACKNOWLEDGED and self.state.get(place) is not state:
+                self.accepted[place] += 1
+            self.state[place] = state
+
+    def _forget_locks(self, topic: str, partition: int) -> None:
+        for place in [p for p in self.holder if p[:2] == (topic, partition)]:
+            del self.holder[place]
+            if self.state[place] is RecordState.ACQUIRED:
+                self.state[place] = RecordState.AVAILABLE
+
+    def _moved(self, topic: str, partition: int, spso: int) -> None:
+        assert spso >= self.spso.get((topic, partition), 0), "the SPSO went back"
+        self.spso[topic, partition] = spso
+
+    def _changed(self, place: Place, event: RecordsChanged, entry: Entry) -> None:
+        before, now = self.state.get(place, RecordState.AVAILABLE), RecordState(event.state)
+        assert before not in TERMINAL, f"{place} was {before.name}: {entry}"
+        if event.cause == "acquire":
+            assert place not in self.holder, f"{place} is held by {self.holder[place]}: {entry}"
+            assert place[2] >= self.spso.get(place[:2], 0), f"{place} is below the window: {entry}"
+            self.deliveries[place] += 1
+            self.holder[place] = event.member_id
+        if now is RecordState.ACQUIRED:
+            assert self.holder.get(place) == event.member_id, f"{place} changed hands: {entry}"
+        else:
+            self.holder.pop(place, None)
+        if now is RecordState.ACKNOWLEDGED:
+            self.accepted[place] += 1
+        self.state[place] = now
