@@ -1,0 +1,113 @@
+"""What a cluster in process costs: end to end, per consumer, per share-partition, at start-up.
+
+    make bench ARGS='-k cluster'
+
+Journal off unless said; every figure is per delivered record, and `extra_info` holds the rate.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from shareq.broker import Cluster
+from shareq.consumer import ShareConsumer
+from shareq.producer import Producer
+
+TOUR_RECORDS = 336_776
+VALUE = b"x" * 100
+BATCH_RECORDS = 500
+
+
+def filled(records: int, partitions: int, **arguments: Any) -> Cluster:
+    """A cluster whose topic holds `records` records of 100 bytes, in batches of 500."""
+    cluster = Cluster(brokers=3, seed=1, **arguments)
+    cluster.create_topic("work", partitions)
+    cluster.configure_group("g", {"share.auto.offset.reset": "earliest"})
+    produce(cluster, records, partitions)
+    return cluster
+
+
+def produce(cluster: Cluster, records: int, partitions: int) -> None:
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 5})
+    for first in range(0, records, BATCH_RECORDS):
+        partition = first // BATCH_RECORDS % partitions
+        for _ in range(min(BATCH_RECORDS, records - first)):
+            producer.produce("work", VALUE, partition=partition)
+        producer.poll(0)
+    assert producer.flush() == 0
+
+
+def group_of(cluster: Cluster, members: int) -> list[ShareConsumer]:
+    """Members that have their assignment."""
+    consumers = [
+        ShareConsumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "g"}) for _ in range(members)
+    ]
+    for consumer in consumers:
+        consumer.subscribe(["work"])
+        consumer.poll(0)
+    assert cluster.wait(lambda: all(consumer.assignment() for consumer in consumers), 120)
+    return consumers
+
+
+def consume(consumers: list[ShareConsumer], records: int) -> int:
+    """Let the members take turns until they have had so many records; every value is looked at."""
+    seen = size = 0
+    while seen < records:
+        for consumer in consumers:
+            for message in consumer.poll(0.05):
+                size += len(message)
+                seen += 1
+    assert size == records * len(VALUE)
+    return seen
+
+
+@pytest.mark.parametrize("journal", [False, True], ids=["journal off", "journal on"])
+def test_end_to_end(benchmark: Any, journal: bool) -> None:
+    """The tour's number of records through producer, share group and consumer."""
+
+    def setup() -> tuple[tuple[Cluster, list[ShareConsumer]], dict[str, Any]]:
+        cluster = filled(4, 4, journal=journal)
+        consumers = group_of(cluster, 6)
+        consume(consumers, 4)
+        return (cluster, consumers), {}
+
+    def run(cluster: Cluster, consumers: list[ShareConsumer]) -> None:
+        produce(cluster, TOUR_RECORDS, 4)
+        assert consume(consumers, TOUR_RECORDS) == TOUR_RECORDS
+
+    benchmark.pedantic(run, setup=setup, rounds=3)
+    benchmark.extra_info["records/s"] = round(TOUR_RECORDS / benchmark.stats.stats.median)
+
+
+GROWTH_RECORDS = 100_000
+GROWTH_CONFIG = {"group.share.max.size": 1000, "group.share.assignment.interval.ms": 0}
+
+
+@pytest.mark.parametrize("partitions", [1, 10, 100, 1000])
+@pytest.mark.parametrize("members", [1, 10, 100, 1000])
+def test_growth(benchmark: Any, members: int, partitions: int) -> None:
+    """The cost of a delivered record must not grow with the group or the topic."""
+
+    def setup() -> tuple[tuple[list[ShareConsumer]], dict[str, Any]]:
+        cluster = filled(GROWTH_RECORDS, partitions, journal=False, config=GROWTH_CONFIG)
+        return (group_of(cluster, members),), {}
+
+    benchmark.pedantic(lambda consumers: consume(consumers, GROWTH_RECORDS), setup=setup, rounds=3)
+    benchmark.extra_info["us/record"] = round(benchmark.stats.stats.median / GROWTH_RECORDS * 1e6, 2)
+
+
+def test_a_cluster_of_three_brokers_starts(benchmark: Any) -> None:
+    benchmark(lambda: Cluster(brokers=3).close())
+
+
+def test_import(benchmark: Any) -> None:
+    """`import shareq` in a process of its own, less what an empty process takes (see `empty process`)."""
+    benchmark.pedantic(lambda: subprocess.run([sys.executable, "-c", "import shareq"], check=True), rounds=10)
+
+
+def test_empty_process(benchmark: Any) -> None:
+    benchmark.pedantic(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True), rounds=10)
