@@ -208,6 +208,7 @@ def test_the_index_of_aborted_transactions_follows_the_log_start(history: Memory
     assert history.read(5, max_bytes=EVERYTHING, isolation=COMMITTED).aborted == (FIRST, SECOND)
     history.delete_records(6)
     assert history.read(6, max_bytes=EVERYTHING, isolation=COMMITTED).aborted == (SECOND,)
+    assert history._producers.aborted(0, EVERYTHING) == (SECOND,)
 
 
 def test_the_index_does_not_grow_for_ever() -> None:
