@@ -65,11 +65,11 @@ class Fetch(Exchange):
         "wave",
     )
 
-    def __init__(self, exchange_id: int, request: ShareFetchRequest, session: ShareSession) -> None:
+    def __init__(self, exchange_id: int, request: ShareFetchRequest, session: ShareSession, mode: AcquireMode) -> None:
         super().__init__(exchange_id, request, session)
         self.fetching = True
         self.limits = request
-        self.mode = AcquireMode(request.share_acquire_mode)
+        self.mode = mode
         self.min_bytes = min(request.min_bytes, request.max_bytes)
         self.records_left = request.max_records
         self.final = request.max_wait_ms <= 0
@@ -80,13 +80,11 @@ class Fetch(Exchange):
 
     def line_up(self) -> None:
         """Take the session's partitions as they are now, in the order of turns: rotated by the session's epoch."""
-        parts = list(self.session.partitions.values())
-        turn = self.limits.share_session_epoch % len(parts) if parts else 0
-        for part in parts[turn:] + parts[:turn] if turn else parts:
-            if part.led is None:
-                self.fetched[part.at] = Fetched(part.error)
-            else:
-                self.leds.append(part.led)
+        leds = self.session.leds
+        turn = self.limits.share_session_epoch % len(leds) if leds else 0
+        self.leds = leds[turn:] + leds[:turn]
+        for at, error in self.session.errors.items():
+            self.fetched[at] = Fetched(error)
 
     def start_over(self) -> None:
         """Back to the first share-partition for a new attempt."""

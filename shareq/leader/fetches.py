@@ -89,10 +89,10 @@ class Fetches:
             return
         led.idle = False
         led.fresh = False
-        if led.tried:    # those who have tried were there before those who have not
-            led.tried.update(led.eager)
-            led.eager.clear()
-            led.eager, led.tried = led.tried, led.eager
+        for fetch in reversed(led.tried):  # who has tried was there before who has not
+            led.eager[fetch] = None
+            led.eager.move_to_end(fetch, last=False)
+        led.tried.clear()
         if led.eager:
             self._woken.append(led)
 
@@ -113,8 +113,7 @@ class Fetches:
             led = woken.popleft()
             max_locks = self._context.config(led.key.group_id).partition_max_record_locks
             while led.eager and led.owner is None and led.ready(max_locks):
-                fetch = next(iter(led.eager))
-                del led.eager[fetch]
+                fetch, _ = led.eager.popitem(last=False)
                 led.tried[fetch] = None
                 if fetch.reads:
                     fetch.again = True

@@ -56,7 +56,7 @@ from shareq.model.states import AcquireMode, PartitionLoadState
 
 MAX_SESSIONS = "group.share.max.share.sessions"
 
-_ACQUIRE_MODES = frozenset(AcquireMode)
+_ACQUIRE_MODES = {int(mode): mode for mode in AcquireMode}
 
 
 class ShareLeader:
@@ -102,10 +102,11 @@ class ShareLeader:
             return
         final = request.share_session_epoch == FINAL_EPOCH
         if isinstance(request, ShareFetchRequest) and not request.is_renew_ack and not final:
-            if request.share_acquire_mode not in _ACQUIRE_MODES:
+            mode = _ACQUIRE_MODES.get(request.share_acquire_mode)
+            if mode is None:
                 self._refuse(incoming.id, request, Errors.UNKNOWN_SERVER_ERROR)
                 return
-            exchange: Exchange = Fetch(incoming.id, request, session)
+            exchange: Exchange = Fetch(incoming.id, request, session, mode)
         else:
             exchange = Exchange(incoming.id, request, session)
         for at, batches in acknowledgements(request).items():
@@ -178,7 +179,7 @@ class ShareLeader:
             return leader_says(Errors.INVALID_RECORD_STATE)
         config = context.config(exchange.group_id)
         outcome = led.share_partition.acknowledge(exchange.member_id, batches, config, context.now_ms)
-        self._partitions.changed(led)
+        self._partitions.tell(led)  # nothing comes free, and no lock ends earlier, before the write has settled
         if isinstance(outcome, Errors):
             return leader_says(outcome)
         if outcome is not None:
@@ -237,18 +238,20 @@ class ShareLeader:
         if session.resolved == self._partitions.generation:
             return
         image, group_id = self._context.image, session.key.group_id
+        session.leds, session.errors = [], {}
         for at, part in session.partitions.items():
             part.led = None
             partition = image.partition(at.topic_id, at.partition)
             if part.topic is None:
-                part.error = Errors.UNKNOWN_TOPIC_ID
+                session.errors[at] = Errors.UNKNOWN_TOPIC_ID
             elif partition is None:
-                part.error = Errors.UNKNOWN_TOPIC_OR_PARTITION
+                session.errors[at] = Errors.UNKNOWN_TOPIC_OR_PARTITION
             elif partition.leader != self._context.broker_id:
-                part.error = Errors.NOT_LEADER_OR_FOLLOWER
+                session.errors[at] = Errors.NOT_LEADER_OR_FOLLOWER
             else:
                 key = SharePartitionKey(group_id, at.topic_id, at.partition)
                 part.led = self._partitions.lead(key, part.topic, partition.leader_epoch)
+                session.leds.append(part.led)
         session.resolved = self._partitions.generation
 
     # ---- what happens otherwise --------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from shareq.leader.share_partition import SharePartition
@@ -47,7 +48,7 @@ class LedPartition:
         self.share_partition = SharePartition(key, topic, leader_epoch=leader_epoch, traced=traced)
         self.share_partition.status = PartitionLoadState.INITIALIZING
         self.owner: Fetch | None = None
-        self.eager: dict[Fetch, None] = {}
+        self.eager: OrderedDict[Fetch, None] = OrderedDict()
         self.tried: dict[Fetch, None] = {}
         self.idle = False
         self.fresh = False

@@ -267,18 +267,21 @@ class LedPartitions:
     # ---- time --------------------------------------------------------------------------------------------------------
 
     def changed(self, led: LedPartition) -> None:
-        """After every change of a share-partition: tell its events, watch its locks, offer it to those who wait."""
+        """After a change of a share-partition: tell its events, watch its locks, offer it to those who wait."""
+        self.tell(led)
         self._watch(led)
         self._wake(led)
 
+    def tell(self, led: LedPartition) -> None:
+        """Put the share-partition's events among the effects."""
+        if self._context.traced:
+            self._context.effects.extend(led.share_partition.take_events())
+
     def _watch(self, led: LedPartition) -> None:
-        """Tell the share-partition's events, and be there when its next lock expires."""
-        context = self._context
-        if context.traced:
-            context.effects.extend(led.share_partition.take_events())
+        """Be there when the next lock expires."""
         deadline_ms = led.share_partition.next_deadline_ms
         if deadline_ms is not None:
-            context.alarms.advance(led, deadline_ms)
+            self._context.alarms.advance(led, deadline_ms)
 
     def expire(self, led: LedPartition) -> None:
         """Its alarm has rung: give back what was locked for too long. An alarm that came too early is only set anew."""

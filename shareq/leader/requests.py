@@ -190,8 +190,7 @@ def fetch_response(
     """
     hints = LeaderHints(image)
     topics: dict[TopicId, list[ShareFetchResponse.Partition]] = {}
-    missing = [at for at in acks if at not in fetched]
-    for at in [*fetched, *missing]:
+    for at in dict.fromkeys([*fetched, *acks]):
         error, records, acquired = fetched.get(at, NOTHING)
         acknowledge_error, acknowledge_message = acks.get(at, ACKNOWLEDGED)
         part = ShareFetchResponse.Partition(

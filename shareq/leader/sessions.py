@@ -35,15 +35,13 @@ def next_epoch(epoch: int) -> int:
 
 class SessionPartition:
     """A partition in a session. `topic` is the name at the time it was added; None: its id was unknown then, and stays
-    so until the partition is forgotten and added again. `led` is where its records are, `error` why they are not."""
+    so until the partition is forgotten and added again. `led` is where its records are, unless there is an error."""
 
-    __slots__ = ("at", "error", "led", "topic")
+    __slots__ = ("led", "topic")
 
-    def __init__(self, at: TopicIdPartition, topic: str | None) -> None:
-        self.at = at
+    def __init__(self, topic: str | None) -> None:
         self.topic = topic
         self.led: LedPartition | None = None
-        self.error = Errors.UNKNOWN_TOPIC_ID
 
 
 class ShareSession:
@@ -51,11 +49,11 @@ class ShareSession:
 
     `epoch` is what the next request has to carry. `partitions` is in the order of turns: who gave records goes to the
     end. `owed` are those that the next response names even if there is nothing to say: new, or failed the last time.
-    `fetches` are under way. `resolved` is the generation of the broker's picture that `led` and `error` of the
-    partitions belong to.
+    `fetches` are under way. `resolved` is the generation of the broker's picture to which belong: the partitions'
+    `led`, the same as a list `leds` in the order of turns, and the `errors` of those that cannot be fetched here.
     """
 
-    __slots__ = ("connection_id", "epoch", "fetches", "key", "owed", "partitions", "resolved")
+    __slots__ = ("connection_id", "epoch", "errors", "fetches", "key", "leds", "owed", "partitions", "resolved")
 
     def __init__(self, key: SessionKey, connection_id: int) -> None:
         self.key = key
@@ -64,6 +62,8 @@ class ShareSession:
         self.partitions: dict[TopicIdPartition, SessionPartition] = {}
         self.owed: dict[TopicIdPartition, None] = {}
         self.fetches: dict[Fetch, None] = {}
+        self.leds: list[LedPartition] = []
+        self.errors: dict[TopicIdPartition, Errors] = {}
         self.resolved = -1
 
     def update(self, request: ShareFetchRequest, image: ClusterImage) -> None:
@@ -73,7 +73,7 @@ class ShareSession:
                 at = TopicIdPartition(topic.topic_id, part.partition_index)
                 if at not in self.partitions:
                     known = image.topics_by_id.get(topic.topic_id)
-                    self.partitions[at] = SessionPartition(at, known.name if known else None)
+                    self.partitions[at] = SessionPartition(known.name if known else None)
                     self.owed[at] = None
                     self.resolved = -1
         for forgotten in request.forgotten_topics_data:
@@ -81,6 +81,7 @@ class ShareSession:
                 at = TopicIdPartition(forgotten.topic_id, index)
                 self.partitions.pop(at, None)
                 self.owed.pop(at, None)
+                self.resolved = -1
 
     def to_report(self, fetched: Mapping[TopicIdPartition, Fetched], *, full: bool) -> dict[TopicIdPartition, Fetched]:
         """What a response names: everything in the first one, later what is new or has news (records, an error now or
@@ -98,6 +99,9 @@ class ShareSession:
             elif result.records:
                 del self.partitions[at]
                 self.partitions[at] = part
+                if part.led is not None:
+                    self.leds.remove(part.led)
+                    self.leds.append(part.led)
         return report
 
 
