@@ -15,7 +15,7 @@ from shareq.client.metadata import Metadata
 from shareq.client.topic_partition import OFFSET_INVALID
 from shareq.model.actor import Answer, Effect, Message
 from shareq.model.errors import Errors, KafkaError
-from shareq.producer.lane import RECORD_OVERHEAD_BYTES, Batch, Delivery, Lane, Produced
+from shareq.producer.lane import Batch, Delivery, Lane, Produced
 from shareq.producer.partitioner import Partitioner
 from shareq.producer.sender import Sender
 from shareq.producer.transaction import ProducerIdentity, TransactionEvent, TransactionState
@@ -31,6 +31,14 @@ class _Topic:
         self.lanes: list[Lane] = []
         self.homeless: deque[Produced] = deque()
         self.since_ms = now_ms
+
+    def lane(self, partition: int, key: bytes | None) -> Lane | None:
+        """Where a record goes; None while that is not known."""
+        if 0 <= partition < len(self.lanes):
+            return self.lanes[partition]
+        if partition >= 0 or self.partitioner is None:
+            return None
+        return self.lanes[self.partitioner.place(key)]
 
 
 class ProducerCore:
@@ -103,12 +111,35 @@ class ProducerCore:
     def drain(self, now_ms: int) -> None:
         """Move the inbox into batches, and send those that are full."""
         self._now_ms = now_ms
-        inbox = self.inbox
+        inbox, topics, max_records = self.inbox, self._topics, self._batch_records
         while inbox:
-            name, partition, key, value, headers, timestamp, on_delivery = inbox.popleft()
-            topic = self._topics.get(name) or self._new_topic(name)
-            self._place(topic, (name, partition, key, value, headers, timestamp or now_ms, on_delivery))
+            record = inbox.popleft()
+            name, partition, key, _, _, _, on_delivery, size = record
+            topic = topics.get(name) or self._new_topic(name)
+            lane = topic.lane(partition, key)
+            if lane is None:
+                self._keep(topic, record)
+                continue
+            batch = lane.filling
+            if batch is None or batch.room_bytes < size or len(batch.records) >= max_records:
+                batch = self._roomy_batch(topic, lane, partition, key, size)
+            batch.records.append(record)
+            batch.room_bytes -= size
+            if on_delivery is not None:
+                batch.wants_reports = True
         self._pump(now_ms)
+
+    def _roomy_batch(self, topic: _Topic, lane: Lane, partition: int, key: bytes | None, size: int) -> Batch:
+        """A batch with room: of the same partition, or where the partitioner goes when that one's batch is full."""
+        full = lane.filling
+        while full is not None and (full.room_bytes < size or len(full.records) >= self._batch_records):
+            self._close(topic, lane)
+            found = topic.lane(partition, key)
+            assert found is not None
+            lane, full = found, found.filling
+        if lane.filling is None:
+            lane.filling = Batch(self._now_ms, self._batch_bytes)
+        return lane.filling
 
     def flush(self, now_ms: int) -> None:
         """Send everything, full or not."""
@@ -120,29 +151,6 @@ class ProducerCore:
                 if lane.filling is not None:
                     self._close(topic, lane)
         self._pump(now_ms)
-
-    def _place(self, topic: _Topic, record: Produced) -> None:
-        """Put a record into the batch of its partition, a new one where it is full."""
-        _, partition, key, value, headers, _, on_delivery = record
-        partitioner = topic.partitioner
-        if partitioner is None or partition >= partitioner.partition_count:
-            self._keep(topic, record)
-            return
-        lane = topic.lanes[partition if partition >= 0 else partitioner.place(key)]
-        size = RECORD_OVERHEAD_BYTES + (len(key) if key else 0) + (len(value) if value else 0)
-        if headers:
-            size += sum(len(name) + len(content or b"") + 2 for name, content in headers)
-        batch = lane.filling
-        while batch is not None and (batch.size_bytes + size > self._batch_bytes or batch.full(self._batch_records)):
-            self._close(topic, lane)
-            lane = topic.lanes[partition if partition >= 0 else partitioner.place(key)]  # perhaps another one now
-            batch = lane.filling
-        if batch is None:
-            batch = lane.filling = Batch(self._now_ms)
-        batch.records.append(record)
-        batch.size_bytes += size
-        if on_delivery is not None:
-            batch.wants_reports = True
 
     def _close(self, topic: _Topic, lane: Lane) -> None:
         if lane.filling is not None:
@@ -181,6 +189,7 @@ class ProducerCore:
             self._meet(name, topic)
             error = self._metadata.errors.get(name)
             waiting, topic.homeless = topic.homeless, deque()
+            at_home: list[Produced] = []
             for record in waiting:
                 if error is Errors.INVALID_TOPIC_EXCEPTION:
                     self._fail_record(record, KafkaError(error, f"{name!r} is no name of a topic"))
@@ -191,7 +200,8 @@ class ProducerCore:
                     topic.homeless.append(record)
                     self._metadata.want_names((name,))
                 else:
-                    self._place(topic, record)
+                    at_home.append(record)
+            self.inbox.extendleft(reversed(at_home))  # before what has come meanwhile
             if waiting and not topic.homeless and self._flush_at_ms is None:
                 self._flush_at_ms = self._now_ms
 
@@ -208,10 +218,10 @@ class ProducerCore:
 
     def _fail_record(self, record: Produced, error: KafkaError) -> None:
         self.identity.record_failed()
-        if record[-1] is None:
+        if record[6] is None:
             self.settled_count += 1
         else:
-            self.deliveries.append(Delivery(record, record[1], OFFSET_INVALID, error, 0.0))
+            self.deliveries.append(Delivery(record, record[1], OFFSET_INVALID, error, self._now_ms, 0.0))
 
     def _settled(self, lane: Lane, batch: Batch, base_offset: int, error: KafkaError | None, now_ms: int) -> None:
         if error is not None:
@@ -221,11 +231,11 @@ class ProducerCore:
             return
         latency = (now_ms - batch.created_ms) / 1000
         for position, record in enumerate(batch.records):
-            if record[-1] is None:
+            if record[6] is None:
                 self.settled_count += 1
             else:
                 offset = base_offset + position if base_offset >= 0 else OFFSET_INVALID
-                self.deliveries.append(Delivery(record, lane.partition, offset, error, latency))
+                self.deliveries.append(Delivery(record, lane.partition, offset, error, batch.created_ms, latency))
 
     def _restart_sequences(self) -> None:
         for lane in self._lanes():

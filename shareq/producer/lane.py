@@ -13,9 +13,9 @@ from shareq.model.errors import KafkaError
 DeliveryCallback = Callable[[KafkaError | None, Message], object]
 
 
-Produced = tuple[str, int, bytes | None, bytes | None, Headers, int, DeliveryCallback | None]
-"""A record as `produce` took it: (topic, partition, key, value, headers, timestamp, on_delivery). Partition -1: the
-partitioner decides; timestamp 0: now. A plain tuple, as there is one for every record."""
+Produced = tuple[str, int, bytes | None, bytes | None, Headers, int, DeliveryCallback | None, int]
+"""A record as `produce` took it: (topic, partition, key, value, headers, timestamp, on_delivery, size). Partition -1:
+the partitioner decides; timestamp 0: when its batch was begun. A plain tuple, as there is one for every record."""
 
 RECORD_OVERHEAD_BYTES = 16
 """What a record takes beside its key and value, about: lengths, deltas, header count."""
@@ -24,22 +24,19 @@ RECORD_OVERHEAD_BYTES = 16
 class Batch:
     """A record batch of one partition. Its bytes, once built, never change: a retry has to be recognisable as one."""
 
-    __slots__ = ("_bytes", "attempts", "created_ms", "records", "size_bytes", "wants_reports")
+    __slots__ = ("_bytes", "attempts", "created_ms", "records", "room_bytes", "wants_reports")
 
-    def __init__(self, now_ms: int) -> None:
+    def __init__(self, now_ms: int, room_bytes: int) -> None:
         self.created_ms = now_ms
+        self.room_bytes = room_bytes
         self.attempts = 0
         self.records: list[Produced] = []
-        self.size_bytes = 0
         self.wants_reports = False
         self._bytes: bytes | None = None
 
     @property
     def record_count(self) -> int:
         return len(self.records)
-
-    def full(self, max_records: int) -> bool:
-        return len(self.records) >= max_records
 
     @property
     def built(self) -> bool:
@@ -49,8 +46,12 @@ class Batch:
         self, *, compression: str, producer_id: int, producer_epoch: int, sequence: int, transactional: bool
     ) -> None:
         """Encode the batch with its place among its producer's, for brokers to notice what is missing or doubled."""
+        created_ms = self.created_ms
         self._bytes = encode_batch(
-            ((key, value, headers, timestamp) for _, _, key, value, headers, timestamp, _ in self.records),
+            [
+                (key, value, headers, timestamp or created_ms)
+                for _, _, key, value, headers, timestamp, _, _ in self.records
+            ],
             compression=compression,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
@@ -71,11 +72,12 @@ class Delivery(NamedTuple):
     partition: int
     offset: int
     error: KafkaError | None
+    created_ms: int
     latency: float
 
     def serve(self) -> None:
-        topic, _, key, value, headers, timestamp, on_delivery = self.record
-        fields = Fields(self.offset, key, value, list(headers), timestamp, 0)
+        topic, _, key, value, headers, timestamp, on_delivery, _ = self.record
+        fields = Fields(self.offset, key, value, list(headers), timestamp or self.created_ms, 0)
         message = ReceivedMessage(fields, Origin(topic, self.partition, None, None, self.error, self.latency))
         assert on_delivery is not None
         on_delivery(self.error, message)

@@ -13,7 +13,7 @@ from shareq.model.errors import Errors, IllegalStateException, KafkaError, Kafka
 from shareq.model.transport import transport_for
 from shareq.producer.config import producer_config
 from shareq.producer.core import ProducerCore
-from shareq.producer.lane import DeliveryCallback
+from shareq.producer.lane import RECORD_OVERHEAD_BYTES, DeliveryCallback
 from shareq.producer.transaction import TransactionEvent, TransactionState
 
 DRAIN_AT = 1000
@@ -40,7 +40,8 @@ class Producer:
         self._inbox = self._core.inbox
         self._max_record_bytes: int = config["message.max.bytes"]
         self._max_records: int = config["queue.buffering.max.messages"] or 1 << 62
-        self._transactional = bool(config["transactional.id"])
+        self._guarded = bool(config["transactional.id"])  # produce is not always allowed
+        self._room = self._max_records  # at least so many records may still come
         self._produced = 0
         self._served = 0
         self._closed = False
@@ -64,28 +65,37 @@ class Producer:
         `partition` -1 leaves the choice to the partitioner, `timestamp` (ms) 0 means now. Raises BufferError when the
         queue is full (poll, then try again), KafkaException (MESSAGE_TOO_LARGE), IllegalStateException when closed.
         """
-        if self._closed:
-            raise IllegalStateException("Producer closed")
+        if self._guarded:
+            self._check_may_produce()
         if value.__class__ is not bytes and value is not None:
             value = _bytes("value", value)
         if key.__class__ is not bytes and key is not None:
             key = _bytes("key", key)
-        if (len(value) if value else 0) + (len(key) if key else 0) > self._max_record_bytes:
+        size = RECORD_OVERHEAD_BYTES + (len(value) if value else 0) + (len(key) if key else 0)
+        if size > self._max_record_bytes:
             raise KafkaException(KafkaError(Errors.MESSAGE_TOO_LARGE, f"record above {self._max_record_bytes} bytes"))
         if topic.__class__ is not str or partition < -1:
             raise _bad_place(topic, partition)
-        if self._produced - self._served - self._core.settled_count >= self._max_records:
-            raise BufferError(f"Local: Queue full ({self._max_records} records wait: poll or flush)")
-        if self._transactional:
-            self._check_in_transaction()
-        fields = _headers(headers) if headers else ()
+        if self._room <= 0:
+            self._find_room()
+        fields: Headers = ()
+        if headers:
+            fields = _headers(headers)
+            size += sum(len(name) + len(content or b"") for name, content in fields)
         served = on_delivery or callback or self._on_delivery
-        self._inbox.append((topic, partition, key, value, fields, timestamp, served))
+        self._inbox.append((topic, partition, key, value, fields, timestamp, served, size))
         self._produced += 1
+        self._room -= 1
         if not self._core.scheduled:
             self._run(self._core.schedule)
         elif len(self._inbox) >= DRAIN_AT:
             self._run(self._core.drain)
+
+    def _find_room(self) -> None:
+        """Count anew what waits; until so many more have come there is no need to count again."""
+        self._room = self._max_records - len(self)
+        if self._room <= 0:
+            raise BufferError(f"Local: Queue full ({self._max_records} records wait: poll or flush)")
 
     def produce_batch(
         self,
@@ -203,7 +213,8 @@ class Producer:
         if identity.error is not None:
             raise KafkaException(identity.error)
 
-    def _check_in_transaction(self) -> None:
+    def _check_may_produce(self) -> None:
+        self._check_open()
         state = self._core.identity.state
         if state is not TransactionState.IN_TRANSACTION:
             raise KafkaException(KafkaError(KafkaError._STATE, f"produce needs begin_transaction; state is {state}"))
@@ -219,7 +230,7 @@ class Producer:
                 self.abort_transaction(timeout)
             self.flush(timeout)
         finally:
-            self._closed = True
+            self._closed = self._guarded = True
             self._connection.close()
 
     def _check_open(self) -> None:
