@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import NamedTuple
 
 from shareq.leader.cell import Cell, Change
 from shareq.leader.window import Window
 from shareq.model.configs import GroupConfig
 from shareq.model.errors import Errors
 from shareq.model.messages.share_fetch import AcknowledgementBatch
-from shareq.model.messages.share_state import StateBatch
 from shareq.model.states import ACKNOWLEDGE_EVENT, AcknowledgeType, RecordEvent, next_state
 
 _EVENTS = {int(kind): event for kind, event in ACKNOWLEDGE_EVENT.items()}
@@ -29,7 +27,7 @@ class Acknowledgement:
 
     def __init__(self, window: Window, member_id: str, *, write_id: int, config: GroupConfig, now_ms: int) -> None:
         self.changes: list[Change] = []
-        self.renewed: list[tuple[int, int]] = []
+        self.renewed: list[tuple[int, int, Cell]] = []
         self.deadline_ms = now_ms + config.record_lock_duration_ms
         self._window = window
         self._member_id = member_id
@@ -95,7 +93,7 @@ class Acknowledgement:
                 self.changes.append((run_first, run_end, cell, change))
             else:
                 self._window.put(run_first, run_end, cell, change, cause=RecordEvent.RENEW)
-                self.renewed.append((run_first, run_end))
+                self.renewed.append((run_first, run_end, change))
         if kind in _WRITTEN:
             self._said = end
         return Errors.NONE
@@ -120,29 +118,3 @@ def _by_type(first: int, end: int, types: Sequence[int]) -> Iterator[tuple[int, 
         end = first + len(list(group))
         yield kind, first, end
         first = end
-
-
-class PreparedWrite(NamedTuple):
-    """A state write for the persister; `settle` is to be told its id and what became of it.
-
-    `start_offset` is the SPSO as it is now: it moves only when the write has come through.
-    """
-
-    write_id: int
-    start_offset: int
-    delivery_complete_count: int
-    state_batches: tuple[StateBatch, ...]
-
-
-def state_batches(changes: Sequence[Change]) -> tuple[StateBatch, ...]:
-    """What a write says of these: one batch for neighbours that go the same way with the same count."""
-    batches: list[StateBatch] = []
-    at, state, count = -1, None, -1
-    for first, end, _, cell in changes:
-        if first == at and cell.to_state is state and cell.delivery_count == count:
-            batches[-1] = StateBatch(batches[-1].first_offset, end - 1, state, count)
-        else:
-            state, count = cell.to_state, cell.delivery_count
-            batches.append(StateBatch(first, end - 1, state, count))
-        at = end
-    return tuple(batches)

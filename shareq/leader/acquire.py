@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from shareq.leader.cell import Cell, acquired, settled
 from shareq.leader.window import Bounds, Window
@@ -15,17 +14,12 @@ from shareq.model.configs import GroupConfig
 from shareq.model.records import RecordBatch
 from shareq.model.states import AcquireMode, RecordEvent, RecordState
 
-
-class Taken(NamedTuple):
-    """Records that one acquire has taken together: they came into the window together and have the same count."""
-
-    first: int
-    end: int
-    cell: Cell
+Taken = tuple[int, int, Cell]
+"""[first, end) came into the window together and has the same count; the cell it has now."""
 
 
 class Acquisition:
-    """One acquire under way; `taken` is what it has got so far.
+    """One acquire under way; `taken` is what it has got so far, `archived` what it found to be of no use to anybody.
 
     `_goal` is how many records to take. In batch_optimized mode it is soft: a cached batch is taken whole, a new one up
     to the end of the record batch that reaches the goal.
@@ -43,6 +37,7 @@ class Acquisition:
         now_ms: int,
     ) -> None:
         self.taken: list[Taken] = []
+        self.archived: list[tuple[int, int]] = []
         self._window = window
         self._batches = batches
         self._member_id = member_id
@@ -54,40 +49,60 @@ class Acquisition:
         self._throttled_from = max(2, (self._limit + 1) // 2)
         self._goal = self._count = 0
 
-    def run(self, fetch_offset: int, max_records: int) -> list[tuple[int, int]]:
-        """Acquire; answers the ranges that were found to be missing from the log, and archived."""
+    def run(self, fetch_offset: int, max_records: int) -> None:
+        """Acquire up to so many records of the batches, which the log gave from `fetch_offset`."""
         window, speo = self._window, self._window.speo
         base, end = self._batches[0].base_offset, self._batches[-1].last_offset + 1
         self._goal = min(max_records, self._max_record_locks - (speo - window.spso))
         if self._goal <= 0:  # no room for anything new, but what is in the window already may be taken again
             if fetch_offset >= speo:
-                return []
+                return
             self._goal = min(max_records, speo - fetch_offset)
             end = min(end, speo)
-        missing = self._archive_missing(fetch_offset, base)
-        if base < end and self._take_again(base, end) and self._count < self._goal:
+        if base > fetch_offset:
+            self._archive_missing(fetch_offset, base)
+        if base < end:
+            self._take(base, end)
+        if self.taken:
+            window.pass_gaps(self.taken[-1][1], grown=window.speo > speo)
+
+    def _take(self, base: int, end: int) -> None:
+        """Take from [base, end): what is in the window already comes before what is behind it."""
+        window = self._window
+        if base >= window.speo:  # the ordinary case
+            self._take_new(base, end)
+        elif self._take_again(base, end) and self._count < self._goal:
             last = window.batches.before(end)
             start = max(base, window.spso) if last is None else max(base, window.spso, last.end)
             if start < end:
                 self._take_new(start, end)
-        if self.taken:
-            window.pass_gaps(self.taken[-1].end, grown=window.speo > speo)
-        return missing
 
-    def _archive_missing(self, fetch_offset: int, base: int) -> list[tuple[int, int]]:
+    def _archive_missing(self, fetch_offset: int, base: int) -> None:
         """The log has nothing between the fetch offset and the first record batch: compaction took it."""
         window = self._window
-        if base <= fetch_offset:
-            return []
-        missing = []
         for first, end, cell in window.cells.overlap(max(fetch_offset, window.spso), base):
             if cell.to_state is RecordState.AVAILABLE:
-                archived = settled(RecordState.ARCHIVED, cell.delivery_count)
-                window.put(first, end, cell, archived, cause=RecordEvent.MISSING)
-                missing.append((first, end))
+                self._archive(first, end, cell, RecordEvent.MISSING)
         if window.gap_start is not None and fetch_offset <= window.gap_start:
             window.pass_gaps(base)
-        return missing
+
+    def archive_aborted(self, ranges: list[tuple[int, int]]) -> None:
+        """Archive what aborted transactions wrote of the records just taken."""
+        taken, self.taken = self.taken, []
+        for first, end, cell in taken:
+            for aborted_first, aborted_end in ranges:
+                f, e = max(first, aborted_first), min(end, aborted_end)
+                if f < e:
+                    self._archive(f, e, cell, RecordEvent.ABORTED)
+                    if first < f:
+                        self.taken.append((first, f, cell))
+                    first = e
+            if first < end:
+                self.taken.append((first, end, cell))
+
+    def _archive(self, first: int, end: int, cell: Cell, event: RecordEvent) -> None:
+        self._window.put(first, end, cell, settled(RecordState.ARCHIVED, cell.delivery_count), cause=event)
+        self.archived.append((first, end))
 
     # ---- records that are in the window already ----------------------------------------------------------------------
 
@@ -137,7 +152,7 @@ class Acquisition:
             stop = min(stop, first + room)
             if first < stop:
                 room -= stop - first
-                self._take(first, stop, cell, acquired(cell.delivery_count + 1, self._member_id, self.deadline_ms))
+                self._lock(first, stop, cell, acquired(cell.delivery_count + 1, self._member_id, self.deadline_ms))
         return not (hot and self.taken)
 
     def _throttled(self, runs: list[tuple[int, int, Cell]], size: int, room: int) -> list[tuple[int, int, Cell]]:
@@ -175,13 +190,13 @@ class Acquisition:
         if self._exact:
             window.add(first, end)
             stop = min(end, first + room)
-            self._take(first, stop, None, cell)
+            self._lock(first, stop, None, cell)
             if stop < end:
                 window.put(stop, end, None, settled(RecordState.AVAILABLE, 0), cause=RecordEvent.ACQUIRE)
         else:
             for start, stop in self._pieces(first, end):
                 window.add(start, stop)
-                self._take(start, stop, None, cell)
+                self._lock(start, stop, None, cell)
         window.speo = max(window.speo, end)
 
     def _end_of_record_batch(self, offset: int) -> int:
@@ -199,9 +214,9 @@ class Acquisition:
                     first = batch.base_offset
         yield first, end
 
-    def _take(self, first: int, end: int, old: Cell | None, cell: Cell) -> None:
+    def _lock(self, first: int, end: int, old: Cell | None, cell: Cell) -> None:
         self._window.put(first, end, old, cell, cause=RecordEvent.ACQUIRE)
-        self.taken.append(Taken(first, end, cell))
+        self.taken.append((first, end, cell))
         self._count += end - first
 
 

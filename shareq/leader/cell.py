@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from shareq.model.states import RecordEvent, RecordState
 
-
-_new = tuple.__new__    # what a NamedTuple's own constructor comes to, at half its price
+_new = tuple.__new__  # what a NamedTuple's own constructor comes to, at half its price
 
 
 class Cell(NamedTuple):
@@ -29,6 +28,10 @@ class Cell(NamedTuple):
         """Held as before, with a write under way."""
         state, _, count, member_id, deadline_ms, _, _ = self
         return _new(Cell, (state, to_state, count, member_id, deadline_ms, write_id, event))
+
+    def expired(self, now_ms: int) -> bool:
+        """Whether it is held by a lock that has run out."""
+        return self.deadline_ms is not None and self.deadline_ms <= now_ms
 
     def abandoned(self) -> Cell:
         """As before the write."""

@@ -45,6 +45,10 @@ class RunMap(Generic[C]):
     __slots__ = ("_ages", "_cells", "_mins", "_starts")
 
     def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Make one hole of everything."""
         self._mins: list[int] = [FLOOR]
         self._starts: list[array[int] | None] = [array("q", (FLOOR,))]
         self._cells: list[list[C | None]] = [[None]]
@@ -130,12 +134,14 @@ class RunMap(Generic[C]):
         k = bisect_left(self._mins, offset) - 1
         starts = self._starts[k]
         i = offset - self._mins[k] if starts is None else bisect_left(starts, offset)
-        while k >= 0:
-            for cell in reversed(self._cells[k][:i]):
-                if cell is not None:
-                    return cell
-            k -= 1
-            i = len(self._cells[k])
+        while i > 0 or k > 0:
+            if i == 0:
+                k -= 1
+                i = len(self._cells[k])
+            i -= 1
+            cell = self._cells[k][i]
+            if cell is not None:
+                return cell
         return None
 
     # ---- changes -----------------------------------------------------------------------------------------------------

@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shareq.leader.aborted import aborted_ranges
-from shareq.leader.acknowledge import Acknowledgement, PreparedWrite
-from shareq.leader.acknowledge import state_batches as batches_of
-from shareq.leader.acquire import Acquisition, Taken
-from shareq.leader.cell import Cell, Change, settled
-from shareq.leader.journal import ABANDONED, Journal
+from shareq.leader.acknowledge import Acknowledgement
+from shareq.leader.acquire import Acquisition
+from shareq.leader.cell import Cell, Change
+from shareq.leader.journal import Journal
 from shareq.leader.locks import Locks
 from shareq.leader.window import Window
+from shareq.leader.writes import PreparedWrite, Writes
 from shareq.model.configs import GroupConfig
 from shareq.model.errors import Errors
 from shareq.model.events import Event, Run
@@ -27,7 +27,7 @@ from shareq.model.ids import SharePartitionKey
 from shareq.model.messages.share_fetch import AcknowledgementBatch, AcquiredRecords
 from shareq.model.messages.share_state import StateBatch
 from shareq.model.records import AbortedTransaction, RecordBatch
-from shareq.model.states import AcquireMode, IsolationLevel, PartitionLoadState, RecordEvent, RecordState, next_state
+from shareq.model.states import AcquireMode, IsolationLevel, PartitionLoadState, RecordEvent
 
 __all__ = ["PreparedWrite", "SharePartition"]
 
@@ -35,18 +35,15 @@ __all__ = ["PreparedWrite", "SharePartition"]
 class SharePartition:
     """The state of one share-partition.
 
-    `status` is the owner's to set; only ACTIVE acquires. `runs()`, `spso` and `speo` are the window, half-open. The
-    owner calls `expire` when `next_deadline_ms` has come, and each prepared write has exactly one `settle`.
+    `status` is the owner's to set; only ACTIVE acquires. The owner calls `expire` when `next_deadline_ms` has come, and
+    `settle` once for each prepared write. Offsets are half-open.
     """
 
     __slots__ = (
         "_journal",
         "_locks",
-        "_next_write_id",
-        "_pending",
-        "_unwritten",
-        "_unwritten_since_ms",
         "_window",
+        "_writes",
         "key",
         "leader_epoch",
         "state_epoch",
@@ -63,17 +60,14 @@ class SharePartition:
         self._journal = Journal(key, topic) if traced else None
         self._window = Window(self._journal)
         self._locks = Locks()
-        self._next_write_id = 0
-        self._pending: dict[int, list[Change] | None] = {}  # None: the changes hold whatever becomes of the write
-        self._unwritten: list[tuple[int, int]] = []  # changed without a write, for the next `expire`
-        self._unwritten_since_ms = 0
+        self._writes = Writes(self._window)
 
     def load(
         self, state_epoch: int, start_offset: int, state_batches: Sequence[StateBatch], *, config: GroupConfig
     ) -> bool:
         """Take in the durable state, with the start offset resolved; False and FAILED if it makes no sense.
 
-        Nobody holds anything; `config` is only told to the journal.
+        Nobody holds anything. `config` is what the journal is told.
         """
         window = self._window
         if not window.load(start_offset, state_batches):
@@ -114,21 +108,20 @@ class SharePartition:
         return self._window.next_fetch_offset
 
     def can_acquire(self, max_record_locks: int) -> bool:
-        """Whether something in the window can be taken again, or the window may grow."""
+        """Whether the window may grow, or something in it can be taken again."""
         window = self._window
         return window.speo - window.spso < max_record_locks or window.next_fetch_offset != window.speo
 
     def runs(self) -> tuple[Run, ...]:
         """The records in flight, holes left out."""
-        window = self._window
-        return tuple([Run(f, e, cell.state, cell.delivery_count) for f, e, cell in window.cells.runs(window.spso)])
+        runs = self._window.cells.runs(self._window.spso)
+        return tuple([Run(first, end, cell.state, cell.delivery_count) for first, end, cell in runs])
 
     @property
     def next_deadline_ms(self) -> int | None:
         """When `expire` wants to be called; early is harmless, and it may turn out that nothing has expired."""
-        if self._unwritten:
-            return self._unwritten_since_ms
-        return self._locks.next_ms(self._window.floor)
+        since_ms = self._writes.to_write_since_ms
+        return self._locks.next_ms(self._window.floor) if since_ms is None else since_ms
 
     def take_events(self) -> list[Event]:
         """What has happened since the last time; always empty unless traced."""
@@ -161,40 +154,29 @@ class SharePartition:
         acquisition = Acquisition(
             window, batches, member_id=member_id, batch_size=batch_size, mode=mode, config=config, now_ms=now_ms
         )
-        self._unwritten_by(acquisition.run(fetch_offset, max_records), now_ms)
-        taken = acquisition.taken
-        self._lock(acquisition.deadline_ms, taken)
+        acquisition.run(fetch_offset, max_records)
+        self._lock(acquisition.deadline_ms, acquisition.taken)
         if aborted and config.isolation_level is IsolationLevel.READ_COMMITTED:
-            taken = self._without_aborted(taken, aborted_ranges(batches, aborted), now_ms)
+            acquisition.archive_aborted(aborted_ranges(batches, aborted))
+        self._writes.note(acquisition.archived, now_ms)
         self._tell_window()
+        taken = acquisition.taken
         if not taken:
             return [], []
-        first, end = taken[0].first, taken[-1].end
+        first, end = taken[0][0], taken[-1][1]
         return (
-            [
-                AcquiredRecords(first_offset=f, last_offset=e - 1, delivery_count=cell.delivery_count)
-                for f, e, cell in taken
-            ],
+            [AcquiredRecords(first_offset=f, last_offset=e - 1, delivery_count=cell[2]) for f, e, cell in taken],
             [batch for batch in batches if batch.base_offset < end and batch.last_offset >= first],
         )
 
-    def _without_aborted(self, taken: list[Taken], ranges: list[tuple[int, int]], now_ms: int) -> list[Taken]:
-        """Archive what aborted transactions wrote of the records just acquired; answers the rest."""
-        kept, archived = [], []
-        for first, end, cell in taken:
-            for aborted_first, aborted_end in ranges:
-                f, e = max(first, aborted_first), min(end, aborted_end)
-                if f < e:
-                    gone = settled(RecordState.ARCHIVED, cell.delivery_count)
-                    self._window.put(f, e, cell, gone, cause=RecordEvent.ABORTED)
-                    archived.append((f, e))
-                    if first < f:
-                        kept.append(Taken(first, f, cell))
-                    first = e
-            if first < end:
-                kept.append(Taken(first, end, cell))
-        self._unwritten_by(archived, now_ms)
-        return kept
+    def _lock(self, deadline_ms: int, runs: Sequence[tuple[int, int, Cell]]) -> None:
+        for first, end, _ in runs:
+            self._locks.add(deadline_ms, first, end)
+        if self._locks.crowded:
+            held = [
+                (cell.deadline_ms, f, e) for f, e, cell in self._window.cells.runs() if cell.deadline_ms is not None
+            ]
+            self._locks.rebuild(held)
 
     # ---- acknowledging -----------------------------------------------------------------------------------------------
 
@@ -207,150 +189,63 @@ class SharePartition:
         member does not hold, or that have been spoken of already. Below the SPSO anything goes, without effect.
         """
         acknowledgement = Acknowledgement(
-            self._window, member_id, write_id=self._next_write_id, config=config, now_ms=now_ms
+            self._window, member_id, write_id=self._writes.next_id, config=config, now_ms=now_ms
         )
         error = acknowledgement.take_in(batches)
-        if acknowledgement.renewed:
-            self._lock(acknowledgement.deadline_ms, acknowledgement.renewed)
+        self._lock(acknowledgement.deadline_ms, acknowledgement.renewed)
         if error:
             if self._journal is not None:
                 self._journal.refused(member_id, error)
             return error
-        return self._prepare(acknowledgement.changes) if acknowledgement.changes else None
+        return self._writes.prepare(acknowledgement.changes) if acknowledgement.changes else None
 
     def release_member(self, member_id: str, config: GroupConfig, now_ms: int) -> PreparedWrite | None:
-        """The member's share session has ended: whatever it holds comes back. The attempts count."""
-        spso, changes = self._window.spso, []
-        for first, end, cell in self._window.cells.runs():
+        """The member's share session has ended: whatever it holds comes back. The attempts count.
+
+        Walks all runs in flight: sessions end seldom.
+        """
+        window, event, limit = self._window, RecordEvent.SESSION_RELEASE, config.delivery_count_limit
+        changes: list[Change] = []
+        for first, end, cell in window.cells.runs():
             if cell.member_id == member_id and cell.write_id is None:
-                for f, e in _split(first, end, spso):
-                    event = RecordEvent.SESSION_RELEASE
-                    target = _given_back(cell, event, config) if f >= spso else RecordState.ARCHIVED
-                    changes.append((f, e, cell, cell.prepared(event, target, self._next_write_id)))
-        return self._prepare(changes) if changes else None
-
-    def _prepare(self, changes: list[Change]) -> PreparedWrite:
-        """Tag the records with the write that is to change them."""
-        self._window.tag(changes)
-        spso = self._window.spso
-        return self._write(changes, changes if changes[0][0] >= spso else [c for c in changes if c[0] >= spso])
-
-    def _write(self, changes: list[Change] | None, written: Sequence[Change]) -> PreparedWrite:
-        """A state write that says where records are going, and what has to become of `changes` when it has settled."""
-        window = self._window
-        spso, write_id = window.spso, self._next_write_id
-        self._next_write_id += 1
-        self._pending[write_id] = changes
-        batches = batches_of(written)
-        if self._journal is not None:
-            self._journal.prepared(write_id, spso, window.delivery_complete_count, batches)
-        return PreparedWrite(write_id, spso, window.delivery_complete_count, batches)
+                for f, e in window.split(first, end):
+                    to_state = window.returned_state(f, cell, event, limit)
+                    changes.append((f, e, cell, cell.prepared(event, to_state, self._writes.next_id)))
+        return self._writes.prepare(changes) if changes else None
 
     def settle(self, write_id: int, error: Errors, config: GroupConfig, now_ms: int) -> bool:
         """The persister has answered; says whether the SPSO moved. KeyError for a write that is not under way.
 
-        After a failure its records are held as before, those whose lock has run out meanwhile come back.
+        After a failure its records are held as before; those whose lock has run out meanwhile come back.
         """
-        changes = self._pending.pop(write_id)
-        if self._journal is not None:
-            self._journal.settled(write_id, error)
-        if changes is not None and error:
-            self._abandon(changes, config, now_ms)
-            return False
-        if changes is not None:
-            self._window.commit(changes)
-        moved = self._window.advance()
+        moved = self._writes.settle(write_id, error, config, now_ms)
         self._tell_window()
         return moved
 
-    def _abandon(self, changes: list[Change], config: GroupConfig, now_ms: int) -> None:
-        """Untag what still has the write's tag: the log's start or a compaction may have archived some of it."""
-        window, lapsed = self._window, []
-        for change_first, change_end, _, tagged in changes:
-            for first, end, cell in window.cells.overlap(change_first, change_end):
-                if cell.write_id == tagged.write_id:
-                    held = cell.abandoned()
-                    window.put(first, end, cell, held, cause=ABANDONED, why=cell.event)
-                    if held.deadline_ms is not None and held.deadline_ms <= now_ms:
-                        lapsed += self._give_back(first, end, held, config)
-        self._unwritten_by(lapsed, now_ms)
-
-    # ---- time --------------------------------------------------------------------------------------------------------
+    # ---- time, and the log's start -----------------------------------------------------------------------------------
 
     def expire(self, now_ms: int, config: GroupConfig) -> PreparedWrite | None:
-        """Give back what was locked for too long. Holds at once, whatever becomes of the write.
+        """Give back what was locked for too long. That holds at once, whatever becomes of the write.
 
         Records with a write under way are left to it. The write takes along what changed without one before.
         """
-        changed, self._unwritten = self._unwritten, []
+        window, limit = self._window, config.delivery_count_limit
         for due_first, due_end in self._locks.pop_due(now_ms):
-            for first, end, cell in self._window.cells.overlap(due_first, due_end):
-                if cell.deadline_ms is not None and cell.deadline_ms <= now_ms and cell.write_id is None:
-                    changed += self._give_back(first, end, cell, config)
-        if not changed:
-            return None
-        return self._write(None, self._settled_runs(changed))
-
-    def _give_back(self, first: int, end: int, cell: Cell, config: GroupConfig) -> list[tuple[int, int]]:
-        """The lock of these records has run out. What lies below the SPSO by now is archived."""
-        parts = _split(first, end, self._window.spso)
-        for f, e in parts:
-            state = _given_back(cell, RecordEvent.LOCK_TIMEOUT, config) if f >= self._window.spso else _ARCHIVED
-            self._window.put(f, e, cell, settled(state, cell.delivery_count), cause=RecordEvent.LOCK_TIMEOUT)
-        return parts
-
-    def _settled_runs(self, ranges: list[tuple[int, int]]) -> list[Change]:
-        """What nobody holds in these ranges, in order and each offset once."""
-        runs: list[Change] = []
-        position = self._window.spso
-        for first, end in sorted(ranges):
-            if position < end:
-                overlap = self._window.cells.overlap(max(first, position), end)
-                runs += [(f, e, cell, cell) for f, e, cell in overlap if cell.state is not RecordState.ACQUIRED]
-                position = end
-        return runs
-
-    def _unwritten_by(self, ranges: list[tuple[int, int]], now_ms: int) -> None:
-        if ranges:
-            self._unwritten += ranges
-            self._unwritten_since_ms = now_ms
-
-    def _lock(self, deadline_ms: int, ranges: Sequence[tuple[int, int] | Taken]) -> None:
-        for entry in ranges:
-            self._locks.add(deadline_ms, entry[0], entry[1])
-        if self._locks.crowded:
-            runs = self._window.cells.runs()
-            self._locks.rebuild((cell.deadline_ms, f, e) for f, e, cell in runs if cell.deadline_ms is not None)
-
-    # ---- the log's start ---------------------------------------------------------------------------------------------
+            for first, end, cell in window.cells.overlap(due_first, due_end):
+                if cell.expired(now_ms) and cell.write_id is None:
+                    window.give_back(first, end, cell, RecordEvent.LOCK_TIMEOUT, limit)
+                    self._writes.note([(first, end)], now_ms)
+        return self._writes.write_down()
 
     def advance_log_start(self, log_start_offset: int, now_ms: int) -> None:
-        """The log now begins at this offset. What was waiting below is archived for good, what is held stays held."""
-        window = self._window
-        if log_start_offset <= window.spso:
-            return
-        for first, end, cell in window.cells.overlap(window.spso, log_start_offset):
-            if cell.to_state is RecordState.AVAILABLE:
-                window.put(first, end, cell, settled(_ARCHIVED, cell.delivery_count), cause=RecordEvent.LOG_START)
-        window.begin_above(log_start_offset)
-        self._tell_window()
+        """The log now begins at this offset. What was waiting below is archived for good, what is held stays held.
+
+        Nothing is written; the next write tells of the new SPSO.
+        """
+        if log_start_offset > self._window.spso:
+            self._window.begin_above(log_start_offset)
+            self._tell_window()
 
     def _tell_window(self) -> None:
         if self._journal is not None:
             self._journal.window(self._window.spso, self._window.speo)
-
-
-_ARCHIVED = RecordState.ARCHIVED
-
-
-def _given_back(cell: Cell, event: RecordEvent, config: GroupConfig) -> RecordState:
-    """Where a held record goes when it comes back: to be delivered again, if it may."""
-    limit = config.delivery_count_limit
-    state = next_state(cell.state, event, delivery_count=cell.delivery_count, delivery_count_limit=limit)
-    assert state is not None
-    return state
-
-
-def _split(first: int, end: int, at: int) -> list[tuple[int, int]]:
-    """[first, end), in two where `at` lies inside."""
-    return [(first, at), (at, end)] if first < at < end else [(first, end)]

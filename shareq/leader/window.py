@@ -14,10 +14,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from shareq.leader.cell import Cell, Change, settled
-from shareq.leader.journal import PREPARED, SETTLED, Journal
+from shareq.leader.journal import ABANDONED, PREPARED, SETTLED, Journal
 from shareq.leader.run_map import FLOOR, RunMap
 from shareq.model.messages.share_state import StateBatch
-from shareq.model.states import RecordEvent, RecordState
+from shareq.model.states import RecordEvent, RecordState, next_state
 
 TERMINAL = frozenset({RecordState.ACKNOWLEDGED, RecordState.ARCHIVED})
 
@@ -149,18 +149,39 @@ class Window:
     def commit(self, changes: list[Change]) -> None:
         """The write of these changes has come through: what still has its tag goes where it was to go."""
         finals = [(f, e, tagged, settled(tagged.to_state, tagged.delivery_count)) for f, e, _, tagged in changes]
-        if self.journal is None:
-            quick = [change for change in finals if change[3].state is not RecordState.AVAILABLE]
-            slow = (
-                [change for change in finals if change[3].state is RecordState.AVAILABLE]
-                if len(quick) < len(finals)
-                else []
-            )
-            finals = slow + self.cells.swap(quick)
+        if self.journal is None and not any(final.state is RecordState.AVAILABLE for _, _, _, final in finals):
+            finals = self.cells.swap(finals)  # nobody needs to be told of each
         for first, end, tagged, final in finals:
             for f, e, cell in self.cells.overlap(first, end):
                 if cell.write_id == tagged.write_id:
                     self.put(f, e, cell, final, cause=SETTLED, why=cell.event)
+
+    def abandon(self, first: int, end: int, cell: Cell) -> Cell:
+        """The write under way has failed: held as before. Answers the cell that [first, end) has now."""
+        held = cell.abandoned()
+        self.put(first, end, cell, held, cause=ABANDONED, why=cell.event)
+        return held
+
+    def give_back(self, first: int, end: int, cell: Cell, event: RecordEvent, delivery_count_limit: int) -> None:
+        """Nobody holds [first, end) any longer."""
+        for f, e in self.split(first, end):
+            state = self.returned_state(f, cell, event, delivery_count_limit)
+            self.put(f, e, cell, settled(state, cell.delivery_count), cause=event)
+
+    def returned_state(self, first: int, cell: Cell, event: RecordEvent, delivery_count_limit: int) -> RecordState:
+        """Where held records from `first` on go when they come back; below the SPSO nobody will want them again."""
+        if first < self.spso:
+            return RecordState.ARCHIVED
+        state = next_state(
+            cell.state, event, delivery_count=cell.delivery_count, delivery_count_limit=delivery_count_limit
+        )
+        assert state is not None
+        return state
+
+    def split(self, first: int, end: int) -> list[tuple[int, int]]:
+        """[first, end), in two where the SPSO lies inside."""
+        spso = self.spso
+        return [(first, spso), (spso, end)] if first < spso < end else [(first, end)]
 
     def begin_at(self, first: int) -> None:
         """The first batch of all begins at `first`: what lies between it and the SPSO does not exist."""
@@ -176,14 +197,22 @@ class Window:
             target = min(target, self.gap_start)
         moved = target > self.spso
         if moved:
-            self.delivery_complete_count -= self._terminal(self.spso, target)
+            done = target == self.speo
+            self.delivery_complete_count -= self.delivery_complete_count if done else self._terminal(self.spso, target)
             self.spso = target
         if target >= self.spso and target > self.floor:
-            batch = self.batches.get(target)
-            self.cells.assign(FLOOR, target, None)
-            self.batches.assign(FLOOR, target if batch is None else batch.first, None)
-            self.floor = target
+            self._forget_below(target)
         return moved
+
+    def _forget_below(self, offset: int) -> None:
+        self.floor = offset
+        if offset == self.speo:
+            self.cells.clear()
+            self.batches.clear()
+        else:
+            batch = self.batches.get(offset)
+            self.cells.assign(FLOOR, offset, None)
+            self.batches.assign(FLOOR, offset if batch is None else batch.first, None)
 
     def _first_unfinished(self) -> int:
         for first, _, cell in self.cells.runs():
@@ -196,7 +225,11 @@ class Window:
         return sum([e - f for f, e, cell in self.cells.overlap(first, end) if cell.to_state in TERMINAL])
 
     def begin_above(self, offset: int) -> None:
-        """The log now begins at `offset`, above the SPSO: whatever lies below and is not held has been archived."""
+        """The log now begins at `offset`, above the SPSO: what waits below is archived, what is held stays held."""
+        for first, end, cell in self.cells.overlap(self.spso, offset):
+            if cell.to_state is RecordState.AVAILABLE:
+                archived = settled(RecordState.ARCHIVED, cell.delivery_count)
+                self.put(first, end, cell, archived, cause=RecordEvent.LOG_START)
         self.delivery_complete_count -= self._terminal(self.spso, offset)
         self.spso = offset
         self.speo = max(self.speo, offset)

@@ -243,9 +243,7 @@ class Oracle:
 
     def write(self, offsets: list[int], *, holds: bool) -> OracleWrite:
         written = {o: (self.recs[o].going, self.recs[o].count) for o in offsets if o >= self.spso}
-        write = OracleWrite(
-            self.next_write_id, self.spso, self.delivery_complete_count, written, offsets, holds
-        )
+        write = OracleWrite(self.next_write_id, self.spso, self.delivery_complete_count, written, offsets, holds)
         self.writes[self.next_write_id] = write
         self.next_write_id += 1
         return write

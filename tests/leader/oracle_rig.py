@@ -13,7 +13,6 @@ from shareq.model.messages.share_fetch import AcknowledgementBatch
 from shareq.model.messages.share_state import StateBatch
 from shareq.model.records import AbortedTransaction, RecordBatch
 from shareq.model.states import AcquireMode, IsolationLevel, RecordState
-
 from tests.leader.oracle import Oracle, OracleWrite
 
 KEY = SharePartitionKey("g", TopicId("B" * 22), 0)
@@ -122,6 +121,8 @@ class Rig:
             or self.oracle.speo - self.oracle.spso < self.config.partition_max_record_locks
         )
         offset = self.subject.next_fetch_offset
+        if self.rng.random() < 0.1:  # something has happened between the read and the acquire
+            offset = self.rng.randrange(self.oracle.spso, offset + 1)
         if offset < self.log.start:
             self.subject.advance_log_start(self.log.start, self.now_ms)
             self.oracle.advance_log_start(self.log.start)
@@ -170,9 +171,7 @@ class Rig:
 
     def tick(self, elapsed_ms: int) -> None:
         self.now_ms += elapsed_ms
-        self.same_outcome(
-            self.subject.expire(self.now_ms, self.config), self.oracle.expire(self.now_ms, self.config)
-        )
+        self.same_outcome(self.subject.expire(self.now_ms, self.config), self.oracle.expire(self.now_ms, self.config))
 
     def same_outcome(self, got: Errors | PreparedWrite | None, expected: Errors | OracleWrite | None) -> None:
         """The same error, or the same write; a write goes to the persister, which may fail, or fail to say it did not."""
@@ -219,8 +218,8 @@ class Rig:
         assert moved == (self.oracle.spso != spso)
         self.compare()
 
-    def reconfigure(self, **changes: int | bool) -> None:
-        self.config = replace(self.config, **changes)
+    def reconfigure(self, *, delivery_count_limit: int, renew: bool) -> None:
+        self.config = replace(self.config, delivery_count_limit=delivery_count_limit, renew_acknowledge_enable=renew)
 
     # ---- comparing ---------------------------------------------------------------------------------------------------
 
@@ -297,6 +296,6 @@ def random_step(rng: Random, rig: Rig) -> None:
     elif choice < 0.98:
         rig.log.compact(rig.oracle.spso)
     elif choice < 0.99:
-        rig.reconfigure(delivery_count_limit=rng.choice((2, 3, 5, 7)), renew_acknowledge_enable=rng.random() < 0.7)
+        rig.reconfigure(delivery_count_limit=rng.choice((2, 3, 5, 7)), renew=rng.random() < 0.7)
     else:
         rig.reload()
