@@ -179,7 +179,7 @@ class ShareLeader:
             return leader_says(Errors.INVALID_RECORD_STATE)
         config = context.config(exchange.group_id)
         outcome = led.share_partition.acknowledge(exchange.member_id, batches, config, context.now_ms)
-        self._partitions.tell(led)  # nothing comes free, and no lock ends earlier, before the write has settled
+        self._partitions.watch(led)  # nothing comes free before the write has settled: nobody needs to be woken
         if isinstance(outcome, Errors):
             return leader_says(outcome)
         if outcome is not None:

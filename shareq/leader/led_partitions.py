@@ -268,17 +268,13 @@ class LedPartitions:
 
     def changed(self, led: LedPartition) -> None:
         """After a change of a share-partition: tell its events, watch its locks, offer it to those who wait."""
-        self.tell(led)
-        self._watch(led)
+        self.watch(led)
         self._wake(led)
 
-    def tell(self, led: LedPartition) -> None:
-        """Put the share-partition's events among the effects."""
+    def watch(self, led: LedPartition) -> None:
+        """Put the share-partition's events among the effects, and be there when its next lock expires."""
         if self._context.traced:
             self._context.effects.extend(led.share_partition.take_events())
-
-    def _watch(self, led: LedPartition) -> None:
-        """Be there when the next lock expires."""
         deadline_ms = led.share_partition.next_deadline_ms
         if deadline_ms is not None:
             self._context.alarms.advance(led, deadline_ms)
@@ -293,7 +289,7 @@ class LedPartitions:
             if write is not None:
                 self.write(led, write, timeout=True)
         else:
-            self._watch(led)
+            self.watch(led)
 
 
 def _shape(response: ReadShareGroupStateResponse) -> list[TopicIdPartition]:

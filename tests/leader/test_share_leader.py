@@ -235,6 +235,18 @@ def test_worked_example_20_a_later_error_does_not_undo_a_renewal() -> None:
     assert third.fetch(max_records=5).acquired == {0: [(0, 4, 2)]}
 
 
+def test_a_renewal_may_end_earlier_than_the_lock_that_it_renews() -> None:
+    desk = Desk(group={"share.record.lock.duration.ms": "60000"})
+    desk.produce(0, 10)
+    member = desk.member("m")
+    member.fetch("0")
+    desk.set_group(record_lock_duration_ms="15000")
+    member.renew({0: "0-9:4"})
+    waiting = desk.member("n").fetch("0", max_wait_ms=60_000)
+    desk.pass_time(15_000)
+    assert waiting.acquired == {0: [(0, 9, 2)]}
+
+
 def test_renewals_can_be_switched_off() -> None:
     desk = Desk()
     desk.produce(0, 10)
