@@ -95,8 +95,9 @@ class _Heartbeat:
         self._assign()
         self._reconcile()
         self._initialize(resubscribed)
-        says_all = self.request.member_epoch == 0 or self.request.subscribed_topic_names is not None
-        response = self._response(with_assignment=says_all or self.member.assigned != assigned_before)
+        # Kafka tells everything at epoch 0, too; whoever sends that has to name its topics, so this covers it.
+        asked = self.request.subscribed_topic_names is not None
+        response = self._response(with_assignment=asked or self.member.assigned != assigned_before)
         return Outcome(response, self.records, self._after)
 
     # ---- the steps ---------------------------------------------------------------------------------------------------

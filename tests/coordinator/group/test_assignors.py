@@ -21,8 +21,8 @@ def uuid(lsb: int, msb: int = 0) -> TopicId:
     return topic_id_from_bytes(msb.to_bytes(8, "big") + lsb.to_bytes(8, "big"))
 
 
-T1, T2, T66 = uuid(64), uuid(68), uuid(66)
-IDS = {"t1": T1, "t2": T2, "t66": T66}
+T1, T2, T66, T72 = uuid(64), uuid(68), uuid(66), uuid(72)
+IDS = {"t1": T1, "t2": T2, "t66": T66, "t72": T72}
 NAMES = {topic_id: name for name, topic_id in IDS.items()}
 
 
@@ -123,6 +123,26 @@ def test_2_4_row_12_a_partition_may_stay_below_its_share() -> None:
     assert group.assign() == t1(A=(1,), B=(1,), C=(0,), D=(0,), E=(0,))
 
 
+def test_2_1_dealing_stops_when_the_ring_is_passed_without_progress() -> None:
+    """Wanted are 2, 1, 2, 1. A is dealt 0 and is full; 1 still needs a member, but C, the last of the ring, has it."""
+    group = Group(t1=3).join("ABCD").hold(A={"t1": (2,)}, B={"t1": (2,)}, C={"t1": (1,)}, D={"t1": (0,)})
+    assert group.assign() == t1(A=(0, 2), B=(2,), C=(1,), D=(0,))
+
+
+def test_2_3_of_partitions_in_one_bucket_the_latest_is_dealt_first() -> None:
+    """31 h + 0 of both topics is a multiple of 8, the size of the table; t1 comes before t72 in the subscription."""
+    assert Group(t1=1, t72=1).join("AB").assign() == {"A": {"t72": (0,)}, "B": {"t1": (0,)}}
+
+
+def test_2_3_the_table_of_holders_keeps_the_size_that_it_once_had() -> None:
+    """Twenty members hold partition 0, so its table has 32 buckets, also when only the last ten are left."""
+    group = Group(t1=10).join("ABCDEFGHIJKLMNOPQRST")
+    group.hold(**{m: {"t1": (0, 1) if m < "K" else (0,)} for m in group.members})
+    result = group.assign()
+    assert [member for member, parts in sorted(result.items()) if parts["t1"] == (0,)] == ["S", "T"]
+    assert [member for member, parts in sorted(result.items()) if parts["t1"] == (1,)] == ["I", "J"]
+
+
 @pytest.mark.parametrize(
     ("before", "topics", "expected"),
     [
@@ -221,7 +241,7 @@ def test_equal_subscriptions_are_shared_evenly_whatever_was_before(
     for members, step in steps:
         topics = grow(known, step)
         old = {member: target for member, target in targets.items() if member in members}
-        targets = assign_balanced(AssignorInput(dict.fromkeys(members, frozenset(NAMES.values())), old, topics))
+        targets = assign_balanced(AssignorInput(dict.fromkeys(members, frozenset(("t1", "t2", "t66"))), old, topics))
         assert set(targets) == members
         check_shares(targets, {(topic.topic_id, part) for topic in topics.values() for part in topic.partitions})
 

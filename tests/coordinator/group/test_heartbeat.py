@@ -6,8 +6,10 @@ import pytest
 
 from shareq.coordinator.group.records import GroupType
 from shareq.coordinator.group.refusal import error_for_other_type
+from shareq.coordinator.group.sessions import MemberKey
 from shareq.model.actor import ClientContext
 from shareq.model.errors import Errors
+from shareq.model.messages.share_group import ShareGroupHeartbeatRequest
 from tests.coordinator.group.world import World
 
 LONG = "m" * 37
@@ -351,6 +353,30 @@ def test_1_4_a_heartbeat_saves_a_member_whose_expiry_could_not_be_recorded() -> 
     world.heartbeat("A", 3)
     world.wait(500)
     assert [member.member_id for member in world.describe().members] == ["A"]
+
+
+def test_1_4_a_heartbeat_that_waits_for_its_commit_saves_its_member() -> None:
+    world = grown_world()
+    world.heartbeat("A", 3)
+    world.wait(44_000)
+    world.appending = False
+    for member in "BA":
+        world.send(heartbeat_of(member, "t1", "t2"))
+    world.wait(1000)
+    world.release()
+    assert [member.member_id for member in world.describe().members] == ["A", "B"]
+
+
+def heartbeat_of(member: str, *topics: str) -> ShareGroupHeartbeatRequest:
+    return ShareGroupHeartbeatRequest(
+        group_id="g", member_id=member, member_epoch=4, subscribed_topic_names=topics or None
+    )
+
+
+def test_1_4_nobody_watches_for_a_member_that_left() -> None:
+    world = grown_world()
+    world.heartbeat("B", -1)
+    assert not world.coordinator._context.sessions.is_over(MemberKey("g", "B"), world.now_ms + 100_000)
 
 
 def test_7_a_changed_time_out_and_interval_show_at_the_next_heartbeat() -> None:

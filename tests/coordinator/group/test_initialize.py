@@ -138,6 +138,14 @@ def test_3_a_topic_created_after_the_subscription_starts_by_the_reset_strategy()
     assert world.beat("A", 4) == "5 {t1:0 t2:0}"
 
 
+def test_3_a_subscription_to_a_topic_that_is_there_begins_at_once() -> None:
+    world = settled(t1=1)
+    world.create_topic("t2", 1)
+    world.heartbeat("A", 3)
+    world.heartbeat("A", 3, ["t1", "t2"])
+    assert world.initialized() == ["t2:0@-1 epoch 4"]
+
+
 def test_3_a_first_attempt_lost_with_its_coordinator_is_repeated_from_0() -> None:
     world = joined(t1=1)
     world.fail_over()
@@ -186,6 +194,18 @@ def test_3_a_success_that_comes_after_the_topic_vanished_is_none() -> None:
     world.persisting = False
     world.heartbeat("A", 0, ["t1"])
     world.delete_topic("t1")
+    world.written()
+    world.release()
+    assert world.written() == []
+
+
+def test_3_a_success_for_a_vanished_topic_is_none_even_where_that_could_not_be_recorded() -> None:
+    world = World(t1=1)
+    world.persisting = False
+    world.heartbeat("A", 0, ["t1"])
+    world.append_error = Errors.NOT_ENOUGH_REPLICAS
+    world.delete_topic("t1")
+    world.append_error = Errors.NONE
     world.written()
     world.release()
     assert world.written() == []

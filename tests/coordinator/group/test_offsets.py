@@ -7,6 +7,7 @@ import pytest
 from shareq.model.errors import Errors
 from shareq.model.ids import ZERO_TOPIC_ID
 from shareq.model.messages.cluster import DeleteGroupsRequest, DeleteGroupsResponse
+from shareq.model.messages.data import ListOffsetsRequest
 from shareq.model.messages.share_group import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsResponse,
@@ -138,6 +139,9 @@ def test_6_describe_an_error_of_the_persister_on_a_partition_is_no_error() -> No
     world.ends.update({("t1", 0): 6, ("t1", 1): 6})
     world.persister = lambda _, index: Errors.INVALID_REQUEST if index else Errors.NONE
     assert describe(world) == ["t1:0 5/7/1", "t1:1 -1/0/-1"]
+    (call,) = world.calls
+    assert isinstance(call.request, ListOffsetsRequest)
+    assert [partition.partition_index for partition in call.request.topics[0].partitions] == [0]
 
 
 def test_6_describe_a_failed_call_of_the_persister_is_the_groups_error() -> None:
