@@ -124,6 +124,11 @@ class Ledger:
         return self._count(NEVER_SEEN)
 
     @property
+    def unfinished(self) -> int:
+        """What still has to be done: delivered or not."""
+        return self.in_flight + self.never_delivered
+
+    @property
     def accepted_twice(self) -> int:
         return sum(int((page > 1).sum()) for page in self.times_accepted.values())
 
@@ -152,7 +157,7 @@ class Ledger:
 
 
 def ledger(source: Any, group: str, topic: str) -> Ledger:
-    """Count what became of each record. `source` is a journal, or has one; KeyError where it knows nothing of the pair."""
+    """Count what became of each record. `source` is a journal, or has one; KeyError where it knows no such pair."""
     journal: Journal = getattr(source, "journal", source)
     pages: dict[int, _Page] = {}
     delivered = False
