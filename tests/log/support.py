@@ -1,9 +1,10 @@
 """Short ways to write batches down and to look into a log."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from shareq.log.batches import stamp_crc
+from shareq.log.interface import ReadResult
 from shareq.log.memory import MemoryLog
 from shareq.log.records import decode, encode_batch
 from shareq.model.records import RecordBatch
@@ -62,3 +63,22 @@ def contents(log: MemoryLog) -> list[tuple[int, bytes | None, bytes | None]]:
 
 def offsets(found: Sequence[RecordBatch]) -> list[tuple[int, int]]:
     return [(one.base_offset, one.last_offset) for one in found]
+
+
+def visible(read: ReadResult, offset: int) -> Iterable[tuple[int, bytes | None, bytes | None, int]]:
+    """The records from `offset` on that a consumer hands out: it drops what the list of aborted transactions names."""
+    waiting = sorted(read.aborted, key=lambda transaction: transaction.first_offset)
+    aborting: set[int] = set()
+    for batch in read.batches:
+        while waiting and waiting[0].first_offset <= batch.last_offset:
+            aborting.add(waiting.pop(0).producer_id)
+        if batch.is_control:
+            aborting.discard(batch.producer_id)
+        elif not (batch.is_transactional and batch.producer_id in aborting):
+            yield from data_of(batch, offset)
+
+
+def data_of(batch: RecordBatch, offset: int) -> Iterable[tuple[int, bytes | None, bytes | None, int]]:
+    for record in decode(batch, check_crc=True):
+        if record.offset >= offset:
+            yield record.offset, record.key, record.value, record.timestamp

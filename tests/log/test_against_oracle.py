@@ -1,6 +1,5 @@
 """The log against a list of records that does everything the slow way."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -12,8 +11,7 @@ from shareq.log.interface import AppendResult, ReadResult
 from shareq.log.memory import MemoryLog
 from shareq.log.records import decode, encode_batch
 from shareq.model.errors import Errors
-from shareq.model.records import RecordBatch
-from tests.log.support import COMMITTED, EVERYTHING, NOW, UNCOMMITTED
+from tests.log.support import COMMITTED, EVERYTHING, NOW, UNCOMMITTED, visible
 
 LONG = 1 << 40
 CONFIGS = [
@@ -219,7 +217,7 @@ class AgainstOracle(RuleBasedStateMachine):
         sizes = self.log.size_in_bytes
         if self.config.delete and not self.config.compact:
             self.retain()
-        elif self.config.delete:
+        elif self.config.delete:  # sizes after compaction are the log's to know, so here it is believed
             self.start = max(self.start, self.log.clean(self.now))
         assert self.log.clean(self.now) == self.start
         assert self.log.size_in_bytes <= sizes
@@ -325,25 +323,6 @@ class AgainstOracle(RuleBasedStateMachine):
         spans = [(batch.base_offset, batch.last_offset) for batch in found]
         assert all(last < base for (_, last), (base, _) in pairwise(spans))
         assert all(base <= last for base, last in spans)
-
-
-def visible(read: ReadResult, offset: int) -> Iterable[tuple[int, bytes | None, bytes | None, int]]:
-    """The records from `offset` on that a consumer hands out: it drops what the list of aborted transactions names."""
-    waiting = sorted(read.aborted, key=lambda transaction: transaction.first_offset)
-    aborting: set[int] = set()
-    for batch in read.batches:
-        while waiting and waiting[0].first_offset <= batch.last_offset:
-            aborting.add(waiting.pop(0).producer_id)
-        if batch.is_control:
-            aborting.discard(batch.producer_id)
-        elif not (batch.is_transactional and batch.producer_id in aborting):
-            yield from data_of(batch, offset)
-
-
-def data_of(batch: RecordBatch, offset: int) -> Iterable[tuple[int, bytes | None, bytes | None, int]]:
-    for record in decode(batch, check_crc=True):
-        if record.offset >= offset:
-            yield record.offset, record.key, record.value, record.timestamp
 
 
 TestAgainstOracle = AgainstOracle.TestCase
