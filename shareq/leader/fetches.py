@@ -85,8 +85,6 @@ class Fetches:
 
     def wake(self, led: LedPartition) -> None:
         """Something has happened to a share-partition: everybody who waits for it may try once more."""
-        if led.dropped:
-            return
         led.idle = False
         led.fresh = False
         for fetch in reversed(led.tried):  # who has tried was there before who has not
@@ -234,7 +232,7 @@ class Fetches:
     def _acquire(self, fetch: Fetch, read: Read, answer: LogRead) -> None:
         led, context = read.led, self._context
         first = fetch.records_left == fetch.limits.max_records
-        batches = answer.batches if first or read.size <= read.max_bytes else _within(answer.batches, read.max_bytes)
+        batches = answer.batches if first else _within(answer.batches, read.max_bytes)
         acquired, records = led.share_partition.acquire(
             batches,
             read.offset,

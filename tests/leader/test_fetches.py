@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from shareq.model.errors import Errors
+from shareq.model.events import SharePartitionDropped
 from tests.leader.desk import Desk
 
 E = Errors
@@ -162,6 +163,21 @@ def test_an_error_of_the_log_is_told_at_once() -> None:
     assert member.fetch().acquired == {0: [(0, 4, 1)]}
 
 
+@pytest.mark.parametrize("error", [E.NOT_LEADER_OR_FOLLOWER, E.UNKNOWN_TOPIC_OR_PARTITION])
+def test_an_error_of_the_log_that_says_it_has_moved_drops_the_share_partition(error: Errors) -> None:
+    desk = Desk(traced=True)
+    desk.produce(0, 5, 5)
+    member, other = desk.member("m"), desk.member("n")
+    member.fetch("0", max_records=5)
+    desk.logs[0].error = error
+    assert member.fetch().errors == {0: error}
+    assert [e.reason for e in desk.events if isinstance(e, SharePartitionDropped)] == [
+        f"the log could not be read: {error.name}"
+    ]
+    desk.logs[0].error = E.NONE
+    assert other.fetch("0").acquired == {0: [(0, 9, 1)]}, "loaded anew"
+
+
 def test_time_runs_out_while_the_log_is_being_read() -> None:
     desk = Desk()
     member = desk.member("m")
@@ -198,6 +214,36 @@ def test_another_partition_that_grows_while_one_is_read() -> None:
     while desk.held_logs:
         desk.release_logs()
     assert exchange.acquired == {0: [(0, 4, 1)], 1: [(0, 4, 1)]}
+
+
+def test_a_partition_that_was_passed_and_grows_while_another_is_read() -> None:
+    desk = Desk(partitions=2)
+    member = desk.member("m")
+    member.fetch("01", max_wait_ms=0)
+    member.fetch(max_wait_ms=0)
+    desk.produce(1, 5)
+    desk.hold_reads = True
+    exchange = member.fetch(min_bytes=150)
+    assert [effect.topic_partition.partition for effect in desk.held_logs] == [1]
+    desk.produce(0, 5)
+    while desk.held_logs:
+        desk.release_logs()
+    assert exchange.acquired == {0: [(0, 4, 1)], 1: [(0, 4, 1)]}
+
+
+def test_a_partition_that_was_passed_and_is_lost_while_another_is_read() -> None:
+    desk = Desk(partitions=2)
+    member = desk.member("m")
+    member.fetch("01", max_wait_ms=0)
+    member.fetch(max_wait_ms=0)
+    desk.produce(1, 5)
+    desk.hold_reads = True
+    exchange = member.fetch(min_bytes=150)
+    desk.set_leader(0, 1, 1)
+    desk.release_logs()
+    assert exchange.errors == {0: E.NOT_LEADER_OR_FOLLOWER}
+    desk.hold_reads = False
+    assert member.fetch().acquired == {1: [(0, 4, 1)]}
 
 
 # ---- how much is enough ----------------------------------------------------------------------------------------------

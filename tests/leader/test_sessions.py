@@ -152,6 +152,14 @@ def test_a_forgotten_partition_is_not_named() -> None:
     assert found.to_report({}, full=False) == {}
 
 
+def test_what_was_fetched_and_forgotten_meanwhile_is_named_all_the_same() -> None:
+    found = session("01")
+    found.to_report({}, full=True)
+    found.update(fetch(1, "", "1"), image(T0))
+    assert found.to_report({at(1): RECORDS}, full=False) == {at(1): RECORDS}
+    assert list(found.partitions) == [at(0)]
+
+
 def test_who_gave_records_goes_to_the_end() -> None:
     found = session("0123")
     found.to_report({at(1): RECORDS, at(0): FAILED}, full=True)

@@ -28,6 +28,14 @@ def test_an_alarm_can_be_set_anew_brought_forward_and_taken_off() -> None:
     assert alarms.next_ms() is None
 
 
+def test_leftovers_of_alarms_set_anew_do_not_pile_up() -> None:
+    alarms: Alarms[str] = Alarms()
+    for at_ms in range(10_000, 0, -1):
+        alarms.set("a", at_ms)
+    assert len(alarms._heap) < 100
+    assert (alarms.pop_due(1), alarms.next_ms()) == ("a", None)
+
+
 def test_random_steps_against_a_dictionary(seed: int) -> None:
     rng = random.Random(seed)
     alarms: Alarms[int] = Alarms()

@@ -186,6 +186,27 @@ def test_dropped_while_it_loads() -> None:
     assert desk.effects == []
 
 
+def test_dropped_while_its_start_offset_is_looked_up() -> None:
+    desk = Desk()
+    desk.hold = True
+    exchange = desk.member("m").fetch("0")
+    (read,) = desk.held
+    effects = desk.leader.handle(desk.persist(read), desk.now_ms)
+    desk.set_leader(0, 1, 1)
+    assert exchange.errors == {0: E.NOT_LEADER_OR_FOLLOWER}
+    assert isinstance(effects[0], FindOffset)
+    assert desk.leader.handle(OffsetFound(effects[0].id, E.NONE, 0), desk.now_ms) == []
+
+
+def test_a_session_closed_while_its_partition_loads_has_nothing_to_release() -> None:
+    desk = Desk()
+    desk.hold = True
+    member = desk.member("m")
+    waiting = member.fetch("0")
+    assert member.close().error is E.NONE
+    assert (waiting.error, len(desk.held)) == (E.NONE, 1)
+
+
 # ---- writing ---------------------------------------------------------------------------------------------------------
 
 
