@@ -44,7 +44,7 @@ class Trouble:
 
     # ---- what can happen ---------------------------------------------------------------------------------------------
 
-    def join(self) -> None:
+    def join(self, max_poll_records: int | None = None) -> None:
         if len(self.consumers) < 5:
             consumer = ShareConsumer(
                 {
@@ -52,7 +52,7 @@ class Trouble:
                     "group.id": "g",
                     "share.acknowledgement.mode": "explicit",
                     "share.acquire.mode": self.rng.choice(["batch_optimized", "record_limit"]),
-                    "max.poll.records": self.rng.choice([1, 7, 50]),
+                    "max.poll.records": max_poll_records or self.rng.choice([1, 7, 50]),
                 }
             )
             consumer.subscribe(["orders"])
@@ -129,7 +129,7 @@ class Trouble:
         self.cluster.clear_faults()
         while self.consumers:
             self.crash()
-        self.join()
+        self.join(max_poll_records=50)
         consumer = self.consumers[0]
         for _ in range(400):
             for message in consumer.poll(2.0):
