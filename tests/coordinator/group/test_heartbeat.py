@@ -333,9 +333,10 @@ def test_1_4_a_rejected_heartbeat_does_not_extend_the_session() -> None:
     assert [member.member_id for member in world.describe().members] == []
 
 
-def test_1_4_an_expiry_that_cannot_be_recorded_is_tried_again_after_500_ms() -> None:
+@pytest.mark.parametrize("error", [Errors.NOT_ENOUGH_REPLICAS, Errors.KAFKA_STORAGE_ERROR], ids=lambda e: e.name)
+def test_1_4_an_expiry_that_cannot_be_recorded_is_tried_again_after_500_ms(error: Errors) -> None:
     world = grown_world()
-    world.append_error = Errors.NOT_ENOUGH_REPLICAS
+    world.append_error = error
     world.wait(45_000)
     world.append_error = Errors.NONE
     assert len(world.describe().members) == 2
