@@ -1,0 +1,258 @@
+"""Administration of topics, share groups and configurations: blocking calls around `AdminCore`.
+
+Kafka's own names in snake case. Results are plain: errors of single items are values in them (`check()` raises the
+first), KafkaException is for what fails as a whole. `timeout` is in seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from shareq.admin import configs, groups, offsets, topics
+from shareq.admin.asking import Asking, Place
+from shareq.admin.configs import RESOURCES, ConfigChange
+from shareq.admin.core import AdminCore, Operation
+from shareq.admin.offsets import OffsetSpec, timestamp_of
+from shareq.admin.results import (
+    AlteredOffset,
+    ConfigEntry,
+    CreatedTopic,
+    DeletedRecords,
+    Done,
+    GroupListing,
+    Lag,
+    OffsetInfo,
+    Results,
+    ShareGroupDescription,
+    TopicDescription,
+)
+from shareq.admin.topics import NewTopic
+from shareq.client.config import ClientConfig, merged
+from shareq.client.shell import perform, timeout_ms
+from shareq.client.topic_partition import TopicPartition
+from shareq.model.errors import IllegalStateException
+from shareq.model.messages.topics import ResourceType
+from shareq.model.states import IsolationLevel
+from shareq.model.transport import transport_for
+
+T = TypeVar("T")
+
+PlaceLike = TopicPartition | tuple[str, int]
+
+
+class Admin:
+    """Looks after a cluster. `conf` needs `bootstrap.servers`; it may be a dict, keyword arguments, or both."""
+
+    def __init__(self, conf: Mapping[str, Any] | None = None, /, **kwargs: Any) -> None:
+        config = ClientConfig(merged(conf, kwargs), (), client="admin client")
+        transport = transport_for(config["bootstrap.servers"])
+        self._core = AdminCore(config, transport.rng())
+        self._asking = Asking(self._core.backoff)
+        self._connection = transport.connect(self._core, self._core.client_id)
+        self._closed = False
+
+    # ---- topics ------------------------------------------------------------------------------------------------------
+
+    def create_topics(
+        self, new_topics: Iterable[NewTopic | str], *, validate_only: bool = False, timeout: float = 60
+    ) -> Results[str, CreatedTopic]:
+        """Create topics; a name alone stands for a topic with the broker's defaults."""
+        wanted = [NewTopic(new) if isinstance(new, str) else new for new in _items("new_topics", new_topics)]
+        for new in wanted:
+            _name("topic", new.topic)
+        return self._do(topics.create_topics(self._asking, wanted, validate_only=validate_only), timeout)
+
+    def delete_topics(self, names: Iterable[str], *, timeout: float = 60) -> Results[str, Done]:
+        return self._do(topics.delete_topics(self._asking, _names("topic", names)), timeout)
+
+    def create_partitions(
+        self, counts: Mapping[str, int], *, validate_only: bool = False, timeout: float = 60
+    ) -> Results[str, Done]:
+        """Grow topics: {topic: new total}."""
+        return self._do(topics.create_partitions(self._asking, counts, validate_only=validate_only), timeout)
+
+    def describe_topics(self, names: Iterable[str], *, timeout: float = 60) -> Results[str, TopicDescription]:
+        return self._do(topics.describe_topics(self._asking, _names("topic", names)), timeout)
+
+    def list_topics(self, *, timeout: float = 60) -> Results[str, TopicDescription]:
+        """All topics, internal ones too."""
+        return self._do(topics.describe_topics(self._asking, None), timeout)
+
+    def list_offsets(
+        self,
+        specs: Mapping[PlaceLike, str | int | Any],
+        *,
+        isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+        timeout: float = 60,
+    ) -> Results[TopicPartition, OffsetInfo]:
+        """Offsets of the log: "earliest", "latest", a datetime, or a timestamp in ms."""
+        asked: dict[Place, int] = {}
+        for place, spec in specs.items():
+            timestamp = timestamp_of(spec)
+            asked[_place(place)] = int(spec) if timestamp is None else timestamp
+        return self._do(topics.list_offsets(self._asking, asked, isolation_level), timeout)
+
+    def delete_records(
+        self, before: Mapping[PlaceLike, int], *, timeout: float = 60
+    ) -> Results[TopicPartition, DeletedRecords]:
+        """Delete all records below an offset; -1 stands for everything there is."""
+        asked = {_place(place): offset for place, offset in before.items()}
+        for place, offset in asked.items():
+            if isinstance(offset, bool) or not isinstance(offset, int) or offset < -1:
+                raise ValueError(f"{place[0]} [{place[1]}]: {offset!r} is no offset, and not -1")
+        return self._do(topics.delete_records(self._asking, asked), timeout)
+
+    # ---- groups ------------------------------------------------------------------------------------------------------
+
+    def list_groups(
+        self, types: Iterable[str] = (), states: Iterable[str] = (), *, timeout: float = 60
+    ) -> Results[str, GroupListing]:
+        """The groups of the cluster, of some types ("share") or in some states ("Empty", "Stable") only."""
+        operation = groups.list_groups(self._asking, _items("types", types), _items("states", states))
+        return self._do(operation, timeout)
+
+    def describe_share_groups(
+        self, group_ids: Iterable[str], *, timeout: float = 60
+    ) -> Results[str, ShareGroupDescription]:
+        return self._do(groups.describe_share_groups(self._asking, _names("group", group_ids)), timeout)
+
+    def delete_share_groups(self, group_ids: Iterable[str], *, timeout: float = 60) -> Results[str, Done]:
+        """Delete groups without members, with their offsets: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND otherwise."""
+        return self._do(groups.delete_share_groups(self._asking, _names("group", group_ids)), timeout)
+
+    def list_share_group_offsets(
+        self, group_id: str, partitions: Iterable[PlaceLike] | None = None, *, timeout: float = 60
+    ) -> Lag:
+        """Start offset and lag of partitions, or of all that the group knows; nothing for an unknown group."""
+        places: dict[str, list[int]] | None = None
+        if partitions is not None:
+            places = {}
+            for topic, index in map(_place, _items("partitions", partitions)):
+                places.setdefault(topic, []).append(index)
+        return self._do(offsets.list_share_group_offsets(self._asking, _name("group", group_id), places), timeout)
+
+    def lag(self, group_id: str, *, timeout: float = 60) -> Lag:
+        """How many records the group has still to deliver: `.total`, and by partition."""
+        return self.list_share_group_offsets(group_id, timeout=timeout)
+
+    def alter_share_group_offsets(
+        self, group_id: str, specs: Mapping[PlaceLike | str, OffsetSpec], *, timeout: float = 60
+    ) -> Results[TopicPartition, AlteredOffset]:
+        """Move the start of partitions, or of whole topics: an offset, "earliest", "latest" or a datetime.
+
+        The group must be empty; one that does not exist is made. KafkaException (NON_EMPTY_GROUP) for all together.
+        """
+        asked: dict[tuple[str, int | None], OffsetSpec] = {}
+        for place, spec in specs.items():
+            timestamp_of(spec)  # complains about what is no offset
+            asked[(place, None) if isinstance(place, str) else _place(place)] = spec
+        if not asked:
+            raise ValueError("specs must not be empty")
+        return self._do(offsets.alter_share_group_offsets(self._asking, _name("group", group_id), asked), timeout)
+
+    def delete_share_group_offsets(
+        self, group_id: str, topic_names: Iterable[str], *, timeout: float = 60
+    ) -> Results[str, Done]:
+        """Let the group forget topics."""
+        names = _names("topic", topic_names)
+        return self._do(offsets.delete_share_group_offsets(self._asking, _name("group", group_id), names), timeout)
+
+    # ---- configurations ----------------------------------------------------------------------------------------------
+
+    def describe_configs(
+        self, kind: str, name: str, keys: Iterable[str] | None = None, *, timeout: float = 60
+    ) -> Results[str, ConfigEntry]:
+        """The configuration of a "topic", a "group" (which need not exist) or a "broker" ("": their default)."""
+        wanted = None if keys is None else _names("key", keys)
+        return self._do(configs.describe_configs(self._asking, _kind(kind), name, wanted), timeout)
+
+    def incremental_alter_configs(
+        self,
+        kind: str,
+        name: str,
+        changes: Mapping[str, ConfigChange],
+        *,
+        validate_only: bool = False,
+        timeout: float = 60,
+    ) -> None:
+        """Change some keys, None bringing the default back. All of them or, with a KafkaException, none."""
+        if not changes:
+            raise ValueError("changes must not be empty")
+        operation = configs.incremental_alter_configs(
+            self._asking, _kind(kind), name, changes, validate_only=validate_only
+        )
+        self._do(operation, timeout)
+
+    def alter_group_configs(self, group_id: str, changes: Mapping[str, ConfigChange], *, timeout: float = 60) -> None:
+        """The same for a group, such as {"share.record.lock.duration.ms": 20000}."""
+        self.incremental_alter_configs("group", _name("group", group_id), changes, timeout=timeout)
+
+    # ---- how it works ------------------------------------------------------------------------------------------------
+
+    def _do(self, operation: Operation[T], timeout: float) -> T:
+        self._check_open()
+        wait_ms = timeout_ms(timeout)
+        if wait_ms is None:
+            raise ValueError(f"timeout={timeout!r}: must not be negative")
+        core = self._core
+        task = perform(self._connection, core.calls, lambda now_ms: core.start(operation, wait_ms, now_ms))
+        self._connection.wait(lambda: task.done, None)
+        return task.result()
+
+    def close(self) -> None:
+        """Repeatable."""
+        if not self._closed:
+            self._closed = True
+            self._connection.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise IllegalStateException("Admin closed")
+
+    def __enter__(self) -> Self:
+        self._check_open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+# ---- arguments -------------------------------------------------------------------------------------------------------
+
+
+def _items(what: str, items: Iterable[T]) -> list[T]:
+    if isinstance(items, (str, bytes)):
+        raise TypeError(f"{what} must be a list, not {items!r}")
+    return list(items)
+
+
+def _names(what: str, names: Iterable[str]) -> list[str]:
+    found = [_name(what, name) for name in _items(f"{what}s", names)]
+    if not found:
+        raise ValueError(f"{what}s must not be empty")
+    return found
+
+
+def _name(what: str, name: object) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a {what} must be a str, not {type(name).__name__}")
+    if not name:
+        raise ValueError(f"the name of a {what} must not be empty")
+    return name
+
+
+def _place(place: PlaceLike) -> Place:
+    topic, index = (place.topic, place.partition) if isinstance(place, TopicPartition) else place
+    if isinstance(index, bool) or not isinstance(index, int) or index < 0:
+        raise ValueError(f"partition {index!r} of topic {topic!r}: must be 0 or more")
+    return _name("topic", topic), index
+
+
+def _kind(kind: str) -> ResourceType:
+    if kind not in RESOURCES:
+        raise ValueError(f"{kind!r} has no configuration: say {', '.join(RESOURCES)}")
+    return RESOURCES[kind]

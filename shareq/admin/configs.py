@@ -1,0 +1,109 @@
+"""Operations on configurations of topics, groups and brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from shareq.admin.asking import Asking
+from shareq.admin.core import Ask, Operation
+from shareq.admin.results import ConfigEntry, Results
+from shareq.model.actor import ANY_NODE
+from shareq.model.errors import Errors, KafkaError, KafkaException
+from shareq.model.messages.topics import (
+    AlterOperation,
+    ConfigSource,
+    DescribeConfigsRequest,
+    IncrementalAlterConfigsRequest,
+    ResourceType,
+)
+
+RESOURCES = {"topic": ResourceType.TOPIC, "broker": ResourceType.BROKER, "group": ResourceType.GROUP}
+
+ConfigChange = object | None | tuple[str, object]
+"""A new value, None for back to the default, or ("append" | "subtract", value) for lists."""
+
+
+def describe_configs(
+    asking: Asking, resource_type: ResourceType, name: str, keys: Sequence[str] | None
+) -> Operation[Results[str, ConfigEntry]]:
+    resource = DescribeConfigsRequest.Resource(
+        resource_type=resource_type, resource_name=name, configuration_keys=None if keys is None else tuple(keys)
+    )
+    request = DescribeConfigsRequest(resources=(resource,), include_documentation=True)
+    response = yield from _ask(asking, request, resource_type, name)
+    result = response.results[0]
+    _check(result.error_code, result.error_message)
+    return Results(
+        {
+            config.name: ConfigEntry(
+                name=config.name,
+                value=config.value,
+                source=ConfigSource(config.config_source).name.lower(),
+                read_only=config.read_only,
+                documentation=config.documentation,
+            )
+            for config in result.configs
+        }
+    )
+
+
+def incremental_alter_configs(
+    asking: Asking,
+    resource_type: ResourceType,
+    name: str,
+    changes: Mapping[str, ConfigChange],
+    *,
+    validate_only: bool,
+) -> Operation[None]:
+    """All changes or none; KafkaException says what is wrong with them."""
+    resource = IncrementalAlterConfigsRequest.Resource(
+        resource_type=resource_type,
+        resource_name=name,
+        configs=tuple(_change(key, change) for key, change in changes.items()),
+    )
+    request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=validate_only)
+    response = yield from _ask(asking, request, resource_type, name)
+    result = response.responses[0]
+    _check(result.error_code, result.error_message)
+
+
+def _ask(
+    asking: Asking,
+    request: DescribeConfigsRequest | IncrementalAlterConfigsRequest,
+    resource_type: ResourceType,
+    name: str,
+) -> Operation[Any]:
+    """A broker answers for itself, everything else is known to all."""
+    if resource_type is not ResourceType.BROKER or not name:
+        return (yield from asking.anybody(request))
+    image = yield from asking.metadata(())
+    node = next((broker.node_id for broker in image.brokers if str(broker.node_id) == name), ANY_NODE)
+    if node == ANY_NODE:
+        raise KafkaException(KafkaError(Errors.BROKER_NOT_AVAILABLE, f"broker {name!r} is not there"))
+    ((response, error),) = yield [Ask(node, request)]
+    _check(error, f"broker {name} does not answer")
+    return response
+
+
+def _check(error: Errors, message: str | None) -> None:
+    if error:
+        raise KafkaException(KafkaError(error, message))
+
+
+def _change(key: str, change: ConfigChange) -> IncrementalAlterConfigsRequest.Config:
+    operation, value = AlterOperation.SET, change
+    if change is None:
+        operation = AlterOperation.DELETE
+    elif isinstance(change, tuple):
+        name, value = change
+        if name not in ("append", "subtract"):
+            raise ValueError(f"{key}={change!r}: the operation must be 'append' or 'subtract'")
+        operation = AlterOperation[name.upper()]
+    return IncrementalAlterConfigsRequest.Config(
+        name=key, config_operation=operation, value=None if value is None else _text(value)
+    )
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,190 @@
+"""Operations on topics and their records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from shareq.admin.asking import Asking, Place, failure
+from shareq.admin.core import Operation
+from shareq.admin.results import (
+    CreatedTopic,
+    DeletedRecords,
+    Done,
+    OffsetInfo,
+    PartitionDescription,
+    Results,
+    TopicDescription,
+)
+from shareq.client.topic_partition import TopicPartition
+from shareq.model.errors import Errors
+from shareq.model.messages.base import Request
+from shareq.model.messages.cluster import MetadataResponse
+from shareq.model.messages.data import (
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+)
+from shareq.model.messages.topics import (
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to create; -1 asks for the broker's default."""
+
+    topic: str
+    num_partitions: int = -1
+    replication_factor: int = -1
+    config: Mapping[str, str | None] = field(default_factory=dict)
+
+
+def create_topics(
+    asking: Asking, topics: Sequence[NewTopic], *, validate_only: bool
+) -> Operation[Results[str, CreatedTopic]]:
+    request = CreateTopicsRequest(
+        topics=tuple(
+            CreateTopicsRequest.Topic(
+                name=new.topic,
+                num_partitions=new.num_partitions,
+                replication_factor=new.replication_factor,
+                configs=tuple(new.config.items()),
+            )
+            for new in topics
+        ),
+        validate_only=validate_only,
+    )
+    response = yield from asking.anybody(request)
+    return Results(
+        {
+            topic.name: CreatedTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=topic.num_partitions,
+                replication_factor=topic.replication_factor,
+                error=failure(topic.error_code, topic.error_message),
+            )
+            for topic in response.topics
+        }
+    )
+
+
+def delete_topics(asking: Asking, names: Sequence[str]) -> Operation[Results[str, Done]]:
+    response = yield from asking.anybody(
+        DeleteTopicsRequest(topics=tuple(DeleteTopicsRequest.Topic(name=name) for name in names))
+    )
+    return _done((topic.name, topic.error_code, topic.error_message) for topic in response.responses)
+
+
+def create_partitions(
+    asking: Asking, counts: Mapping[str, int], *, validate_only: bool
+) -> Operation[Results[str, Done]]:
+    topics = tuple(CreatePartitionsRequest.Topic(name=name, count=count) for name, count in counts.items())
+    response = yield from asking.anybody(CreatePartitionsRequest(topics=topics, validate_only=validate_only))
+    return _done((topic.name, topic.error_code, topic.error_message) for topic in response.results)
+
+
+def _done(items: Any) -> Results[str, Done]:
+    return Results({name: Done(name=name, error=failure(error, message)) for name, error, message in items})
+
+
+def describe_topics(asking: Asking, names: Sequence[str] | None) -> Operation[Results[str, TopicDescription]]:
+    """The named topics, or all."""
+    response = yield from asking.metadata(names)
+    return Results({topic.name: _description(topic) for topic in response.topics if topic.name is not None})
+
+
+def _description(topic: MetadataResponse.Topic) -> TopicDescription:
+    partitions = tuple(
+        PartitionDescription(
+            partition=partition.partition_index,
+            leader=partition.leader_id,
+            leader_epoch=partition.leader_epoch,
+            replicas=partition.replica_nodes,
+            isr=partition.isr_nodes,
+        )
+        for partition in topic.partitions
+    )
+    return TopicDescription(
+        name=topic.name or "",
+        topic_id=topic.topic_id,
+        internal=topic.is_internal,
+        partitions=partitions,
+        error=failure(topic.error_code),
+    )
+
+
+# ---- offsets of the log ----------------------------------------------------------------------------------------------
+
+
+def list_offsets(
+    asking: Asking, timestamps: Mapping[Place, int], isolation_level: int
+) -> Operation[Results[TopicPartition, OffsetInfo]]:
+    """The offset of each timestamp (or LATEST_TIMESTAMP, ...)."""
+
+    def request(topics: dict[str, list[int]]) -> Request:
+        return ListOffsetsRequest(
+            isolation_level=isolation_level,
+            topics=tuple(
+                ListOffsetsRequest.Topic(
+                    name=topic,
+                    partitions=tuple(
+                        ListOffsetsRequest.Partition(partition_index=index, timestamp=timestamps[topic, index])
+                        for index in indexes
+                    ),
+                )
+                for topic, indexes in topics.items()
+            ),
+        )
+
+    def results_of(response: ListOffsetsResponse) -> list[tuple[Place, Errors, ListOffsetsResponse.Partition]]:
+        return [((t.name, p.partition_index), p.error_code, p) for t in response.topics for p in t.partitions]
+
+    done = yield from asking.by_leader(timestamps, request, results_of)
+    return Results(
+        {
+            TopicPartition(topic, index): OffsetInfo(
+                topic=topic,
+                partition=index,
+                offset=found.offset if found and found.offset >= 0 else None,
+                timestamp=found.timestamp if found and found.timestamp >= 0 else None,
+                leader_epoch=found.leader_epoch if found and found.leader_epoch >= 0 else None,
+                error=error,
+            )
+            for (topic, index), (error, found) in sorted(done.items())
+        }
+    )
+
+
+def delete_records(asking: Asking, offsets: Mapping[Place, int]) -> Operation[Results[TopicPartition, DeletedRecords]]:
+    def request(topics: dict[str, list[int]]) -> Request:
+        return DeleteRecordsRequest(
+            topics=tuple(
+                DeleteRecordsRequest.Topic(
+                    name=topic,
+                    partitions=tuple(
+                        DeleteRecordsRequest.Partition(partition_index=index, offset=offsets[topic, index])
+                        for index in indexes
+                    ),
+                )
+                for topic, indexes in topics.items()
+            )
+        )
+
+    def results_of(response: DeleteRecordsResponse) -> list[tuple[Place, Errors, DeleteRecordsResponse.Partition]]:
+        return [((t.name, p.partition_index), p.error_code, p) for t in response.topics for p in t.partitions]
+
+    done = yield from asking.by_leader(offsets, request, results_of)
+    return Results(
+        {
+            TopicPartition(topic, index): DeletedRecords(
+                topic=topic, partition=index, low_watermark=found.low_watermark if found else None, error=error
+            )
+            for (topic, index), (error, found) in sorted(done.items())
+        }
+    )
