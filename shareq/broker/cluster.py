@@ -24,7 +24,7 @@ from shareq.model.configs import BrokerConfig
 from shareq.model.errors import ConfigException, Errors, IllegalStateException, KafkaError, KafkaException
 from shareq.model.events import Event, FaultInjected
 from shareq.model.ids import TopicPartition
-from shareq.model.image import BrokerImage, ClusterImage
+from shareq.model.image import NO_LEADER, BrokerImage, ClusterImage
 from shareq.trace import Journal
 
 CLEAN_INTERVAL_MS = 300_000
@@ -299,20 +299,10 @@ class Cluster:
 
     def _mark_transaction(self, at: TopicPartition, committed: bool, producer_id: int, producer_epoch: int) -> None:
         """Write the marker that ends a transaction; a topic that has been deleted meanwhile needs none."""
-        log = self._storage.log(*at)
-        if log is None:
-            return
-        partition = self.image.topics[at.topic].partitions[at.partition]
-        done = log.append_control(
-            committed=committed,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            coordinator_epoch=0,
-            now_ms=self.now_ms,
-            leader_epoch=partition.leader_epoch,
-        )
-        if not done.error and partition.leader in self._brokers:
-            self._brokers[partition.leader].log_grew(at, done.base_offset, done.last_offset + 1)
+        done = self._storage.end_transaction(at, committed, producer_id, producer_epoch, self.now_ms)
+        leader = self.image.topics[at.topic].partitions[at.partition].leader if done else NO_LEADER
+        if done and leader in self._brokers:
+            self._brokers[leader].log_grew(at, done.base_offset, done.last_offset + 1)
 
     def _clean(self) -> None:
         self._storage.clean(self.now_ms)

@@ -143,31 +143,38 @@ class Broker:
         self._persister = host("persister", make_persister(config[PERSISTER_CLASS], broker_id, rng))
         self._coordinators = {GROUP_METADATA_TOPIC: self._groups, SHARE_STATE_TOPIC: self._states}
         self._hosts = (self._leader, self._groups, self._states, self._persister)
-        self._routes = self._make_routes()
+        self._actors = self._make_actors()
+        self._answers = self._make_answers()
 
-    def _make_routes(self) -> dict[type[Request], Host | Callable[[Any], Response]]:
-        """Who answers what: an actor, or a function of the request."""
-        controller, data = self._controller, self._data
+    def _make_actors(self) -> dict[type[Request], Host]:
+        """Requests that an actor answers, now or later."""
+        leader, groups, states = self._leader, self._groups, self._states
         return {
-            ShareFetchRequest: self._leader,
-            ShareAcknowledgeRequest: self._leader,
-            ShareGroupHeartbeatRequest: self._groups,
-            ShareGroupDescribeRequest: self._groups,
-            ListGroupsRequest: self._groups,
-            DeleteGroupsRequest: self._groups,
-            DescribeShareGroupOffsetsRequest: self._groups,
-            AlterShareGroupOffsetsRequest: self._groups,
-            DeleteShareGroupOffsetsRequest: self._groups,
-            InitializeShareGroupStateRequest: self._states,
-            ReadShareGroupStateRequest: self._states,
-            WriteShareGroupStateRequest: self._states,
-            DeleteShareGroupStateRequest: self._states,
-            ReadShareGroupStateSummaryRequest: self._states,
+            ShareFetchRequest: leader,
+            ShareAcknowledgeRequest: leader,
+            ShareGroupHeartbeatRequest: groups,
+            ShareGroupDescribeRequest: groups,
+            ListGroupsRequest: groups,
+            DeleteGroupsRequest: groups,
+            DescribeShareGroupOffsetsRequest: groups,
+            AlterShareGroupOffsetsRequest: groups,
+            DeleteShareGroupOffsetsRequest: groups,
+            InitializeShareGroupStateRequest: states,
+            ReadShareGroupStateRequest: states,
+            WriteShareGroupStateRequest: states,
+            DeleteShareGroupStateRequest: states,
+            ReadShareGroupStateSummaryRequest: states,
+        }
+
+    def _make_answers(self) -> dict[type[Request], Callable[[Any], Response]]:
+        """Requests that are answered at once."""
+        controller, data, transactions = self._controller, self._data, self._transactions
+        return {
             ProduceRequest: self._produce,
             ListOffsetsRequest: data.list_offsets,
             DeleteRecordsRequest: data.delete_records,
-            InitProducerIdRequest: self._transactions.init_producer_id,
-            EndTxnRequest: self._transactions.end,
+            InitProducerIdRequest: transactions.init_producer_id,
+            EndTxnRequest: transactions.end,
             MetadataRequest: lambda request: metadata.metadata(request, controller.image),
             FindCoordinatorRequest: lambda request: metadata.find_coordinators(request, controller),
             CreateTopicsRequest: lambda request: metadata.create_topics(request, controller),
@@ -183,11 +190,11 @@ class Broker:
         """A request has arrived. A broker that has died meanwhile hears nothing."""
         if not self._leader.alive:
             return
-        route = self._routes[type(request)]
-        if isinstance(route, Host):
-            route.deliver(Incoming(exchange_id, request, client))
+        actor = self._actors.get(type(request))
+        if actor is not None:
+            actor.deliver(Incoming(exchange_id, request, client))
         else:
-            self._network.answer(self, exchange_id, route(request))
+            self._network.answer(self, exchange_id, self._answers[type(request)](request))
 
     def connection_closed(self, connection_id: int) -> None:
         self._leader.deliver(ConnectionClosed(connection_id))

@@ -9,6 +9,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 
 from shareq.log.config import LogConfig
+from shareq.log.interface import AppendResult
 from shareq.log.memory import MemoryLog
 from shareq.model.errors import Errors
 from shareq.model.events import Event, LogStartMoved
@@ -33,8 +34,10 @@ class Storage:
             for topic_id, partition in [k for k in self._logs if k[0] not in image.topics_by_id]:
                 del self._logs[topic_id, partition]
         self._configs = {name: LogConfig.from_overrides(topic.configs) for name, topic in image.topics.items()}
-        for (topic_id, _), log in self._logs.items():
-            log.config = self._configs[image.topics_by_id[topic_id].name]
+        for (topic_id, partition), log in self._logs.items():
+            topic = image.topics_by_id[topic_id]
+            log.config = self._configs[topic.name]
+            log.begin_epoch(topic.partitions[partition].leader_epoch)
 
     def log(self, topic: str, partition: int) -> MemoryLog | None:
         """The log of a partition that exists, else None."""
@@ -58,6 +61,23 @@ class Storage:
         """The error that an append to `topic` has to fail with now; NONE as a rule."""
         faults = self._faults.get(topic)
         return faults.popleft() if faults else Errors.NONE
+
+    def end_transaction(
+        self, at: TopicPartition, committed: bool, producer_id: int, producer_epoch: int, now_ms: int
+    ) -> AppendResult | None:
+        """Write the marker that ends a producer's transaction; None where the topic is gone or the log refuses."""
+        log = self.log(*at)
+        if log is None:
+            return None
+        done = log.append_control(
+            committed=committed,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            coordinator_epoch=0,
+            now_ms=now_ms,
+            leader_epoch=self._image.topics[at.topic].partitions[at.partition].leader_epoch,
+        )
+        return None if done.error else done
 
     def clean(self, now_ms: int) -> None:
         """Retention and compaction of every log, as Kafka's cleaner does every few minutes."""

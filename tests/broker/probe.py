@@ -47,7 +47,7 @@ class Probe:
     def produce(self, topic: str, *values: str, partition: int = 0, **batch: Any) -> ProduceResponse.Partition:
         """Produce one batch of values to the partition's leader."""
         image = self.cluster.image.topics[topic]
-        records = [(None, value.encode(), [], self.cluster.now_ms) for value in values]
+        records: list[Any] = [(None, value.encode(), [], self.cluster.now_ms) for value in values]
         part = ProduceRequest.Partition(index=partition, records=encode_batch(records, **batch))
         request = ProduceRequest(topics=(ProduceRequest.Topic(topic_id=image.topic_id, partitions=(part,)),))
         result = self.ask(request, image.partitions[partition].leader).responses[0].partitions[0]

@@ -12,7 +12,7 @@ from shareq.broker.loop import VIRTUAL_ORIGIN_MS
 from shareq.log.records import encode_batch
 from shareq.model.errors import ConfigException, Errors, IllegalStateException, KafkaException
 from shareq.model.events import BrokerStopped, FaultInjected, LeaderElected, LogStartMoved, RecordsAppended
-from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC
+from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TopicId
 from shareq.model.messages.cluster import (
     CoordinatorType,
     FindCoordinatorRequest,
@@ -159,7 +159,9 @@ def test_metadata_by_name_by_id_and_whole(cluster: Cluster, probe: Probe) -> Non
     assert by_name.topics == by_id.topics == probe.ask(MetadataRequest()).topics
     assert [b.node_id for b in by_name.brokers] == [0, 1, 2]
     assert [p.leader_id for p in by_name.topics[0].partitions] == [0, 1, 2, 0]
-    unknown = MetadataRequest(topics=(MetadataRequest.Topic(name="none"), MetadataRequest.Topic(topic_id="x" * 22)))
+    unknown = MetadataRequest(
+        topics=(MetadataRequest.Topic(name="none"), MetadataRequest.Topic(topic_id=TopicId("x" * 22)))
+    )
     errors = [t.error_code for t in probe.ask(unknown).topics]
     assert errors == [Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.UNKNOWN_TOPIC_ID]
 
@@ -191,7 +193,7 @@ def test_producing_goes_to_the_leader_only(cluster: Cluster, probe: Probe) -> No
     assert damaged.error_code is Errors.INVALID_RECORD
     acks = probe.ask(ProduceRequest(topics=topics, acks=2), node=0).responses[0].partitions[0]
     assert acks.error_code is Errors.INVALID_REQUIRED_ACKS
-    nowhere = (ProduceRequest.Topic(topic_id="x" * 22, partitions=(part,)),)
+    nowhere = (ProduceRequest.Topic(topic_id=TopicId("x" * 22), partitions=(part,)),)
     unknown = probe.ask(ProduceRequest(topics=nowhere), node=0).responses[0].partitions[0]
     assert unknown.error_code is Errors.UNKNOWN_TOPIC_ID
     assert cluster.log("orders", 0).log_end_offset == 3
