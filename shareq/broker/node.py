@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from shareq.broker import metadata
@@ -114,7 +115,7 @@ class Broker:
         self._controller = controller
         self._storage = storage
         self._transactions = transactions
-        self._record = lambda event: record(broker_id, event)
+        self._record: Callable[[Event], None] = partial(record, broker_id)
         self._traced = traced
         self._data = DataPlane(broker_id, storage, transactions, controller.image)
         self._context = ClientContext(client_id=self.name)

@@ -162,7 +162,7 @@ def test_metadata_by_name_by_id_and_whole(cluster: Cluster, probe: Probe) -> Non
     unknown = MetadataRequest(
         topics=(MetadataRequest.Topic(name="none"), MetadataRequest.Topic(topic_id=TopicId("x" * 22)))
     )
-    errors = [t.error_code for t in probe.ask(unknown).topics]
+    errors = [t.error_code for t in probe.ask(MetadataRequest(topics=strangers)).topics]
     assert errors == [Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.UNKNOWN_TOPIC_ID]
 
 

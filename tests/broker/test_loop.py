@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import pytest
 
@@ -37,9 +38,10 @@ def test_virtual_time_jumps_and_stops_exactly_at_the_deadline() -> None:
 
 
 def test_waiting_ends_as_soon_as_the_condition_holds() -> None:
-    loop, seen = VirtualLoop(), []
+    loop = VirtualLoop()
+    seen: list[int] = []
     for delay in (5, 10, 15):
-        loop.at(VIRTUAL_ORIGIN_MS + delay, lambda d=delay: seen.append(d))
+        loop.at(VIRTUAL_ORIGIN_MS + delay, partial(seen.append, delay))
     assert loop.wait(lambda: 10 in seen, None)
     assert (seen, loop.now_ms()) == ([5, 10], VIRTUAL_ORIGIN_MS + 10)
 
@@ -57,7 +59,8 @@ def test_a_wait_that_nothing_can_end_says_so() -> None:
 
 
 def test_a_cancelled_timer_never_fires() -> None:
-    loop, seen = VirtualLoop(), []
+    loop = VirtualLoop()
+    seen: list[str] = []
     timer = loop.at(VIRTUAL_ORIGIN_MS + 1, lambda: seen.append("cancelled"))
     loop.at(VIRTUAL_ORIGIN_MS + 2, lambda: seen.append("kept"))
     timer.cancel()
