@@ -159,9 +159,7 @@ def test_metadata_by_name_by_id_and_whole(cluster: Cluster, probe: Probe) -> Non
     assert by_name.topics == by_id.topics == probe.ask(MetadataRequest()).topics
     assert [b.node_id for b in by_name.brokers] == [0, 1, 2]
     assert [p.leader_id for p in by_name.topics[0].partitions] == [0, 1, 2, 0]
-    unknown = MetadataRequest(
-        topics=(MetadataRequest.Topic(name="none"), MetadataRequest.Topic(topic_id=TopicId("x" * 22)))
-    )
+    strangers = (MetadataRequest.Topic(name="none"), MetadataRequest.Topic(topic_id=TopicId("x" * 22)))
     errors = [t.error_code for t in probe.ask(MetadataRequest(topics=strangers)).topics]
     assert errors == [Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.UNKNOWN_TOPIC_ID]
 

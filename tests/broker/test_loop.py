@@ -69,7 +69,8 @@ def test_a_cancelled_timer_never_fires() -> None:
 
 
 def test_step_runs_one_thing_and_says_when_nothing_is_left() -> None:
-    loop, seen = VirtualLoop(), []
+    loop = VirtualLoop()
+    seen: list[str] = []
     loop.post(seen.append, "ready")
     loop.at(VIRTUAL_ORIGIN_MS + 7, lambda: seen.append("timer"))
     assert [loop.step(), list(seen), loop.now_ms() - VIRTUAL_ORIGIN_MS] == [True, ["ready"], 0]
