@@ -1,0 +1,204 @@
+"""A group and the cluster as folds of the journal: who is in, who leads what, after any entry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from shareq.model.events import (
+    BrokerStarted,
+    BrokerStopped,
+    ConfigChanged,
+    GroupDeleted,
+    GroupEpochBumped,
+    LeaderElected,
+    LogStartMoved,
+    MemberJoined,
+    MemberLeft,
+    MemberReconciled,
+    PartitionsAdded,
+    RecordsAppended,
+    SharePartitionsInitialized,
+    TargetAssignmentComputed,
+    TopicCreated,
+    TopicDeleted,
+)
+from shareq.model.ids import INTERNAL_TOPICS
+from shareq.model.states import GroupState
+from shareq.trace.journal import Entry, Journal
+from shareq.trace.story import journal_of
+
+Assignment = tuple[tuple[str, tuple[int, ...]], ...]
+"""(topic, partitions) each."""
+
+
+@dataclass(slots=True)
+class MemberView:
+    """A member as the coordinator knows it; `target` is what it is to hold, `assignment` what it has been told."""
+
+    member_id: str
+    client_id: str
+    subscribed_topic_names: tuple[str, ...]
+    member_epoch: int = 0
+    assignment: Assignment = ()
+    target: Assignment = ()
+
+
+@dataclass(slots=True)
+class GroupView:
+    """A share group after some entry."""
+
+    group_id: str
+    group_epoch: int = 0
+    assignment_epoch: int = 0
+    members: dict[str, MemberView] = field(default_factory=dict)
+    initialized: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    configs: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def state(self) -> GroupState:
+        return GroupState.STABLE if self.members else GroupState.EMPTY
+
+    def apply(self, entry: Entry) -> None:
+        """Take in the next entry about this group."""
+        event = entry.event
+        if isinstance(event, MemberJoined):
+            self.members[event.member_id] = MemberView(event.member_id, event.client_id, event.subscribed_topic_names)
+        elif isinstance(event, MemberLeft):
+            self.members.pop(event.member_id, None)
+        elif isinstance(event, MemberReconciled) and event.member_id in self.members:
+            member = self.members[event.member_id]
+            member.member_epoch, member.assignment = event.member_epoch, event.assignment
+        else:
+            self._apply_to_group(event)
+
+    def _apply_to_group(self, event: object) -> None:
+        if isinstance(event, GroupEpochBumped):
+            self.group_epoch = event.group_epoch
+        elif isinstance(event, TargetAssignmentComputed):
+            self.assignment_epoch = event.assignment_epoch
+            for member_id, target in event.assignment:
+                if member_id in self.members:
+                    self.members[member_id].target = target
+        elif isinstance(event, SharePartitionsInitialized):
+            known = self.initialized.get(event.topic, ())
+            self.initialized[event.topic] = tuple(sorted({*known, *event.partitions}))
+        elif isinstance(event, ConfigChanged):
+            _configure(self.configs, event)
+        elif isinstance(event, GroupDeleted):
+            self.group_epoch = self.assignment_epoch = 0
+            self.initialized = {}
+
+    def _repr_html_(self) -> str:
+        from shareq.trace.reprs import group_html
+
+        return group_html(self)
+
+
+@dataclass(slots=True)
+class PartitionView:
+    """A partition as its log and its leader are; `leader` -1 where none is alive."""
+
+    leader: int = -1
+    leader_epoch: int = -1
+    log_start: int = 0
+    log_end: int = 0
+
+
+@dataclass(slots=True)
+class ClusterView:
+    """Brokers and topics after some entry; `brokers` maps each to whether it is running."""
+
+    brokers: dict[int, bool] = field(default_factory=dict)
+    topics: dict[str, list[PartitionView]] = field(default_factory=dict)
+
+    def apply(self, entry: Entry) -> None:
+        """Take in the next entry."""
+        event = entry.event
+        if isinstance(event, (BrokerStarted, BrokerStopped)):
+            self.brokers[event.broker_id] = isinstance(event, BrokerStarted)
+        elif isinstance(event, TopicCreated):
+            self.topics[event.topic] = [PartitionView() for _ in range(event.partition_count)]
+        elif isinstance(event, TopicDeleted):
+            self.topics.pop(event.topic, None)
+        elif isinstance(event, PartitionsAdded):
+            partitions = self.topics.setdefault(event.topic, [])
+            partitions += [PartitionView() for _ in range(event.partition_count - len(partitions))]
+        elif isinstance(event, (LeaderElected, RecordsAppended, LogStartMoved)):
+            self._apply_to_partition(event)
+
+    def _apply_to_partition(self, event: LeaderElected | RecordsAppended | LogStartMoved) -> None:
+        partitions = self.topics.setdefault(event.topic, [])
+        partitions += [PartitionView() for _ in range(event.partition + 1 - len(partitions))]
+        partition = partitions[event.partition]
+        if isinstance(event, LeaderElected):
+            partition.leader, partition.leader_epoch = event.leader, event.leader_epoch
+        elif isinstance(event, RecordsAppended):
+            partition.log_end = event.end
+        else:
+            partition.log_start = event.log_start_offset
+
+    def own_topics(self) -> dict[str, list[PartitionView]]:
+        """The topics that are not Kafka's internal ones."""
+        return {name: partitions for name, partitions in self.topics.items() if name not in INTERNAL_TOPICS}
+
+    def _repr_html_(self) -> str:
+        from shareq.trace.reprs import cluster_html
+
+        return cluster_html(self)
+
+
+def _configure(configs: dict[str, str], event: ConfigChanged) -> None:
+    if event.value is None:
+        configs.pop(event.key, None)
+    else:
+        configs[event.key] = event.value
+
+
+def group_view(source: Any, group: str, until: int | None = None) -> GroupView:
+    """The group after the journal's entries below order `until` (None: all)."""
+    found = GroupView(group)
+    for entry in _until(journal_of(source).select(*_OF_GROUP, group=group), until):
+        found.apply(entry)
+    return found
+
+
+def cluster_view(source: Any, until: int | None = None) -> ClusterView:
+    """The cluster after the journal's entries below order `until` (None: all)."""
+    found = ClusterView()
+    for entry in _until(journal_of(source).select(*_OF_CLUSTER), until):
+        found.apply(entry)
+    return found
+
+
+def groups_of(journal: Journal) -> list[str]:
+    """All groups that the journal speaks of, in order of first appearance."""
+    from shareq.trace.index import index_of
+
+    return list(dict.fromkeys(subject.group for subject in index_of(journal).subjects() if subject.group is not None))
+
+
+def _until(entries: list[Entry], until: int | None) -> list[Entry]:
+    return entries if until is None else [entry for entry in entries if entry.order < until]
+
+
+_OF_GROUP = (
+    MemberJoined,
+    MemberLeft,
+    MemberReconciled,
+    GroupEpochBumped,
+    TargetAssignmentComputed,
+    SharePartitionsInitialized,
+    ConfigChanged,
+    GroupDeleted,
+)
+_OF_CLUSTER = (
+    BrokerStarted,
+    BrokerStopped,
+    TopicCreated,
+    TopicDeleted,
+    PartitionsAdded,
+    LeaderElected,
+    RecordsAppended,
+    LogStartMoved,
+)

@@ -1,0 +1,104 @@
+"""The journal as JSON Lines: one object a line, readable by people, `jq`, pandas and Spark alike.
+
+Line 1 is the header:   {"shareq_journal": 1, "origin_ms": 1767225600000}
+Each further line:      {"order": 0, "time_ms": ..., "broker": -1, "type": "BrokerStarted", <the event's fields>}
+
+`shareq_journal` is the version of this form; `order` counts up by one; `broker` -1 is a client or the cluster as a
+whole; `type` and the remaining fields are those of `shareq.model.events`, offsets half-open, tuples as lists.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from shareq.trace.codec import BadEvent, decode, encode
+from shareq.trace.journal import Entry, Journal
+
+VERSION = 1
+
+
+class JournalFileError(ValueError):
+    """A file that is no journal. `line` counts from 1; 0 where no single line is to blame."""
+
+    def __init__(self, path: str | PathLike[str], line: int, why: str) -> None:
+        super().__init__(f"{path}{f', line {line}' if line else ''}: {why}")
+        self.line = line
+
+
+def write(journal: Journal, path: str | PathLike[str]) -> None:
+    """Write what the journal keeps."""
+    dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+    with Path(path).open("w", encoding="utf-8", newline="\n") as file:
+        file.write(dumps({"shareq_journal": VERSION, "origin_ms": journal.origin_ms}) + "\n")
+        for order, time_ms, broker_id, event in journal:
+            head = {"order": order, "time_ms": time_ms, "broker": broker_id, "type": type(event).__name__}
+            file.write(dumps(head | encode(event)) + "\n")
+
+
+def read(path: str | PathLike[str], *, strict: bool = True) -> Journal:
+    """Read a journal. A bad line is a JournalFileError; with `strict=False` it is left out and the error goes to
+    `journal.errors`, the orders of what is left counting on as they were written.
+    """
+    errors: list[JournalFileError] = []
+    entries: list[Entry] = []
+    with Path(path).open("rb") as file:
+        lines = enumerate(file, start=1)
+        origin_ms = _header(path, next(lines, (1, b"")))
+        for number, found in _entries(lines):
+            error = found if isinstance(found, str) else _out_of_order(entries, found, gaps=bool(errors))
+            if error is None and isinstance(found, Entry):
+                entries.append(found)
+                continue
+            errors.append(JournalFileError(path, number, str(error)))
+            if strict:
+                raise errors[-1]
+    journal = Journal.of(entries, origin_ms)
+    journal.errors = tuple(errors)
+    return journal
+
+
+def _header(path: str | PathLike[str], first: tuple[int, bytes]) -> int:
+    """The origin; without a header nothing else makes sense."""
+    try:
+        header = json.loads(first[1])
+    except ValueError:
+        header = None
+    if not isinstance(header, dict) or "shareq_journal" not in header:
+        raise JournalFileError(path, 1, "not a journal: the first line must hold shareq_journal and origin_ms")
+    if header["shareq_journal"] != VERSION or not isinstance(header.get("origin_ms"), int):
+        raise JournalFileError(path, 1, f"version {header['shareq_journal']!r} with origin_ms; known is {VERSION}")
+    return int(header["origin_ms"])
+
+
+def _entries(lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, Entry | str]]:
+    """The entry of each line, or what is wrong with it. Empty lines do not count."""
+    for number, line in lines:
+        if line.strip():
+            try:
+                yield number, _entry(json.loads(line))
+            except ValueError as error:
+                yield number, str(error)
+
+
+def _entry(fields: Any) -> Entry:
+    if not isinstance(fields, dict):
+        raise BadEvent("an object is needed")
+    head = []
+    for name in ("order", "time_ms", "broker"):
+        value = fields.pop(name, None)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise BadEvent(f"{name} must be a whole number, not {value!r}")
+        head.append(value)
+    return Entry(head[0], head[1], head[2], decode(fields.pop("type", None), fields))
+
+
+def _out_of_order(entries: list[Entry], entry: Entry, *, gaps: bool) -> str | None:
+    """What is wrong with the place of an entry. Where lines had to be left out, so are their orders."""
+    if not entries:
+        return None
+    expected, got = entries[-1].order + 1, entry.order
+    return None if got == expected or (gaps and got > expected) else f"order {got} where {expected} was to come"

@@ -1,0 +1,49 @@
+"""A share-partition as a line of text: what the strip shows, for terminals, tests and screen readers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from shareq.trace.fold import SharePartitionState
+from shareq.trace.palette import SYMBOLS
+from shareq.trace.runs import Cell
+
+TOKENS = 40
+"""How many signs a line has at most."""
+_SINGLY = 6
+"""Runs up to this length are shown offset by offset, longer ones once with their length."""
+
+
+def strip_text(state: SharePartitionState, letter: Callable[[str], str] = lambda _: SYMBOLS["acquired"]) -> str:
+    """`SPSO 100 | A A ✓ A→✓ – ✕ ○2 B2×30 ... | SPEO 147`: a letter is the holder, a number the deliveries if more than
+    one, an arrow where a state write under way leads, a dash a gap.
+    """
+    signs: list[str] = []
+    position = state.spso
+    for first, end, cell in state.runs:
+        if len(signs) >= TOKENS or end > state.speo:
+            break
+        _add(signs, "–", first - position)
+        _add(signs, _sign(cell, letter), end - first)
+        position = end
+    if position == state.speo or len(signs) < TOKENS:
+        _add(signs, "–", state.speo - position)
+    shown = " ".join(signs[:TOKENS]) + (" ..." if len(signs) > TOKENS or position < state.speo else "")
+    loaded = "" if state.loaded else " (not loaded)"
+    return f"SPSO {state.spso} | {shown or 'empty'} | SPEO {max(state.speo - 1, state.spso)}{loaded}"
+
+
+def _add(signs: list[str], sign: str, length: int) -> None:
+    if length > _SINGLY:
+        signs.append(f"{sign}×{length}")
+    else:
+        signs += [sign] * length
+
+
+def _sign(cell: Cell, letter: Callable[[str], str]) -> str:
+    if cell.state.terminal:
+        return SYMBOLS[cell.state.name.lower()]
+    sign = letter(cell.member_id) if cell.member_id is not None else SYMBOLS[cell.state.name.lower()]
+    count = str(cell.delivery_count) if cell.delivery_count > 1 else ""
+    target = "" if cell.to_state is None else f"→{SYMBOLS[cell.to_state.name.lower()]}"
+    return sign + count + target

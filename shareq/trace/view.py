@@ -1,0 +1,206 @@
+"""One share-partition as the journal tells it: snapshots for widgets, at the live end or at any earlier point."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shareq.model.errors import ConfigException
+from shareq.model.events import RecordsChanged
+from shareq.model.states import RecordState
+from shareq.trace.changes import PREPARED
+from shareq.trace.fold import SharePartitionState
+from shareq.trace.journal import Entry
+from shareq.trace.marks import Mark, Marks
+from shareq.trace.roster import Roster
+from shareq.trace.runs import Runs
+from shareq.trace.story import Story, journal_of
+from shareq.trace.strip_text import strip_text
+from shareq.trace.words import listed, sentence, span
+
+VERSION = 1
+Snapshot = dict[str, Any]
+
+
+def view(source: Any, group: str, topic: str, partition: int = 0) -> View:
+    """Look at one share-partition. `source`: a `Journal`, or whatever has one as `.journal`, such as a cluster.
+
+    It may be asked for before anything has happened to it. ConfigException for an absurd argument.
+    """
+    if isinstance(partition, bool) or not isinstance(partition, int) or partition < 0:
+        raise ConfigException(f"partition={partition!r}: must be a whole number from 0")
+    return View(source, group, topic, partition)
+
+
+class View:
+    """A share-partition and the events that concern it: `total()` of them so far, counted from 1.
+
+    `snapshot(order)` is the state after the first `order` of them, as a dict that JSON can hold; letters and names of
+    members stay the same for the life of the view. For use by one thread, while another one writes the journal.
+    """
+
+    def __init__(self, source: Any, group: str, topic: str, partition: int) -> None:
+        self.group, self.topic, self.partition = group, topic, partition
+        self._source = source
+        self._journal = journal_of(source)
+        self._story = Story(self._journal, group, topic, partition)
+        self._roster = Roster()
+        self._marks = Marks()
+
+    # ---- where and when ----------------------------------------------------------------------------------------------
+
+    def total(self) -> int:
+        """Events recorded so far for this share-partition."""
+        count = len(self._story.entries)
+        for entry in self._story.refresh():
+            count += 1
+            self._roster.take_in(count, entry)
+            self._marks.take_in(count, entry, self._roster.name)
+        return count
+
+    def at_time(self, time_ms: int) -> int:
+        """The order of the last event at or before `time_ms` (since the epoch); 0 if there is none."""
+        self.total()
+        return self._story.at_time(time_ms)
+
+    def entry(self, order: int) -> Entry:
+        """The journal's entry behind an order from 1 to `total()`."""
+        self._check(order, low=1)
+        return self._story.entries[order - 1]
+
+    def sentence(self, order: int) -> str:
+        """What happened at an order from 1 to `total()`, in one sentence."""
+        entry = self.entry(order)
+        return sentence(entry.broker_id, entry.event, self._roster.name)
+
+    def state(self, order: int | None = None) -> SharePartitionState:
+        """The state after `order` events (None: all of them), for programs; `snapshot` is for display."""
+        return self._at(order).copy()
+
+    def _at(self, order: int | None) -> SharePartitionState:
+        total = self.total()
+        if order is not None:
+            self._check(order, low=0)
+        return self._story.state(total if order is None else order)
+
+    def _check(self, order: int, *, low: int) -> None:
+        total = self.total()
+        if isinstance(order, bool) or not isinstance(order, int) or not low <= order <= total:
+            raise ValueError(f"order must be a whole number from {low} to {total}, not {order!r}")
+
+    # ---- the snapshot ------------------------------------------------------------------------------------------------
+
+    def snapshot(self, order: int | None = None) -> Snapshot:
+        """The state after `order` events; None is the live end, at the source's own time. ValueError outside
+        0..total.
+        """
+        state = self._at(order)
+        total = len(self._story.entries)
+        shown = total if order is None else order
+        now_ms = state.now_ms or self._journal.origin_ms
+        if order is None:
+            now_ms = max(now_ms, int(getattr(self._source, "now_ms", 0)))
+        return {
+            "version": VERSION,
+            "group": self.group,
+            "topic": self.topic,
+            "partition": self.partition,
+            "leader": state.leader,
+            "now_ms": now_ms,
+            "origin_ms": self._journal.origin_ms,
+            "order": shown,
+            "total": total,
+            "loaded": state.loaded,
+            "spso": state.spso,
+            "speo": state.speo,
+            "log_start": state.log_start,
+            "log_end": state.log_end,
+            "delivery_count_limit": state.delivery_count_limit,
+            "max_record_locks": state.max_record_locks,
+            "lock_duration_ms": state.lock_duration_ms,
+            "in_flight": state.in_flight,
+            "lag": state.lag,
+            "runs": _runs(state),
+            "past": [[first, end, cell.state.name.lower(), cell.delivery_count] for first, end, cell in state.past],
+            "members": self._members(state.runs, shown),
+            "writes": _writes(state),
+            "event": self._event(shown) if shown else None,
+            "marks": self._shown_marks(),
+            "text": strip_text(state, self._roster.letter),
+        }
+
+    def _members(self, runs: Runs, order: int) -> list[dict[str, Any]]:
+        """Who holds something or is in the group, by letter."""
+        present = self._roster.present(order)
+        held: dict[str, tuple[int, int | None]] = dict.fromkeys(present, (0, None))
+        for first, end, cell in runs:
+            if cell.member_id is not None:
+                count, deadline_ms = held.get(cell.member_id, (0, None))
+                if cell.deadline_ms is not None:
+                    deadline_ms = cell.deadline_ms if deadline_ms is None else min(deadline_ms, cell.deadline_ms)
+                held[cell.member_id] = (count + end - first, deadline_ms)
+        cards = sorted((self._roster.card(member_id), member_id) for member_id in held)
+        return [
+            {"id": member_id, "name": card.name, "letter": card.letter, "held": held[member_id][0]}
+            | {"deadline_ms": held[member_id][1], "alive": member_id in present}
+            for card, member_id in cards
+        ]
+
+    def _event(self, order: int) -> dict[str, Any]:
+        entry = self._story.entries[order - 1]
+        event = entry.event
+        cause = _snake(type(event).__name__)
+        if isinstance(event, RecordsChanged):
+            cause = str(event.why) if event.cause == PREPARED else str(event.cause)
+        return {
+            "order": order,
+            "time_ms": entry.time_ms,
+            "cause": cause,
+            "first": getattr(event, "first", 0),
+            "end": getattr(event, "end", 0),
+            "member": getattr(event, "member_id", None),
+            "text": sentence(entry.broker_id, event, self._roster.name),
+        }
+
+    def _shown_marks(self) -> list[Mark]:
+        return [dict(mark) for mark in self._marks.shown()]
+
+    # ---- showing -----------------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return f"{self.group} on {self.topic}-{self.partition}: {strip_text(self._at(None), self._roster.letter)}"
+
+    def _repr_html_(self) -> str:
+        from shareq.trace.reprs import share_partition_html
+
+        return share_partition_html(self._at(None), self._roster.name, self._roster.letter)
+
+
+def _runs(state: SharePartitionState) -> list[list[Any]]:
+    return [
+        [first, end, cell.state.name.lower(), *cell[1:5], None if cell.to_state is None else cell.to_state.name.lower()]
+        for first, end, cell in state.runs
+    ]
+
+
+def _writes(state: SharePartitionState) -> list[dict[str, Any]]:
+    """The state writes under way, and what each is about."""
+    if not state.writes:
+        return []
+    tagged: dict[int, list[str]] = {write_id: [] for write_id in state.writes}
+    for first, end, cell in state.runs:
+        if cell.write_id in tagged:
+            tagged[cell.write_id].append(f"{span(first, end)} {cell.why}")
+    texts = []
+    for write_id, (since_ms, event) in state.writes.items():
+        parts = tagged[write_id] or [
+            f"{span(b.first_offset, b.last_offset + 1)} {RecordState(b.delivery_state).name.lower()}"
+            for b in event.state_batches
+        ]
+        text = listed(parts, 3) or f"SPSO {event.start_offset}"
+        texts.append({"id": write_id, "since_ms": since_ms, "text": text})
+    return texts
+
+
+def _snake(name: str) -> str:
+    """StateWriteSettled -> state_write_settled."""
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
