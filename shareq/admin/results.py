@@ -5,17 +5,36 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, fields
 from html import escape
-from typing import Self, TypeVar
+from typing import Self, TypeVar, dataclass_transform
 
 from shareq.client.topic_partition import TopicPartition
 from shareq.model.errors import KafkaError, KafkaException
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R", bound="Row")
+C = TypeVar("C")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def row(cls: type[C]) -> type[C]:
+    """Decorator of all that administration returns."""
+    return dataclass(frozen=True, slots=True, kw_only=True, repr=False)(cls)
+
+
+@row
+class Shown:
+    """Shows its fields; an error only where there is one."""
+
+    def __repr__(self) -> str:
+        values = [(field.name, getattr(self, field.name)) for field in fields(self) if field.name != "error"]
+        error = getattr(self, "error", None)
+        if error is not None:
+            values.append(("error", error))
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in values)})"
+
+
+@row
+class Row(Shown):
     """One item's result. `error` is None where all is well; other fields then hold."""
 
     error: KafkaError | None = None
@@ -30,20 +49,28 @@ class Results(dict[K, R]):
                 raise KafkaException(row.error)
         return self
 
-    def _repr_html_(self) -> str:
+    def _table(self) -> list[list[str]]:
+        """Heads and rows as text; a column of errors only where there are any."""
         rows = list(self.values())
         if not rows:
-            return "<p>nothing</p>"
+            return [["(nothing)"]]
         names = [field.name for field in fields(rows[0]) if field.name != "error"]
         if any(row.error for row in rows):
             names.append("error")
-        heads = "".join(f"<th>{name.replace('_', ' ')}</th>" for name in names)
-        return f"<table><tr>{heads}</tr>{''.join(_html_row(row, names) for row in rows)}</table>"
+        heads = [name.replace("_", " ") for name in names]
+        return [heads, *([_text(getattr(row, name)) for name in names] for row in rows)]
 
+    def __repr__(self) -> str:
+        table = self._table()
+        widths = [max(len(line[column]) for line in table) for column in range(len(table[0]))]
+        lines = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in table)
+        return "\n".join(line.rstrip() for line in lines)
 
-def _html_row(row: Row, names: list[str]) -> str:
-    cells = "".join(f"<td>{escape(_text(getattr(row, name)))}</td>" for name in names)
-    return f"<tr>{cells}</tr>"
+    def _repr_html_(self) -> str:
+        heads, *rows = ([escape(cell) for cell in line] for line in self._table())
+        head = "".join(f"<th>{cell}</th>" for cell in heads)
+        body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+        return f"<table><tr>{head}</tr>{body}</table>"
 
 
 def _text(value: object) -> str:
@@ -58,14 +85,14 @@ def _text(value: object) -> str:
     return str(value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@row
 class Done(Row):
     """Something was done, or was not; nothing else is to be told."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@row
 class CreatedTopic(Row):
     name: str
     topic_id: str
@@ -73,8 +100,8 @@ class CreatedTopic(Row):
     replication_factor: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionDescription:
+@row
+class PartitionDescription(Shown):
     partition: int
     leader: int
     leader_epoch: int
@@ -85,7 +112,7 @@ class PartitionDescription:
         return f"{self.partition}@{self.leader}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@row
 class TopicDescription(Row):
     """`partitions` show themselves as partition@leader."""
 
@@ -95,7 +122,7 @@ class TopicDescription(Row):
     partitions: tuple[PartitionDescription, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@row
 class GroupListing(Row):
     group_id: str
     type: str
@@ -103,8 +130,8 @@ class GroupListing(Row):
     state: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberDescription:
+@row
+class MemberDescription(Shown):
     """`assignment`: the partitions that the member may fetch from; others may have them too."""
 
     member_id: str
@@ -119,7 +146,7 @@ class MemberDescription:
         return f"{self.client_id} ({', '.join(f'{tp.topic}:{tp.partition}' for tp in self.assignment) or 'nothing'})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@row
 class ShareGroupDescription(Row):
     """`members` show themselves as client id (assignment)."""
 
@@ -132,7 +159,7 @@ class ShareGroupDescription(Row):
     members: tuple[MemberDescription, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@row
 class ShareGroupOffset(Row):
     """Where a share-partition starts (None: not initialised yet), and how many records it has still to deliver (None:
     unknown)."""
@@ -153,7 +180,7 @@ class Lag(Results[TopicPartition, ShareGroupOffset]):
         return sum(row.lag or 0 for row in self.values())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@row
 class AlteredOffset(Row):
     """`start_offset`: what was asked for, `earliest`, `latest` and times resolved."""
 
@@ -162,7 +189,7 @@ class AlteredOffset(Row):
     start_offset: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@row
 class OffsetInfo(Row):
     """None where there is no such record."""
 
@@ -173,7 +200,7 @@ class OffsetInfo(Row):
     leader_epoch: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@row
 class DeletedRecords(Row):
     """The first offset that is left."""
 
@@ -182,7 +209,7 @@ class DeletedRecords(Row):
     low_watermark: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@row
 class ConfigEntry(Row):
     """`source` such as "group", "topic", "static_broker", "default"."""
 
