@@ -96,8 +96,6 @@ class Fetches:
 
     def lost(self, led: LedPartition) -> None:
         """A share-partition has been dropped: whoever waits for it is told at once."""
-        if led.owner is not None:
-            led.owner.final = True
         for fetch in [*led.eager, *led.tried]:
             fetch.fetched[led.at] = Fetched(led.dropped)
             fetch.final = True
@@ -200,13 +198,13 @@ class Fetches:
             self._attempt(fetch)
 
     def _unlock(self, fetch: Fetch) -> None:
-        """Let go of what the fetch holds, and of nothing else; whoever has not tried may do so now."""
+        """Let go of what the fetch holds; whoever has not tried may do so now."""
         for read in fetch.reads:
             led = read.led
-            if led.owner is fetch:
-                led.owner = None
-                if led.eager:
-                    self._woken.append(led)
+            assert led.owner is fetch
+            led.owner = None
+            if led.eager:
+                self._woken.append(led)
         fetch.reads.clear()
 
     # ---- taking ------------------------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ from shareq.model.messages.share_fetch import (
     ShareAcknowledgeRequest,
     ShareFetchRequest,
 )
-from shareq.model.states import AcquireMode, PartitionLoadState
+from shareq.model.states import AcquireMode
 
 MAX_SESSIONS = "group.share.max.share.sessions"
 
@@ -175,8 +175,6 @@ class ShareLeader:
         led = self._partitions.get(SharePartitionKey(exchange.group_id, at.topic_id, at.partition))
         if led is None:
             return leader_says(Errors.UNKNOWN_TOPIC_OR_PARTITION)
-        if led.share_partition.status is not PartitionLoadState.ACTIVE:
-            return leader_says(Errors.INVALID_RECORD_STATE)
         config = context.config(exchange.group_id)
         outcome = led.share_partition.acknowledge(exchange.member_id, batches, config, context.now_ms)
         self._partitions.watch(led)  # nothing comes free before the write has settled: nobody needs to be woken
@@ -226,7 +224,7 @@ class ShareLeader:
         """Give back what the member holds. Partitions that it has forgotten are not asked: their locks run out."""
         context, (group_id, member_id) = self._context, session.key
         led = self._partitions.get(SharePartitionKey(group_id, at.topic_id, at.partition))
-        if led is None or led.share_partition.status is not PartitionLoadState.ACTIVE:
+        if led is None:
             return
         write = led.share_partition.release_member(member_id, context.config(group_id), context.now_ms)
         self._partitions.changed(led)

@@ -203,6 +203,21 @@ def test_a_log_that_grows_while_it_is_read() -> None:
     assert exchange.acquired == {0: [(0, 4, 1)]}
 
 
+def test_a_log_that_grows_while_it_is_read_for_the_first_time() -> None:
+    desk = Desk()
+    member = desk.member("m")
+    member.fetch("0", max_wait_ms=0)
+    desk.set_image()  # forgets where the log was seen to end
+    desk.hold_reads = True
+    exchange = member.fetch()
+    (stale,) = [desk.logs[0].read(effect) for effect in desk.held_logs]
+    desk.held_logs = []
+    desk.produce(0, 5)
+    desk.deliver(stale)
+    desk.release_logs()
+    assert exchange.acquired == {0: [(0, 4, 1)]}
+
+
 def test_another_partition_that_grows_while_one_is_read() -> None:
     desk = Desk(partitions=2)
     member = desk.member("m")
@@ -231,6 +246,21 @@ def test_a_partition_that_was_passed_and_grows_while_another_is_read() -> None:
     assert exchange.acquired == {0: [(0, 4, 1)], 1: [(0, 4, 1)]}
 
 
+def test_a_partition_that_was_passed_and_grows_while_a_waiting_fetch_reads_another() -> None:
+    desk = Desk(partitions=2)
+    member = desk.member("m")
+    member.fetch("01", max_wait_ms=0)
+    member.fetch(max_wait_ms=0)
+    exchange = member.fetch(min_bytes=200)
+    desk.hold_reads = True
+    desk.produce(1, 5)
+    assert [effect.topic_partition.partition for effect in desk.held_logs] == [1]
+    desk.produce(0, 5)
+    while desk.held_logs:
+        desk.release_logs()
+    assert exchange.acquired == {0: [(0, 4, 1)], 1: [(0, 4, 1)]}
+
+
 def test_a_partition_that_was_passed_and_is_lost_while_another_is_read() -> None:
     desk = Desk(partitions=2)
     member = desk.member("m")
@@ -244,6 +274,20 @@ def test_a_partition_that_was_passed_and_is_lost_while_another_is_read() -> None
     assert exchange.errors == {0: E.NOT_LEADER_OR_FOLLOWER}
     desk.hold_reads = False
     assert member.fetch().acquired == {1: [(0, 4, 1)]}
+
+
+def test_a_partition_is_lost_while_a_waiting_fetch_reads_another() -> None:
+    desk = Desk(partitions=2)
+    exchange = desk.member("m").fetch("01", min_bytes=1000)
+    desk.hold_reads = True
+    desk.produce(1, 5)
+    desk.set_leader(0, 1, 1)
+    assert exchange.waiting, "for the log"
+    desk.release_logs()
+    assert (exchange.errors, exchange.acquired) == (
+        {0: E.NOT_LEADER_OR_FOLLOWER, 1: E.NONE},
+        {1: [(0, 4, 1)]},
+    )
 
 
 # ---- how much is enough ----------------------------------------------------------------------------------------------
@@ -336,7 +380,13 @@ def test_fewer_bytes_than_partitions_serve_the_first() -> None:
     desk = Desk(partitions=3)
     for partition in range(3):
         desk.produce(partition, 1)
-    assert desk.member("m").fetch("012", max_bytes=2).acquired == {0: [(0, 0, 1)]}
+    member = desk.member("m")
+    member.fetch("012", max_wait_ms=0, max_records=0)
+    desk.hold_reads = True
+    exchange = member.fetch(max_bytes=2)
+    assert [effect.max_bytes for effect in desk.held_logs] == [1]
+    desk.release_logs()
+    assert exchange.acquired == {1: [(0, 0, 1)]}
 
 
 # ---- max records -----------------------------------------------------------------------------------------------------
@@ -360,6 +410,21 @@ def test_partitions_are_not_read_for_nothing() -> None:
     assert len(desk.held_logs) == 1
     desk.release_logs()
     assert (len(exchange.acquired), desk.held_logs) == (1, [])
+
+
+def test_partitions_are_read_in_growing_waves() -> None:
+    desk = Desk(partitions=9)
+    member = desk.member("m")
+    member.fetch("012345678", max_wait_ms=0)
+    for partition in range(9):
+        desk.produce(partition, 1)
+    desk.hold_reads = True
+    exchange = member.fetch()
+    waves = []
+    while desk.held_logs:
+        waves.append(len(desk.held_logs))
+        desk.release_logs()
+    assert (waves, len(exchange.acquired)) == ([1, 2, 4, 2], 9)
 
 
 # ---- several fetches -------------------------------------------------------------------------------------------------
@@ -492,8 +557,10 @@ def test_read_committed_reads_up_to_the_last_stable_offset() -> None:
     desk.logs[0].stable = 5
     member = desk.member("m")
     assert member.fetch("0").acquired == {0: [(0, 4, 1)]}
+    desk.hold_reads = True
     exchange = member.fetch()
-    assert exchange.waiting
+    assert (exchange.waiting, desk.held_logs) == (True, []), "and it is known that there is no more"
+    desk.hold_reads = False
     desk.logs[0].stable = None
     desk.produce(0)
     assert exchange.acquired == {0: [(5, 9, 1)]}

@@ -294,4 +294,5 @@ def test_turns_rotate_so_that_nobody_starves() -> None:
     for partition in range(3):
         desk.produce(partition, *[1] * 20)
     served = [next(iter(member.fetch(max_records=1).acquired)) for _ in range(30)]
+    assert served[:4] == [1, 1, 0, 1], "the epoch points into an order in which who gave records goes to the end"
     assert all(partition in served[i : i + 6] for partition in range(3) for i in range(24))
