@@ -58,7 +58,7 @@ def test_a_groups_life_as_an_operator_sees_it(cluster: Cluster, admin: Admin) ->
     assert (listing.group_id, listing.type.lower(), listing.state) == ("g", "share", "Empty")
     description = admin.describe_share_groups(["g"])["g"]
     assert (description.state, description.members, description.assignor) == ("Empty", (), "simple")
-    # The stored start offset is the one before the last acknowledgement moved it; the count of what is done makes up for it.
+    # The start offset is stored as it was before the last acknowledgement; the count of what is done makes up for it.
     assert {place.partition: (o.start_offset, o.lag) for place, o in admin.lag("g").items()} == {0: (0, 0), 1: (0, 0)}
     assert admin.delete_share_groups(["g"])["g"].error is None
     assert not admin.list_groups()
@@ -143,7 +143,7 @@ def test_lag_counts_what_is_not_done(cluster: Cluster, admin: Admin) -> None:
     for message in messages[1:]:  # the first record holds the window back
         consumer.acknowledge(message)
     consumer.commit_sync()
-    lags = {place.partition: offset.lag for place, offset in admin.lag("g").items()}
+    lags: dict[int | None, int | None] = {place.partition: offset.lag for place, offset in admin.lag("g").items()}
     assert lags.pop(messages[0].partition()) == 5 - len(messages[1:])
     assert list(lags.values()) == [None]  # nothing has been said of the other partition yet
 
