@@ -83,7 +83,7 @@ class Acquisition:
         for first, end, cell in window.cells.overlap(max(fetch_offset, window.spso), base):
             if cell.to_state is RecordState.AVAILABLE:
                 self._archive(first, end, cell, RecordEvent.MISSING)
-        if window.gap_start is not None and fetch_offset <= window.gap_start:
+        if window.gap_active and fetch_offset <= window.first_gap:
             window.pass_gaps(base)
 
     def archive_aborted(self, ranges: list[tuple[int, int]]) -> None:

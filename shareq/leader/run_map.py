@@ -28,21 +28,19 @@ FLOOR, CEILING = -(1 << 62), 1 << 62
 
 MAX_RUNS = 256
 """A chunk with more of them is cut in two, or kept by offset."""
-SHORT = 8
+SHORT = 4
 """Runs of so many offsets on average or fewer are kept by offset; when they have grown to four times that, no more."""
-RECOUNT = MAX_RUNS * SHORT
-"""Changes of a chunk kept by offset after which its runs are counted again: as many as it has offsets at most."""
 
 
 class RunMap(Generic[C]):
     """A map of [first, end) -> cell.
 
     Chunk k covers [_mins[k], _mins[k + 1]). With bounds: `_starts[k]` are the bounds and `_cells[k]` the cells from
-    there on; by offset: `_starts[k]` is None and `_cells[k]` has one cell for each offset. `_ages[k]` counts changes
-    since the runs of a chunk by offset were last counted.
+    there on; by offset: `_starts[k]` is None and `_cells[k]` has one cell for each offset. `_credits[k]` is how
+    many changes such a chunk may see before its runs are worth counting again.
     """
 
-    __slots__ = ("_ages", "_cells", "_mins", "_starts")
+    __slots__ = ("_cells", "_credits", "_mins", "_starts")
 
     def __init__(self) -> None:
         self.clear()
@@ -52,7 +50,7 @@ class RunMap(Generic[C]):
         self._mins: list[int] = [FLOOR]
         self._starts: list[array[int] | None] = [array("q", (FLOOR,))]
         self._cells: list[list[C | None]] = [[None]]
-        self._ages: list[int] = [0]
+        self._credits: list[int] = [0]
 
     # ---- questions ---------------------------------------------------------------------------------------------------
 
@@ -157,8 +155,8 @@ class RunMap(Generic[C]):
         elif starts is None:
             base = mins[k]
             self._cells[k][first - base : end - base] = [cell] * (end - first)
-            self._ages[k] += 1
-            if self._ages[k] > RECOUNT:
+            self._credits[k] -= 1
+            if self._credits[k] < 0:
                 self._recount(k)
         else:
             i = bisect_right(starts, first)
@@ -180,8 +178,8 @@ class RunMap(Generic[C]):
                 i = first - mins[k]
                 if end - first == 1 and cells[i] is old:
                     cells[i] = new
-                    self._ages[k] = age = self._ages[k] + 1
-                    if age > RECOUNT:
+                    self._credits[k] = credit = self._credits[k] - 1
+                    if credit < 0:
                         self._recount(k)
                     continue
             else:
@@ -227,7 +225,7 @@ class RunMap(Generic[C]):
         self._mins[a:b] = [first]
         self._starts[a:b] = [array("q", (first,))]
         self._cells[a:b] = [[cell]]
-        self._ages[a:b] = [0]
+        self._credits[a:b] = [0]
         self._melt(a + 1)
         self._melt(a)
 
@@ -237,7 +235,7 @@ class RunMap(Generic[C]):
         self._mins.insert(k, minimum)
         self._starts.insert(k, starts)
         self._cells.insert(k, cells)
-        self._ages.insert(k, 0)
+        self._credits.insert(k, 0)
 
     def _cut(self, offset: int) -> int:
         """Which chunk begins at `offset`; if none did, one does now."""
@@ -269,7 +267,7 @@ class RunMap(Generic[C]):
         same = self._cells[k - 1][-1] == self._cells[k][0]
         left.extend(right[same:])
         self._cells[k - 1].extend(self._cells[k][same:])
-        del self._mins[k], self._starts[k], self._cells[k], self._ages[k]
+        del self._mins[k], self._starts[k], self._cells[k], self._credits[k]
 
     def _shorten(self, k: int, limit: int) -> None:
         """Chunk k has too many bounds: keep it by offset if its runs are short, else cut it first."""
@@ -282,14 +280,21 @@ class RunMap(Generic[C]):
             lengths = zip((*starts[1:], limit), starts, self._cells[k], strict=True)
             self._cells[k] = [cell for end, first, cell in lengths for _ in range(first, end)]
             self._starts[k] = None
-            self._ages[k] = 0
+            self._extend_credit(k, len(starts))
 
     def _recount(self, k: int) -> None:
-        """Once in so many changes: a chunk by offset whose runs have grown long gets its bounds back."""
-        self._ages[k] = 0
-        if sum(1 for _ in groupby(self._cells[k])) * SHORT * 4 < len(self._cells[k]):
+        """A chunk by offset gets its bounds back when its runs have grown long."""
+        runs = sum(1 for _ in groupby(self._cells[k]))
+        if runs * SHORT * 4 < len(self._cells[k]):
             self._by_bounds(k)
             self._melt(k)
+        else:
+            self._extend_credit(k, runs)
+
+    def _extend_credit(self, k: int, runs: int) -> None:
+        """A change rids the chunk of two runs at most; so many changes later there may be few enough of them."""
+        size = len(self._cells[k])
+        self._credits[k] = max((runs - size // (SHORT * 4)) // 2, size // 64)
 
     def _by_bounds(self, k: int) -> None:
         cells, minimum = self._cells[k], self._mins[k]

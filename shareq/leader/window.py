@@ -101,9 +101,10 @@ class Window:
         """The first offset that can be acquired: something AVAILABLE, a hole of the gap window, or what comes next."""
         run = self.available.next_run()
         offset = self.speo if run is None else run[0]
-        return min(offset, self._first_gap()) if self.gap_active else offset
+        return min(offset, self.first_gap) if self.gap_active else offset
 
-    def _first_gap(self) -> int:
+    @property
+    def first_gap(self) -> int:
         """The first hole at or above `gap_start` with a batch behind it; the end of the window if there is none."""
         position = self.gap_start or 0
         while (batch := self.batches.get(position)) is not None:

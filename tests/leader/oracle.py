@@ -327,8 +327,10 @@ class _Call:
             if rec is not None and rec.going is AVAILABLE:
                 rec.become(ARCHIVED)
                 oracle.unwritten.add(offset)
-        if oracle.gap is not None and fetch_offset <= oracle.gap[0] < base:
-            oracle.pass_gaps(base)
+        if base > fetch_offset and oracle.gap is not None and oracle.gap_active():
+            holes = [o for o in range(oracle.gap[0], oracle.speo) if o not in oracle.recs]
+            if fetch_offset <= (holes or [oracle.speo])[0]:
+                oracle.pass_gaps(base)
         if base < end:
             self.walk(base, end)
         return self.taken

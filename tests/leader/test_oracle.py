@@ -1,0 +1,124 @@
+"""The share-partition against its naive oracle: long random runs, and short ones that Hypothesis shrinks."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from shareq.leader import run_map
+from shareq.model.messages.share_fetch import AcknowledgementBatch
+from shareq.model.states import AcquireMode
+from tests.leader.oracle_rig import MEMBERS, Rig, random_step
+
+IN_CI = settings.get_current_profile_name() == "ci"
+RUNS, STEPS = (500, 400) if IN_CI else (25, 400)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_random_runs(seed: int, part: int) -> None:
+    """200,000 steps in CI. A failure names the run; `Rig(Random(run))` and `random_step` repeat it."""
+    for number in range(RUNS // 4):
+        run = f"{seed}/{part}/{number}"
+        rng = Random(run)
+        rig = Rig(rng)
+        try:
+            for _ in range(STEPS):
+                random_step(rng, rig)
+        except AssertionError as error:
+            error.add_note(f"in run {run!r}")
+            raise
+
+
+@pytest.mark.parametrize("max_runs", [2, 3, 8])
+def test_random_runs_in_small_chunks(seed: int, max_runs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same with maps that are cut into chunks at once."""
+    monkeypatch.setattr(run_map, "MAX_RUNS", max_runs)
+    monkeypatch.setattr(run_map, "SHORT", 2)
+    for number in range(10):
+        rng = Random(f"{seed}/{max_runs}/{number}")
+        rig = Rig(rng)
+        for _ in range(STEPS):
+            random_step(rng, rig)
+
+
+members = st.sampled_from(MEMBERS)
+
+
+class SharePartitionMachine(RuleBasedStateMachine):
+    """The same rig, driven by Hypothesis; it compares both sides after every step."""
+
+    @initialize(seed=st.integers(0, 1 << 32))
+    def begin(self, seed: int) -> None:
+        self.rig = Rig(Random(seed))
+
+    @rule(
+        member=members,
+        mode=st.sampled_from(AcquireMode),
+        max_records=st.integers(1, 60),
+        batch_size=st.integers(1, 30),
+    )
+    def fetch(self, member: str, mode: AcquireMode, max_records: int, batch_size: int) -> None:
+        self.rig.fetch(member, mode, max_records, batch_size)
+
+    @rule(member=members, data=st.data())
+    def acknowledge(self, member: str, data: st.DataObject) -> None:
+        batches = []
+        position = self.rig.oracle.spso - 3
+        for _ in range(data.draw(st.integers(1, 3))):
+            first = position + data.draw(st.integers(0, 10))
+            last = first + data.draw(st.integers(0, 8))
+            size = data.draw(st.sampled_from((1, last - first + 1)))
+            types = data.draw(st.lists(st.integers(0, 4), min_size=size, max_size=size))
+            batches.append(AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=tuple(types)))
+            position = last
+        self.rig.acknowledge(member, batches)
+
+    @rule(member=members, kind=st.integers(0, 4))
+    def acknowledge_what_is_held(self, member: str, kind: int) -> None:
+        held = [offset for offset, rec in self.rig.oracle.recs.items() if rec.member == member and rec.write is None]
+        self.rig.acknowledge(
+            member,
+            [AcknowledgementBatch(first_offset=o, last_offset=o, acknowledge_types=(kind,)) for o in sorted(held)],
+        )
+
+    @rule(member=members)
+    def release(self, member: str) -> None:
+        self.rig.release(member)
+
+    @rule(elapsed_ms=st.sampled_from((0, 1, 29, 30, 31, 100)))
+    def tick(self, elapsed_ms: int) -> None:
+        self.rig.tick(elapsed_ms)
+
+    @rule()
+    def settle(self) -> None:
+        self.rig.settle()
+
+    @rule(ahead=st.integers(-2, 20))
+    def trim(self, ahead: int) -> None:
+        self.rig.log.trim(self.rig.oracle.spso + ahead)
+
+    @rule()
+    def compact(self) -> None:
+        self.rig.log.compact(self.rig.oracle.spso)
+
+    @rule(limit=st.integers(2, 8), renew=st.booleans())
+    def reconfigure(self, limit: int, renew: bool) -> None:
+        self.rig.reconfigure(delivery_count_limit=limit, renew=renew)
+
+    @rule()
+    def reload(self) -> None:
+        self.rig.reload()
+
+    @invariant()
+    def the_window_is_in_order(self) -> None:
+        if hasattr(self, "rig"):
+            subject = self.rig.subject
+            assert self.rig.durable_start <= subject.spso <= subject.speo
+            assert 0 <= subject.delivery_complete_count <= subject.in_flight
+
+
+TestSharePartition = SharePartitionMachine.TestCase
