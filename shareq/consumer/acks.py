@@ -19,6 +19,16 @@ MANY_RUNS = 16
 SHORT_RUN = 11
 """Java's rule: so many equal types in a row are cheaper as a batch of their own."""
 
+RECORDS_LOST = frozenset(
+    {
+        Errors.NOT_LEADER_OR_FOLLOWER,
+        Errors.FENCED_LEADER_EPOCH,
+        Errors.UNKNOWN_TOPIC_ID,
+        Errors.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+"""Retriable for a fetch, but an acknowledgement that meets one of these has lost its records."""
+
 
 class Identity(NamedTuple):
     """Who consumes."""
@@ -155,6 +165,11 @@ class Acknowledgements:
         self.attempts = 0
         if commit is not None:
             commit.expect(self)
+
+    def may_be_retried(self, error: Errors, now_ms: int) -> bool:
+        """Whether another attempt can help: a commit is tried again until its deadline."""
+        in_time = self.deadline_ms is not None and now_ms < self.deadline_ms
+        return in_time and error.retriable and error not in RECORDS_LOST
 
     @property
     def offsets(self) -> set[int]:

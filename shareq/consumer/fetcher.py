@@ -30,8 +30,6 @@ SESSION_LOST = frozenset(
     {Errors.SHARE_SESSION_NOT_FOUND, Errors.INVALID_SHARE_SESSION_EPOCH, Errors.SHARE_SESSION_LIMIT_REACHED}
 )
 LEADER_MOVED = frozenset({Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH})
-NEVER_RETRIED = LEADER_MOVED | {Errors.UNKNOWN_TOPIC_ID, Errors.UNKNOWN_TOPIC_OR_PARTITION}
-"""Retriable for a fetch, but an acknowledgement that meets one of these has lost its records."""
 
 
 class Fetcher:
@@ -264,7 +262,8 @@ class Fetcher:
         again = []
         for acknowledgements in taken:
             outcome = failure or results.get(acknowledgements.key, Errors.INVALID_RECORD_STATE)
-            if self._worth_a_retry(session, acknowledgements, outcome, now_ms):
+            kept = session.epoch != INITIAL_EPOCH and not self._closing
+            if kept and acknowledgements.may_be_retried(outcome, now_ms):
                 again.append(acknowledgements)
             else:
                 self._on_settled(acknowledgements, outcome, now_ms)
@@ -278,14 +277,6 @@ class Fetcher:
         for key, partition in results.items():
             self._take_leader(key, partition.error_code, partition.current_leader)
         return {key: partition.error_code for key, partition in results.items()}
-
-    def _worth_a_retry(
-        self, session: ShareSession, acknowledgements: Acknowledgements, error: Errors, now_ms: int
-    ) -> bool:
-        """A commit is tried again until its deadline, where that can help and the session still has its records."""
-        if acknowledgements.deadline_ms is None or now_ms >= acknowledgements.deadline_ms or self._closing:
-            return False
-        return error.retriable and error not in NEVER_RETRIED and session.epoch != INITIAL_EPOCH
 
     def _closed(
         self,

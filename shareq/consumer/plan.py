@@ -51,7 +51,7 @@ class Plan:
         self.stale = False
         self.wake_at_ms = None
         nodes: dict[int, set[TopicIdPartition]] = {}
-        for key in self._assigned:
+        for key in sorted(self._assigned):  # a set of texts has another order in every process
             leader = self._metadata.leader(key)
             block = self._blocked.get(key)
             if leader == NO_LEADER:

@@ -169,7 +169,8 @@ class Fake:
 
     def pending(self, kind: type[Request]) -> Sent:
         """The latest request of a kind, to be answered by hand."""
-        return next(sent for sent in reversed(self.sent) if isinstance(sent.request, kind))
+        found: Sent = next(sent for sent in reversed(self.sent) if isinstance(sent.request, kind))
+        return found
 
 
 class FakeConnection:

@@ -26,7 +26,7 @@ INTERVAL_MS = 5000
 
 
 class Desk:
-    """`at_once`: the coordinator assigns with the first heartbeat instead of the second (share-partitions initialised)."""
+    """`at_once`: the coordinator assigns with the first heartbeat, as if the share-partitions were initialised."""
 
     def __init__(self, fake: Fake, *, at_once: bool = True) -> None:
         self.fake = fake

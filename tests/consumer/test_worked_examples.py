@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from shareq.consumer import TopicPartition
-from shareq.log.records import control_batch, ControlType
 from shareq.log.batches import parse_batch, restamp
+from shareq.log.records import ControlType, control_batch
 from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest
 from tests.client.fake import Fake, batch
