@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from shareq.trace.palette import DARK, LIGHT
+from tests.browser.pages import cells, notebook, open_strip
 from tests.widgets.fakes import payments
 
 pytestmark = pytest.mark.browser
@@ -19,27 +19,6 @@ pytestmark = pytest.mark.browser
 SOURCE = "from tests.widgets.fakes import FakeCluster, payments, wide; cluster = FakeCluster(payments(), 10)"
 SHOW = "from shareq_widgets import strip; strip(cluster, group='payments', topic='orders', view=cluster.view)"
 SNAPSHOTS = payments().snapshots
-READY_MS = 60_000
-
-
-def notebook(folder: Path, name: str, *cells: str) -> None:
-    """A notebook of code cells, not run yet."""
-    shape: dict[str, Any] = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
-    made = [{**shape, "id": f"cell-{i}", "source": source} for i, source in enumerate(cells)]
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    (folder / name).write_text(json.dumps({"cells": made, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}))
-
-
-def open_strip(page: Page, address: str, name: str) -> Locator:
-    """Open the notebook, run all of it, and wait until its strip shows cells or blocks."""
-    page.goto(f"{address}lab/tree/{name}?reset")
-    page.locator(".jp-Notebook .jp-Cell").first.wait_for(timeout=READY_MS)
-    page.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=READY_MS)
-    page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
-    strip = page.locator(".sq-strip")
-    expect(strip).to_have_attribute("data-mode", re.compile("cells|runs"), timeout=READY_MS)
-    strip.scroll_into_view_if_needed()
-    return strip
 
 
 @pytest.fixture
@@ -47,12 +26,6 @@ def strip(browser_page: Page, jupyterlab: str, jupyterlab_folder: Path) -> Itera
     notebook(jupyterlab_folder, "strip.ipynb", SOURCE, SHOW)
     yield open_strip(browser_page, jupyterlab, "strip.ipynb")
     browser_page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")
-
-
-def cells(strip: Locator) -> dict[int, tuple[str, int]]:
-    """State and delivery count by offset, as the page shows them."""
-    shown = strip.locator(".sq-run").evaluate_all("all => all.map(cell => ({...cell.dataset}))")
-    return {int(cell["offset"]): (cell["state"], int(cell["count"])) for cell in shown}
 
 
 def told(order: int) -> dict[int, tuple[str, int]]:

@@ -1,0 +1,38 @@
+"""What browser tests do with a notebook page: write it, open it, read its strip."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Locator, Page, expect
+
+READY_MS = 60_000
+
+
+def notebook(folder: Path, name: str, *cells: str) -> None:
+    """A notebook of code cells, not run yet."""
+    shape: dict[str, Any] = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    made = [{**shape, "id": f"cell-{i}", "source": source} for i, source in enumerate(cells)]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    (folder / name).write_text(json.dumps({"cells": made, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}))
+
+
+def open_strip(page: Page, address: str, name: str) -> Locator:
+    """Open the notebook, run all of it, and wait until its strip shows cells or blocks."""
+    page.goto(f"{address}lab/tree/{name}?reset")
+    page.locator(".jp-Notebook .jp-Cell").first.wait_for(timeout=READY_MS)
+    page.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=READY_MS)
+    page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
+    strip = page.locator(".sq-strip")
+    expect(strip).to_have_attribute("data-mode", re.compile("cells|runs"), timeout=READY_MS)
+    strip.scroll_into_view_if_needed()
+    return strip
+
+
+def cells(strip: Locator) -> dict[int, tuple[str, int]]:
+    """State and delivery count by offset, as the page shows them."""
+    shown = strip.locator(".sq-run").evaluate_all("all => all.map(cell => ({...cell.dataset}))")
+    return {int(cell["offset"]): (cell["state"], int(cell["count"])) for cell in shown}

@@ -1,0 +1,65 @@
+"""The story behind the picture in the README, told by a real cluster: three consumers in the middle of their work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shareq.admin import Admin
+from shareq.broker import Cluster
+from shareq.consumer import AcknowledgeType, ShareConsumer
+from shareq.producer import Producer
+
+VERDICTS = {"✓": AcknowledgeType.ACCEPT, "○": AcknowledgeType.RELEASE, "✕": AcknowledgeType.REJECT}
+
+
+def payments() -> Cluster:
+    """Group `payments` on `orders`: accepted, given back, rejected, on the last attempt, and a write under way."""
+    cluster = Cluster(brokers=3, seed=7, latency_ms=2)
+    cluster.create_topic("orders")
+    cluster.configure_group("payments", {"share.auto.offset.reset": "earliest", "share.delivery.count.limit": 5})
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+    for number in range(130):
+        producer.produce("orders", f"order {number}")
+        if number in (99, 119):
+            producer.flush()  # ends the record batch
+    producer.flush()
+    Admin({"bootstrap.servers": cluster.bootstrap_servers}).delete_records({("orders", 0): 97})
+    first, second, third = (member(cluster, f"consumer-{n}", most) for n, most in ((1, 7), (2, 4), (3, 8)))
+    for consumer in (first, second, third):
+        consumer.poll(0)
+    cluster.advance(5500)
+    say(first, "✓✓○✓✕○○")
+    say(second, "✓✓○○")
+    second.poll(1)
+    say(third, "○○○○○○○○")
+    cluster.advance(9_000)
+    for _ in range(2):
+        say(third, "○✓○○○○✓○")
+    third.poll(1)
+    cluster.advance(16_300)
+    for message in first.poll(1)[:2]:
+        first.acknowledge(message)
+    first.commit_async()
+    cluster.advance(3)
+    return cluster
+
+
+def member(cluster: Cluster, name: str, max_poll_records: int) -> ShareConsumer:
+    conf: dict[str, Any] = {
+        "bootstrap.servers": cluster.bootstrap_servers,
+        "group.id": "payments",
+        "client.id": name,
+        "share.acknowledgement.mode": "explicit",
+        "share.acquire.mode": "record_limit",
+        "max.poll.records": max_poll_records,
+    }
+    consumer = ShareConsumer(conf)
+    consumer.subscribe(["orders"])
+    return consumer
+
+
+def say(consumer: ShareConsumer, verdicts: str) -> None:
+    """Poll, pass one verdict on each record, commit."""
+    for message, verdict in zip(consumer.poll(1), verdicts, strict=False):
+        consumer.acknowledge(message, VERDICTS[verdict])
+    consumer.commit_sync()
