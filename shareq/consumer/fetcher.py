@@ -125,7 +125,7 @@ class Fetcher:
 
     def _fetches(self, session: ShareSession) -> bool:
         """With a record limit one node at a time is asked, or several would bring more than the limit."""
-        if not self.fetching or not session.wanted or self._closing:
+        if not self.fetching or not session.has_news or self._closing:
             return False
         if self._limits.acquire_mode is AcquireMode.RECORD_LIMIT:
             return not any(other.busy for other in self._sessions.values())

@@ -75,6 +75,11 @@ class ShareSession:
         self._added = wanted - self.members
         self._forgotten = self.members - wanted
 
+    @property
+    def has_news(self) -> bool:
+        """Whether there is something to fetch, or something for the broker to forget."""
+        return bool(self.wanted or (self._forgotten and self.epoch != INITIAL_EPOCH))
+
     def answered(self) -> None:
         """The broker has counted the request."""
         self.busy = False
