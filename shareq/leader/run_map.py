@@ -16,7 +16,8 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from itertools import groupby
+from itertools import islice
+from operator import is_not
 from typing import Generic, TypeVar
 
 C = TypeVar("C")
@@ -28,7 +29,7 @@ FLOOR, CEILING = -(1 << 62), 1 << 62
 
 MAX_RUNS = 256
 """A chunk with more of them is cut in two, or kept by offset."""
-SHORT = 4
+SHORT = 8
 """Runs of so many offsets on average or fewer are kept by offset; when they have grown to four times that, no more."""
 
 
@@ -284,8 +285,9 @@ class RunMap(Generic[C]):
 
     def _recount(self, k: int) -> None:
         """A chunk by offset gets its bounds back when its runs have grown long."""
-        runs = sum(1 for _ in groupby(self._cells[k]))
-        if runs * SHORT * 4 < len(self._cells[k]):
+        cells = self._cells[k]
+        runs = 1 + sum(map(is_not, cells, islice(cells, 1, None)))
+        if runs * SHORT * 4 < len(cells):
             self._by_bounds(k)
             self._melt(k)
         else:

@@ -149,10 +149,10 @@ class Window:
 
     def commit(self, changes: list[Change]) -> None:
         """The write of these changes has come through: what still has its tag goes where it was to go."""
-        finals = [(f, e, tagged, settled(tagged.to_state, tagged.delivery_count)) for f, e, _, tagged in changes]
-        if self.journal is None and not any(final.state is RecordState.AVAILABLE for _, _, _, final in finals):
-            finals = self.cells.swap(finals)  # nobody needs to be told of each
-        for first, end, tagged, final in finals:
+        finals = ((f, e, tagged, settled(tagged.to_state, tagged.delivery_count)) for f, e, _, tagged in changes)
+        back = any(tagged.to_state is RecordState.AVAILABLE for _, _, _, tagged in changes)
+        told = back or self.journal is not None  # else nobody needs to know of each
+        for first, end, tagged, final in finals if told else self.cells.swap(finals):
             for f, e, cell in self.cells.overlap(first, end):
                 if cell.write_id == tagged.write_id:
                     self.put(f, e, cell, final, cause=SETTLED, why=cell.event)

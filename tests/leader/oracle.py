@@ -138,7 +138,7 @@ class Oracle:
         """(first, last, count) each."""
         if max_records <= 0 or not batches or batches[-1].last_offset < self.spso:
             return []
-        call = _Call(self, batches, member_id, batch_size, mode, config, now_ms)
+        call = _Call(self, batches, member_id=member_id, batch_size=batch_size, mode=mode, config=config, now_ms=now_ms)
         speo = self.speo
         taken = call.run(fetch_offset, max_records)
         if taken:
@@ -209,27 +209,24 @@ class Oracle:
         if last < self.spso:
             return Errors.NONE
         known = self.batches()
-        if not any(b[0] <= first for b in known) and not first < self.spso <= last:
-            return Errors.INVALID_RECORD_STATE
-        if not known:
+        if not known or (known[0][0] > first and not first < self.spso <= last):
             return Errors.INVALID_RECORD_STATE
         below = [b for b in known if b[0] <= last]
         if not below or below[-1][1] <= last:
             return Errors.INVALID_REQUEST
         for offset in range(max(first, self.spso), last + 1):
-            kind = types[0] if len(types) == 1 else types[offset - first]
             rec = self.recs.get(offset)
             if rec is None:
                 continue
-            if rec.state is not ACQUIRED or rec.member != member_id or rec.write is not None or offset in said:
+            kind = types[0] if len(types) == 1 else types[offset - first]
+            free = rec.state is not ACQUIRED or rec.member != member_id or rec.write is not None or offset in said
+            if free or (kind == 4 and not config.renew_acknowledge_enable):
                 return Errors.INVALID_RECORD_STATE
             if kind == 4:
-                if not config.renew_acknowledge_enable:
-                    return Errors.INVALID_RECORD_STATE
                 rec.deadline = now_ms + config.record_lock_duration_ms
             else:
-                archive = kind == 2 and rec.count >= config.delivery_count_limit
-                said[offset] = ARCHIVED if archive else TARGETS[kind]
+                over = kind == 2 and rec.count >= config.delivery_count_limit
+                said[offset] = ARCHIVED if over else TARGETS[kind]
         return Errors.NONE
 
     def release_member(self, member_id: str, config: GroupConfig) -> OracleWrite | None:
@@ -298,6 +295,7 @@ class _Call:
         self,
         oracle: Oracle,
         batches: Sequence[RecordBatch],
+        *,
         member_id: str,
         batch_size: int,
         mode: AcquireMode,

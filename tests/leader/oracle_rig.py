@@ -72,8 +72,9 @@ class RandomLog:
 class Rig:
     """Both sides, the log, the persister and the clock. Each step checks itself; a failure is an AssertionError."""
 
-    def __init__(self, rng: Random) -> None:
+    def __init__(self, rng: Random, *, traced: bool = False) -> None:
         self.rng = rng
+        self.traced = traced
         self.log = RandomLog(rng)
         self.now_ms = 0
         self.config = GroupConfig(
@@ -93,7 +94,7 @@ class Rig:
     def reload(self) -> None:
         """A new leader: whatever was under way is lost, what the persister has is taken in."""
         self.replies.clear()
-        self.subject = SharePartition(KEY, "t", leader_epoch=1, traced=False)
+        self.subject = SharePartition(KEY, "t", leader_epoch=1, traced=self.traced)
         self.oracle = Oracle()
         stored = self.stored()
         assert self.subject.load(1, self.durable_start, stored, config=self.config)
@@ -124,7 +125,7 @@ class Rig:
         if self.rng.random() < 0.1:  # something has happened between the read and the acquire
             offset = self.rng.randrange(self.oracle.spso, offset + 1)
         if offset < self.log.start:
-            self.subject.advance_log_start(self.log.start, self.now_ms)
+            self.subject.advance_log_start(self.log.start)
             self.oracle.advance_log_start(self.log.start)
             return self.compare()
         batches, aborted = self.log.read(offset, self.config.isolation_level)
@@ -165,7 +166,7 @@ class Rig:
 
     def release(self, member: str) -> None:
         self.same_outcome(
-            self.subject.release_member(member, self.config, self.now_ms),
+            self.subject.release_member(member, self.config),
             self.oracle.release_member(member, self.config),
         )
 
@@ -174,7 +175,7 @@ class Rig:
         self.same_outcome(self.subject.expire(self.now_ms, self.config), self.oracle.expire(self.now_ms, self.config))
 
     def same_outcome(self, got: Errors | PreparedWrite | None, expected: Errors | OracleWrite | None) -> None:
-        """The same error, or the same write; a write goes to the persister, which may fail, or fail to say it did not."""
+        """The same error, or the same write. The persister may fail, or succeed and its answer be lost."""
         if isinstance(expected, OracleWrite):
             assert isinstance(got, PreparedWrite)
             written = [

@@ -161,7 +161,7 @@ class Stand:
         return show(write)
 
     def close(self, member: str) -> PreparedWrite | None:
-        return self.partition.release_member(member, self.config, self.now_ms)
+        return self.partition.release_member(member, self.config)
 
     def ok(self, write: PreparedWrite | None) -> bool:
         assert write is not None
@@ -183,7 +183,7 @@ class Stand:
         return show(write)
 
     def log_start(self, offset: int) -> None:
-        self.partition.advance_log_start(offset, self.now_ms)
+        self.partition.advance_log_start(offset)
 
     # ---- what there is -----------------------------------------------------------------------------------------------
 
