@@ -15,6 +15,7 @@ from shareq.broker.controller import Controller, Outcome
 from shareq.broker.loop import VirtualLoop, make_loop
 from shareq.broker.network import Network
 from shareq.broker.node import Broker
+from shareq.broker.reprs import cluster_html
 from shareq.broker.storage import Storage
 from shareq.broker.transactions import Transactions
 from shareq.broker.transport import InProcessConnection, publish
@@ -71,15 +72,15 @@ class Cluster:
         capacity = journal if isinstance(journal, int) and not isinstance(journal, bool) else None
         self.journal = Journal(self.origin_ms, capacity=capacity, enabled=journal is not False)
         self._traced = self.journal.enabled
-        self._storage = Storage(self._record_cluster)
+        self._storage = Storage(self.record)
         self.network = Network(
-            self.loop, self._record_cluster, latency_ms=latency_ms, trace_messages=trace_messages and self._traced
+            self.loop, self.record, latency_ms=latency_ms, trace_messages=trace_messages and self._traced
         )
         images = {
             b: BrokerImage(broker_id=b, host="127.0.0.1", port=_FIRST_PORT + b, rack=None) for b in range(brokers)
         }
         self._controller = Controller(
-            images, broker_config, self._fork_rng(), publish=self._publish, record=self._record_cluster
+            images, broker_config, self._fork_rng(), publish=self._publish, record=self.record
         )
         self._transactions = Transactions(self.loop, self._mark_transaction)
         self._brokers: dict[int, Broker] = {}
@@ -269,6 +270,9 @@ class Cluster:
         state = "closed" if self.closed else f"brokers {list(self.brokers_alive)} of {len(self.image.brokers)} alive"
         return f"Cluster({self.bootstrap_servers}, {self.clock} clock, {state}, {len(topics)} topics)"
 
+    def _repr_html_(self) -> str:
+        return cluster_html(self)
+
     # ---- the rest ----------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
@@ -311,7 +315,6 @@ class Cluster:
     def _record(self, broker_id: int, event: Event) -> None:
         self.journal.record(self.loop.now_ms(), broker_id, event)
 
-    def _record_cluster(self, event: Event) -> None:
+    def record(self, event: Event) -> None:
+        """Put something that happened in a client, or to the cluster as a whole, into the journal."""
         self._record(CLIENT, event)
-
-    record_of_clients = _record_cluster

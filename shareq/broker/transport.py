@@ -29,7 +29,7 @@ class InProcessConnection:
         self.connection_id = connection_id
         self._cluster = cluster
         self._context = ClientContext(client_id=client_id, connection_id=connection_id)
-        self._host = Host(client_id, actor, cluster.loop, {Call: self._call}, cluster.record_of_clients)
+        self._host = Host(client_id, actor, cluster.loop, {Call: self._call}, cluster.record)
 
     def now_ms(self) -> int:
         return self._cluster.loop.now_ms()

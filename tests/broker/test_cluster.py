@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from typing import Any
 
 import pytest
@@ -265,6 +266,18 @@ def test_topics_from_outside(cluster: Cluster, probe: Probe) -> None:
     gone = (DeleteTopicsRequest.Topic(topic_id=made.topic_id), DeleteTopicsRequest.Topic(topic_id=made.topic_id))
     errors = [t.error_code for t in probe.ask(DeleteTopicsRequest(topics=gone)).responses]
     assert errors == [Errors.NONE, Errors.UNKNOWN_TOPIC_ID]
+
+
+def test_how_a_cluster_shows_itself(cluster: Cluster, probe: Probe) -> None:
+    coordinator_of(probe, "g")
+    probe.produce("orders", "a", "b")
+    cluster.kill_broker(1)
+    assert repr(cluster) == f"Cluster({cluster.bootstrap_servers}, virtual clock, brokers [0, 2] of 3 alive, 1 topics)"
+    html = cluster._repr_html_()
+    assert "<b>down</b>" in html
+    assert "1 internal topics" in html
+    row = re.sub(r"<[^>]+>", "|", html.split("orders")[1])
+    assert [cell for cell in row.split("|") if cell][:3] == ["4", "0, 2, 2, 0", "2"]
 
 
 # ---- brokers come and go ---------------------------------------------------------------------------------------------
