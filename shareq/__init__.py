@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     )
     from shareq.model.states import AcknowledgeType, RecordState
     from shareq.producer import Producer
-    from shareq.trace import Journal, lag_plot, metrics, raster, view
+    from shareq.trace import Journal, lag_plot, ledger, metrics, raster, view
 
 _HOMES = {
     "Admin": "shareq.admin",
@@ -48,6 +48,7 @@ _HOMES = {
     "Producer": "shareq.producer",
     "Journal": "shareq.trace",
     "lag_plot": "shareq.trace",
+    "ledger": "shareq.trace",
     "metrics": "shareq.trace",
     "raster": "shareq.trace",
     "view": "shareq.trace",
@@ -74,6 +75,7 @@ __all__ = [
     "WakeupException",
     "__version__",
     "lag_plot",
+    "ledger",
     "metrics",
     "raster",
     "view",

@@ -1,197 +1,305 @@
-"""The ledger: what became of every record, counted exactly from the journal.
+"""The account of every record of a topic, as a group dealt with it: what became of it, and how often.
 
-Vectorised by runs: a journal of a few hundred thousand records is read in well under a second. A record that a lost
-leader had made durable but could not tell of is recognised by the next leader's window, and entered as what its write
-had intended.
+Exact, and derived from the journal alone. A leader that is lost takes along what it had not made durable: when the next
+one loads, what it loads is the truth, and what lies below its SPSO is done with. A write that had come through although
+nobody lived to tell shows up there as well, and is counted then.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shareq.model.events import RecordsAppended, RecordsChanged, SharePartitionDropped, SharePartitionLoaded
-from shareq.model.states import RecordState
+from shareq.model.errors import ConfigException
+from shareq.model.events import (
+    RecordsAppended,
+    RecordsChanged,
+    SharePartitionDropped,
+    SharePartitionLoaded,
+    StateWriteSettled,
+    TopicCreated,
+    WindowMoved,
+)
+from shareq.model.states import RecordEvent, RecordState
+from shareq.trace.changes import PREPARED
+from shareq.trace.index import index_of
 from shareq.trace.journal import Entry, Journal
+from shareq.trace.story import Story, journal_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-NEVER_SEEN = -1
+NEVER = -1
+"""State of an offset that was never in flight."""
+_AVAILABLE, _ACQUIRED = int(RecordState.AVAILABLE), int(RecordState.ACQUIRED)
+_ACKNOWLEDGED, _ARCHIVED = int(RecordState.ACKNOWLEDGED), int(RecordState.ARCHIVED)
+
+Ranges = list[tuple[int, int]]
 
 
-class _Page:
-    """One share-partition by offset; the arrays grow with the log."""
+@dataclass(frozen=True, slots=True, eq=False)
+class PartitionLedger:
+    """One partition. The arrays have an item for each offset in [base, base + records).
 
-    def __init__(self) -> None:
-        import numpy as np
-
-        self.state: NDArray[Any] = np.full(0, NEVER_SEEN, np.int8)
-        self.intended: NDArray[Any] = np.full(0, NEVER_SEEN, np.int8)
-        self.delivery_count: NDArray[Any] = np.zeros(0, np.int16)
-        self.accepted: NDArray[Any] = np.zeros(0, np.int16)
-        self.end = 0
-
-    def reach(self, end: int) -> None:
-        """Make room up to `end`."""
-        import numpy as np
-
-        self.end = max(self.end, end)
-        missing = self.end - len(self.state)
-        if missing > 0:
-            more = max(missing, len(self.state))
-            self.state = np.append(self.state, np.full(more, NEVER_SEEN, np.int8))
-            self.intended = np.append(self.intended, np.full(more, NEVER_SEEN, np.int8))
-            self.delivery_count = np.append(self.delivery_count, np.zeros(more, np.int16))
-            self.accepted = np.append(self.accepted, np.zeros(more, np.int16))
-
-    def changed(self, event: RecordsChanged) -> None:
-        self.reach(event.end)
-        where = slice(event.first, event.end)
-        if event.state == RecordState.ACKNOWLEDGED:
-            self.accepted[where] += 1
-        self.state[where] = event.state
-        self.intended[where] = NEVER_SEEN if event.to_state is None else event.to_state
-        self.delivery_count[where] = event.delivery_count
-
-    def loaded(self, event: SharePartitionLoaded) -> None:
-        """What is durable counts: below the window all is done, in it the runs say what is."""
-        self.reach(event.speo)
-        self._assume_done(0, event.spso)
-        for run in event.runs:
-            if run.state == RecordState.ACKNOWLEDGED:
-                known = self.state[run.first : run.end] == RecordState.ACKNOWLEDGED
-                self.accepted[run.first : run.end] += ~known
-            self.state[run.first : run.end] = run.state
-            self.delivery_count[run.first : run.end] = run.delivery_count
-
-    def _assume_done(self, first: int, end: int) -> None:
-        open_states = (RecordState.ACQUIRED, RecordState.AVAILABLE)
-        state, intended = self.state[first:end], self.intended[first:end]
-        unseen = ((state == open_states[0]) | (state == open_states[1])) & (intended != NEVER_SEEN)
-        self.accepted[first:end] += unseen & (intended == RecordState.ACKNOWLEDGED)
-        state[unseen] = intended[unseen]
-
-    def dropped(self) -> None:
-        """The leader's locks are gone; the intentions stay, in case they had become durable."""
-        window = self.state[: self.end]
-        window[window == RecordState.ACQUIRED] = RecordState.AVAILABLE
-
-    def trimmed(self) -> _Page:
-        for name in ("state", "intended", "delivery_count", "accepted"):
-            setattr(self, name, getattr(self, name)[: self.end])
-        return self
-
-
-@dataclass(frozen=True, slots=True)
-class Ledger:
-    """What became of the records of one topic in one group.
-
-    `state`, `delivery_count` and `times_accepted` hold an array by offset for each partition; a state of -1 is a record
-    that was never delivered.
+    `state`: the final RecordState, or NEVER. `delivery_count`: as last told by a leader. `deliveries`: how often the
+    record was acquired; `times_accepted`, `times_archived`: how often it became ACKNOWLEDGED, ARCHIVED.
     """
 
-    group: str
-    topic: str
-    state: dict[int, Any]
-    delivery_count: dict[int, Any]
-    times_accepted: dict[int, Any]
-
-    def _count(self, state: int) -> int:
-        return sum(int((page == state).sum()) for page in self.state.values())
+    partition: int
+    base: int
+    spso: int
+    state: NDArray[Any]
+    delivery_count: NDArray[Any]
+    deliveries: NDArray[Any]
+    times_accepted: NDArray[Any]
+    times_archived: NDArray[Any]
 
     @property
     def records(self) -> int:
-        return sum(len(page) for page in self.state.values())
+        """Offsets that were appended."""
+        return len(self.state)
 
     @property
     def accepted(self) -> int:
-        return self._count(RecordState.ACKNOWLEDGED)
+        return int((self.state == _ACKNOWLEDGED).sum())
 
     @property
     def archived(self) -> int:
-        return self._count(RecordState.ARCHIVED)
+        """Archived by a leader, or delivered and then passed by the SPSO because the log's start had moved."""
+        return int((self.state == _ARCHIVED).sum())
 
     @property
     def in_flight(self) -> int:
-        """Delivered, but not done with."""
-        return self._count(RecordState.ACQUIRED) + self._count(RecordState.AVAILABLE)
+        """Delivered at least once, and not done with: available again, or acquired."""
+        return int(((self.state == _ACQUIRED) | ((self.state == _AVAILABLE) & (self.deliveries > 0))).sum())
 
     @property
     def never_delivered(self) -> int:
-        return self._count(NEVER_SEEN)
+        """At or above the SPSO, and never acquired."""
+        return self.records - self.accepted - self.archived - self.in_flight - self.passed_over
 
     @property
-    def unfinished(self) -> int:
-        """What still has to be done: delivered or not."""
-        return self.in_flight + self.never_delivered
+    def passed_over(self) -> int:
+        """Below the SPSO and never acquired: the group began later, the log lost it, or there was no record."""
+        below = min(max(self.spso - self.base, 0), self.records)
+        return int((self.state[:below] == NEVER).sum())
 
     @property
     def accepted_twice(self) -> int:
-        return sum(int((page > 1).sum()) for page in self.times_accepted.values())
+        return int((self.times_accepted > 1).sum())
 
     @property
     def attempts(self) -> dict[int, int]:
-        """How many records took 1, 2, 3, ... deliveries."""
-        counts: Counter[int] = Counter()
-        for page in self.delivery_count.values():
-            counts.update(page[page > 0].tolist())
-        return dict(sorted(counts.items()))
+        """Delivery count -> how many records have it, those that were delivered."""
+        import numpy as np
 
-    def _rows(self) -> list[tuple[str, int]]:
-        return [
-            ("records", self.records),
-            ("accepted", self.accepted),
-            ("archived", self.archived),
-            ("in flight", self.in_flight),
-            ("never delivered", self.never_delivered),
-            ("accepted twice", self.accepted_twice),
-        ]
+        counts = np.bincount(self.delivery_count[self.deliveries > 0])
+        return {count: int(n) for count, n in enumerate(counts) if n}
+
+
+class Ledger(Mapping[int, PartitionLedger]):
+    """The account of a topic, by partition; the figures of all of them together as attributes.
+
+    Always: accepted + archived + in_flight + never_delivered + passed_over == records.
+    """
+
+    FIGURES = ("records", "accepted", "archived", "in_flight", "never_delivered", "passed_over", "accepted_twice")
+
+    records: int
+    accepted: int
+    archived: int
+    in_flight: int
+    never_delivered: int
+    passed_over: int
+    accepted_twice: int
+
+    def __init__(self, group: str, topic: str, partitions: Iterable[PartitionLedger]) -> None:
+        self.group, self.topic = group, topic
+        self._partitions = {p.partition: p for p in partitions}
+        for figure in self.FIGURES:
+            setattr(self, figure, sum(getattr(p, figure) for p in self._partitions.values()))
+        self.attempts: dict[int, int] = {}
+        """Delivery count -> how many of the delivered records have it."""
+        for partition in self._partitions.values():
+            for count, records in partition.attempts.items():
+                self.attempts[count] = self.attempts.get(count, 0) + records
+        self.attempts = dict(sorted(self.attempts.items()))
+
+    def __getitem__(self, partition: int) -> PartitionLedger:
+        return self._partitions[partition]
+
+    def __iter__(self) -> Any:
+        return iter(self._partitions)
+
+    def __len__(self) -> int:
+        return len(self._partitions)
 
     def __repr__(self) -> str:
-        width = max(len(f"{value:,}") for _, value in self._rows())
-        lines = [f"  {name:<16}{value:>{width},}" for name, value in self._rows()]
-        return "\n".join([f"Ledger of {self.group} on {self.topic}", *lines])
+        figures = ", ".join(f"{f.replace('_', ' ')} {getattr(self, f):,}" for f in self.FIGURES)
+        return f"<Ledger {self.group} on {self.topic}: {figures}>"
+
+    def _repr_html_(self) -> str:
+        from shareq.trace.reprs import ledger_html
+
+        return ledger_html(self)
+
+    def to_frame(self) -> Any:
+        """One row for each record, as a pandas DataFrame."""
+        import numpy as np
+        import pandas as pd
+
+        names = np.array(["never", *(state.name.lower() for state in RecordState)])
+        parts = [
+            pd.DataFrame(
+                {
+                    "partition": p.partition,
+                    "offset": np.arange(p.base, p.base + p.records),
+                    "state": pd.Categorical.from_codes(p.state + 1, categories=names),
+                    "delivery_count": p.delivery_count,
+                    "deliveries": p.deliveries,
+                    "times_accepted": p.times_accepted,
+                    "times_archived": p.times_archived,
+                }
+            )
+            for p in self._partitions.values()
+        ]
+        return pd.concat(parts, ignore_index=True)
 
 
 def ledger(source: Any, group: str, topic: str) -> Ledger:
-    """Count what became of each record. `source` is a journal, or has one; KeyError where it knows no such pair."""
-    journal: Journal = getattr(source, "journal", source)
-    pages: dict[int, _Page] = {}
-    delivered = False
-    for event in _events(journal, group, topic):
-        page = pages.setdefault(event.partition, _Page())
-        if isinstance(event, RecordsChanged):
-            page.changed(event)
-            delivered = True
-        elif isinstance(event, SharePartitionLoaded):
-            page.loaded(event)
-            delivered = True
-        elif isinstance(event, SharePartitionDropped):
-            page.dropped()
-        else:
-            page.reach(event.end)
-    if not delivered:
-        raise KeyError(f"the journal knows nothing of group {group!r} on topic {topic!r}")
-    done = {partition: page.trimmed() for partition, page in sorted(pages.items())}
-    return Ledger(
-        group,
-        topic,
-        {p: page.state for p, page in done.items()},
-        {p: page.delivery_count for p, page in done.items()},
-        {p: page.accepted for p, page in done.items()},
-    )
+    """The account of a topic and a group. `source`: a `Journal`, or whatever has one as `.journal`.
+
+    Needs numpy, and the whole journal: ConfigException where a bounded one has dropped its beginning, or knows no such
+    topic.
+    """
+    journal = journal_of(source)
+    if journal.dropped:
+        raise ConfigException(f"journal={journal!r}: must be complete for an exact account")
+    partitions = partitions_of(journal, topic)
+    if not partitions:
+        raise ConfigException(f"topic={topic!r}: must be one that the journal speaks of")
+    return Ledger(group, topic, [_Account(journal, group, topic, p).close() for p in partitions])
 
 
-def _events(journal: Iterable[Entry], group: str, topic: str) -> Iterable[Any]:
-    """What concerns the records of the topic, in order."""
-    of_group = (RecordsChanged, SharePartitionLoaded, SharePartitionDropped)
-    for entry in journal:
-        event = entry.event
-        if isinstance(event, of_group):
-            if event.group_id == group and event.topic == topic:
-                yield event
-        elif isinstance(event, RecordsAppended) and event.topic == topic:
-            yield event
+def partitions_of(journal: Journal, topic: str) -> list[int]:
+    """The partitions of a topic that the journal speaks of."""
+    subjects = index_of(journal).subjects()
+    return sorted({s.partition for s in subjects if s.topic == topic and s.partition is not None})
+
+
+class _Account:
+    """The account of one partition while it is being made. Ranges are indices into the arrays, half-open."""
+
+    def __init__(self, journal: Journal, group: str, topic: str, partition: int) -> None:
+        import numpy as np
+
+        entries = Story(journal, group, topic, partition).refresh()
+        created = [i for i, entry in enumerate(entries) if isinstance(entry.event, TopicCreated)]
+        self._entries = entries[created[-1] :] if created else entries  # a topic made anew is another one
+        self._partition = partition
+        events = [entry.event for entry in self._entries]
+        ranges = [(e.first, e.end) for e in events if isinstance(e, (RecordsAppended, RecordsChanged))]
+        self.base = min((first for first, _ in ranges), default=0)
+        size = max((end for _, end in ranges), default=0) - self.base
+        self.state = np.full(size, NEVER, np.int8)
+        self.delivery_count = np.zeros(size, np.int16)
+        self.times_accepted = np.zeros(size, np.int32)
+        self.times_archived = np.zeros(size, np.int32)
+        self.acquired: Ranges = []
+        self.accepted: Ranges = []
+        self.archived: Ranges = []
+        self.pending: dict[int, list[tuple[int, int, int]]] = {}
+        self.spso, self.loaded_by = 0, -1
+
+    def close(self) -> PartitionLedger:
+        """Go through the entries, and draw the line."""
+        for entry in self._entries:
+            event = entry.event
+            if isinstance(event, RecordsChanged):
+                if entry.broker_id == self.loaded_by:
+                    self._change(event)
+            elif isinstance(event, (SharePartitionLoaded, SharePartitionDropped, StateWriteSettled, WindowMoved)):
+                self._turn(entry, event)
+        below = self.state[: max(self.spso - self.base, 0)]
+        below[(below == _ACQUIRED) | (below == _AVAILABLE)] = _ARCHIVED  # KIP-932: below the SPSO all is archived
+        return PartitionLedger(
+            self._partition,
+            self.base,
+            self.spso,
+            self.state,
+            self.delivery_count,
+            self._times(self.acquired),
+            self.times_accepted + self._times(self.accepted),
+            self.times_archived + self._times(self.archived),
+        )
+
+    def _change(self, event: RecordsChanged) -> None:
+        first, end = event.first - self.base, event.end - self.base
+        if event.cause == PREPARED:
+            self.pending.setdefault(event.write_id or 0, []).append((first, end, event.to_state or 0))
+            return
+        self.state[first:end] = event.state
+        self.delivery_count[first:end] = event.delivery_count
+        if event.state == _ACKNOWLEDGED:
+            self.accepted.append((first, end))
+        elif event.state == _ARCHIVED:
+            self.archived.append((first, end))
+        elif event.state == _ACQUIRED and event.cause == RecordEvent.ACQUIRE:
+            self.acquired.append((first, end))
+
+    def _turn(
+        self,
+        entry: Entry,
+        event: SharePartitionLoaded | SharePartitionDropped | StateWriteSettled | WindowMoved,
+    ) -> None:
+        if isinstance(event, SharePartitionLoaded):
+            self._load(event)
+            self.loaded_by = entry.broker_id
+        elif entry.broker_id == self.loaded_by:
+            if isinstance(event, WindowMoved):
+                self.spso = event.spso
+            elif isinstance(event, StateWriteSettled):
+                self.pending.pop(event.write_id, None)
+            else:
+                self.loaded_by = -1
+
+    def _load(self, event: SharePartitionLoaded) -> None:
+        """A leader begins with what is durable. Writes that the last one did not see settled may have come through."""
+        import numpy as np
+
+        size, below = len(self.state), max(event.spso - self.base, 0)
+        for first, end, to_state in (change for changes in self.pending.values() for change in changes):
+            end = max(min(end, below), first)
+            if to_state in (_ACKNOWLEDGED, _ARCHIVED):
+                self._become(first, end, to_state, self.state[first:end] == _ACQUIRED)
+        loaded = np.full(size, NEVER, np.int8)
+        for run in event.runs:
+            loaded[max(run.first - self.base, 0) : run.end - self.base] = run.state
+        lost = (loaded == NEVER) & (self.state != NEVER)
+        lost[:below] = False
+        self.state[lost] = np.where(self.delivery_count[lost] > 0, _AVAILABLE, NEVER)
+        for run in event.runs:
+            first, end = max(run.first - self.base, 0), run.end - self.base
+            self._become(first, end, run.state, self.state[first:end] != run.state)
+            self.delivery_count[first:end] = run.delivery_count
+        self.pending, self.spso = {}, event.spso
+
+    def _become(self, first: int, end: int, state: int, which: NDArray[Any]) -> None:
+        """`which` of [first, end) turn out to have got this state."""
+        if state == _ACKNOWLEDGED:
+            self.times_accepted[first:end] += which
+        elif state == _ARCHIVED:
+            self.times_archived[first:end] += which
+        self.state[first:end][which] = state
+
+    def _times(self, ranges: Ranges) -> NDArray[Any]:
+        """In how many of the ranges each offset lies."""
+        import numpy as np
+
+        edges = np.zeros(len(self.state) + 1, np.int32)
+        if ranges:
+            firsts, ends = np.array(ranges).T
+            np.add.at(edges, firsts, 1)
+            np.add.at(edges, ends, -1)
+        return np.cumsum(edges[:-1], dtype=np.int32)

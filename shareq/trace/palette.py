@@ -4,7 +4,7 @@ The hues are from the Okabe-Ito set, safe for the colour-blind; even so a state 
 `alarm` means "a person should look" (last attempt, lock about to expire, write failing, window full) and nothing else.
 """
 
-from typing import Final
+from typing import Any, Final
 
 STATES: Final[tuple[str, ...]] = ("available", "acquired", "acknowledged", "archiving", "archived")
 """The record states in the order in which legends, tables and plots name them."""
@@ -50,3 +50,24 @@ DARK: Final[dict[str, str]] = {
     "bg": "#14171d",
     "onfill": "#14181f",
 }
+
+HATCHES: Final[dict[str, str]] = {
+    "available": "...",
+    "acquired": "",
+    "acknowledged": "",
+    "archiving": "xx",
+    "archived": "////",
+}
+"""What tells the states apart in a plot where colours are not seen: matplotlib's hatches. Acquired and acknowledged are
+solid and differ in lightness, and by the side of the SPSO line that they lie on.
+"""
+
+SERIES: Final[tuple[tuple[str, Any], ...]] = (
+    ("#2f8fd0", "-"),
+    ("#d98200", "--"),
+    ("#009e73", "-."),
+    ("#cc79a7", ":"),
+    ("#56b4e9", (0, (6, 1, 1, 1, 1, 1))),
+    ("#7a7f87", (0, (1, 1))),
+)
+"""Colour and dash of lines that stand for partitions; readable on light and dark, and repeated from the seventh on."""

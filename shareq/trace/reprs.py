@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+from shareq.model.events import MemberJoined
 from shareq.model.html import Html, html, strong, table
 from shareq.trace.fold import SharePartitionState
 from shareq.trace.groups import Assignment, ClusterView, GroupView
 from shareq.trace.journal import Journal
+from shareq.trace.ledger import Ledger
+from shareq.trace.metrics import Metrics
 from shareq.trace.palette import LIGHT, STATES, SYMBOLS
 from shareq.trace.runs import Cell
 from shareq.trace.strip_text import strip_text
@@ -32,10 +35,16 @@ _SHAPES = {
 def journal_html(journal: Journal) -> str:
     """How many events of each type, and the last few in words."""
     counts = Counter(type(entry.event).__name__ for entry in journal)
-    kinds = table(("event", "times"), counts.most_common(), caption=strong(repr(journal)[1:-1]))
+    kinds = table(("event", "times"), counts.most_common(), caption=strong(repr(journal)[1:-1]), limit=12)
+    joined = [entry.event for entry in journal.select(MemberJoined) if isinstance(entry.event, MemberJoined)]
+    names = {event.member_id: event.client_id for event in joined if event.client_id}
     last = [
-        (entry.order, f"{(entry.time_ms - journal.origin_ms) / 1000:,.3f} s", sentence(entry.broker_id, entry.event))
-        for entry in journal[-LAST_EVENTS:]
+        (
+            order,
+            f"{(time_ms - journal.origin_ms) / 1000:,.3f} s",
+            sentence(broker, event, lambda m: names.get(m, member_name(m))),
+        )
+        for order, time_ms, broker, event in journal[-LAST_EVENTS:]
     ]
     return kinds + (table(("order", "time", "what happened"), last, caption="The last events") if last else "")
 
@@ -111,6 +120,22 @@ def _holders(state: SharePartitionState, name: Callable[[str], str]) -> str:
     return (
         table(("held by", "records"), [(name(member_id), count) for member_id, count in held.items()]) if held else ""
     )
+
+
+def ledger_html(account: Ledger) -> str:
+    """The figures by partition and in all, and how many deliveries the records needed."""
+    columns = ("partition", *(figure.replace("_", " ") for figure in Ledger.FIGURES))
+    rows = [(str(number), *(getattr(part, f) for f in Ledger.FIGURES)) for number, part in account.items()]
+    total = (strong("all"), *(strong(getattr(account, f)) for f in Ledger.FIGURES))
+    attempts = table(("delivery count", "records"), account.attempts.items(), caption="Deliveries of the delivered")
+    caption = Html(f"{strong(account.group)} · {html(account.topic)}")
+    return table(columns, [*rows, total], caption=caption) + attempts
+
+
+def metrics_html(metrics: Metrics) -> str:
+    """Name, tags and value of each."""
+    rows = [(m.name, ", ".join(f"{tag}={value}" for tag, value in m.tags), value) for m, value in metrics.items()]
+    return table(("metric", "tags", "value"), rows, limit=200)
 
 
 def group_html(group: GroupView) -> str:
