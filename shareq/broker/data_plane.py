@@ -44,7 +44,8 @@ class DataPlane:
         error = error or self._storage.next_fault(topic)
         if error or log is None:
             return ProduceResponse.Partition(index=partition, error_code=error)
-        done = log.append(records, now_ms=now_ms, leader_epoch=leader_epoch, transaction_version=2)
+        # In process nothing can damage a batch on its way, so its CRC and its records need not be walked through.
+        done = log.append(records, now_ms=now_ms, leader_epoch=leader_epoch, validate=False, transaction_version=2)
         return ProduceResponse.Partition(
             index=partition,
             error_code=done.error,
