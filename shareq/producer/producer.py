@@ -72,24 +72,31 @@ class Producer:
         if key.__class__ is not bytes and key is not None:
             key = _bytes("key", key)
         size = RECORD_OVERHEAD_BYTES + (len(value) if value else 0) + (len(key) if key else 0)
-        if size > self._max_record_bytes:
-            raise KafkaException(KafkaError(Errors.MESSAGE_TOO_LARGE, f"record above {self._max_record_bytes} bytes"))
-        if topic.__class__ is not str or partition < -1:
-            raise _bad_place(topic, partition)
+        if size > self._max_record_bytes or topic.__class__ is not str or partition < -1:
+            raise self._refusal(topic, partition, size)
         if self._room <= 0:
             self._find_room()
         fields: Headers = ()
         if headers:
             fields = _headers(headers)
             size += sum(len(name) + len(content or b"") for name, content in fields)
-        served = on_delivery or callback or self._on_delivery
-        self._inbox.append((topic, partition, key, value, fields, timestamp, served, size))
+        if on_delivery is None:
+            on_delivery = self._on_delivery if callback is None else callback
+        self._inbox.append((topic, partition, key, value, fields, timestamp, on_delivery, size))
         self._produced += 1
         self._room -= 1
         if not self._core.scheduled:
             self._run(self._core.schedule)
         elif len(self._inbox) >= DRAIN_AT:
             self._run(self._core.drain)
+
+    def _refusal(self, topic: object, partition: int, size: int) -> Exception:
+        if not isinstance(topic, str):
+            return TypeError(f"topic must be a str, not {type(topic).__name__}")
+        if partition < -1:
+            return KafkaException(KafkaError(KafkaError._INVALID_ARG, f"partition={partition}: must be -1 or more"))
+        text = f"a record of {size} bytes: message.max.bytes is {self._max_record_bytes}"
+        return KafkaException(KafkaError(Errors.MESSAGE_TOO_LARGE, text))
 
     def _find_room(self) -> None:
         """Count anew what waits; until so many more have come there is no need to count again."""
@@ -208,7 +215,7 @@ class Producer:
         self._check_open()
         identity = self._core.identity
         self._run(self._core.transaction(event))
-        if not identity.settled and not self._serve_until(lambda: identity.settled, timeout):
+        if not self._serve_until(lambda: identity.settled, timeout):
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"{event} is still under way: call it again"))
         if identity.error is not None:
             raise KafkaException(identity.error)
@@ -253,12 +260,6 @@ def _bytes(what: str, value: object) -> bytes:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
     raise TypeError(f"{what} must be bytes, str or None, not {type(value).__name__}")
-
-
-def _bad_place(topic: object, partition: int) -> Exception:
-    if not isinstance(topic, str):
-        return TypeError(f"topic must be a str, not {type(topic).__name__}")
-    return KafkaException(KafkaError(KafkaError._INVALID_ARG, f"partition={partition}: must be -1 or more"))
 
 
 def _headers(headers: Headers | Mapping[str, bytes | str | None]) -> Headers:

@@ -1,0 +1,264 @@
+"""Idempotence and transactions: every (state, event) pair, ids, sequences, commits and aborts."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+
+from shareq.log.batches import parse_batch
+from shareq.model.errors import Errors, IllegalStateException, KafkaError, KafkaException
+from shareq.model.messages.data import (
+    EndTxnRequest,
+    EndTxnResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    ProduceRequest,
+)
+from shareq.producer import Producer
+from shareq.producer.transaction import TRANSITIONS, TransactionEvent, TransactionState
+from tests.client.fake import Fake, Later
+from tests.producer.test_producer import Desk, Reports
+
+S, E = TransactionState, TransactionEvent
+
+LEGAL = {
+    S.UNINITIALIZED: {E.INIT: S.INITIALIZING},
+    S.INITIALIZING: {E.INIT: S.INITIALIZING, E.INITIALIZED: S.READY},
+    S.READY: {E.BEGIN: S.IN_TRANSACTION},
+    S.IN_TRANSACTION: {E.RECORD_FAILED: S.ABORTABLE, E.COMMIT: S.COMMITTING, E.ABORT: S.ABORTING},
+    S.ABORTABLE: {E.RECORD_FAILED: S.ABORTABLE, E.ABORT: S.ABORTING},
+    S.COMMITTING: {E.RECORD_FAILED: S.ABORTABLE, E.COMMIT: S.COMMITTING, E.ENDED: S.READY},
+    S.ABORTING: {E.ABORT: S.ABORTING, E.ENDED: S.READY},
+    S.FATAL: {},
+}
+
+
+@pytest.mark.parametrize(("state", "event"), [pytest.param(s, e, id=f"{s} {e}") for s, e in product(S, E)])
+def test_every_pair_of_state_and_event(state: TransactionState, event: TransactionEvent) -> None:
+    assert TRANSITIONS.get((state, event)) == (LEGAL[state] | {E.REFUSED: S.FATAL}).get(event)
+
+
+class Coordinator:
+    """Producer id 7, an epoch more with each transaction; `errors` are answered first."""
+
+    def __init__(self, fake: Fake, *errors: Errors) -> None:
+        self.errors = list(errors)
+        self.epoch = 0
+        self.ended: list[bool] = []
+        fake.answers[InitProducerIdRequest] = self.init
+        fake.answers[EndTxnRequest] = self.end
+
+    def init(self, fake: Fake, node: int, request: InitProducerIdRequest) -> Any:
+        if self.errors:
+            return InitProducerIdResponse(error_code=self.errors.pop(0))
+        return InitProducerIdResponse(producer_id=7, producer_epoch=self.epoch)
+
+    def end(self, fake: Fake, node: int, request: EndTxnRequest) -> Any:
+        if self.errors:
+            return EndTxnResponse(error_code=self.errors.pop(0))
+        assert (request.producer_id, request.producer_epoch) == (7, self.epoch)
+        self.ended.append(request.committed)
+        self.epoch += 1
+        return EndTxnResponse(producer_id=7, producer_epoch=self.epoch)
+
+
+def setup(*errors: Errors, **conf: Any) -> tuple[Fake, Desk, Coordinator, Producer]:
+    fake = Fake(t=[1, 1])
+    keys = {key.replace("_", "."): value for key, value in conf.items()}
+    return fake, Desk(fake), Coordinator(fake), Producer({"bootstrap.servers": fake.address, **keys})
+
+
+def transactional(**conf: Any) -> tuple[Fake, Desk, Coordinator, Producer]:
+    fake, desk, coordinator, producer = setup(transactional_id="x", **conf)
+    producer.init_transactions()
+    producer.begin_transaction()
+    return fake, desk, coordinator, producer
+
+
+def places(desk: Desk) -> list[tuple[int, int, int, bool]]:
+    """(producer id, epoch, base sequence, transactional) of each batch."""
+    return [(b.producer_id, b.producer_epoch, b.base_sequence, b.is_transactional) for _, b in desk.batches]
+
+
+# ---- idempotence -----------------------------------------------------------------------------------------------------
+
+
+def test_batches_are_numbered_by_partition() -> None:
+    fake, desk, _, producer = setup(enable_idempotence=True)
+    for count in (2, 1):
+        for value in range(count):
+            producer.produce("t", str(value), partition=0)
+        producer.flush()
+    producer.produce("t", "x", partition=1)
+    producer.flush()
+    assert places(desk) == [(7, 0, 0, False), (7, 0, 2, False), (7, 0, 0, False)]
+    assert len(fake.requests(InitProducerIdRequest)) == 1
+
+
+def test_without_idempotence_batches_have_no_number() -> None:
+    fake, desk, _, producer = setup()
+    producer.produce("t", "a")
+    producer.flush()
+    assert places(desk) == [(-1, -1, -1, False)]
+    assert fake.requests(InitProducerIdRequest) == []
+
+
+def test_a_retry_is_the_same_to_the_byte() -> None:
+    fake, desk, _, producer = setup(enable_idempotence=True)
+    desk.errors = [Errors.NETWORK_EXCEPTION]
+    producer.produce("t", "a", partition=0)
+    producer.flush()
+    first, second = (request.topics[0].partitions[0].records for request in fake.requests(ProduceRequest))
+    assert first == second
+    assert parse_batch(first).base_sequence == 0
+
+
+def test_after_a_batch_was_given_up_numbers_begin_anew_under_a_new_id() -> None:
+    fake, desk, _, producer = setup(enable_idempotence=True)
+    desk.errors = [Errors.INVALID_RECORD]
+    for value in "ab":
+        producer.produce("t", value, partition=0)
+        producer.flush()
+    assert places(desk) == [(7, 0, 0, False)]
+    assert len(fake.requests(InitProducerIdRequest)) == 2
+
+
+def test_records_wait_for_the_id() -> None:
+    fake, desk, coordinator, producer = setup(enable_idempotence=True)
+    coordinator.errors = [Errors.COORDINATOR_LOAD_IN_PROGRESS] * 3
+    producer.produce("t", "a", partition=0)
+    assert producer.flush() == 0
+    assert desk.values() == [b"a"]
+    assert 500 < fake.now_ms - 1_000_000 < 1000
+
+
+# ---- transactions ----------------------------------------------------------------------------------------------------
+
+
+def test_a_commit_delivers_first_and_each_transaction_has_its_epoch() -> None:
+    _, desk, coordinator, producer = transactional()
+    reports = Reports()
+    producer.produce("t", "a", partition=0, on_delivery=reports)
+    producer.commit_transaction()
+    assert (desk.values(), reports, coordinator.ended) == ([b"a"], [(None, 0, 0)], [True])
+    producer.begin_transaction()
+    producer.produce("t", "b", partition=0)
+    producer.commit_transaction()
+    assert places(desk) == [(7, 0, 0, True), (7, 1, 0, True)]
+
+
+def test_an_abort_throws_away_what_waits() -> None:
+    _, desk, coordinator, producer = transactional()
+    reports = Reports()
+    producer.produce("t", "a", partition=0)
+    producer.flush()
+    producer.produce("t", "b", partition=0, on_delivery=reports)
+    producer.abort_transaction()
+    assert (desk.values(), coordinator.ended) == ([b"a"], [False])
+    assert reports == [(KafkaError._PURGE_QUEUE, 0, -1001)]
+    producer.begin_transaction()
+
+
+@pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])
+def test_a_transaction_without_records_needs_nobody(commit: bool) -> None:
+    fake, _, _, producer = transactional()
+    (producer.commit_transaction if commit else producer.abort_transaction)()
+    assert fake.requests(EndTxnRequest) == []
+    producer.begin_transaction()
+
+
+def test_a_record_that_failed_makes_an_abort_necessary() -> None:
+    _, desk, coordinator, producer = transactional()
+    desk.errors = [Errors.NONE, Errors.INVALID_RECORD]
+    producer.produce("t", "a", partition=0)
+    producer.flush()
+    producer.produce("t", "b", partition=0)
+    with pytest.raises(KafkaException, match="abort_transaction"):
+        producer.commit_transaction()
+    with pytest.raises(IllegalStateException):
+        producer.commit_transaction()
+    producer.abort_transaction()
+    assert coordinator.ended == [False]
+
+
+def test_a_commit_that_timed_out_may_be_called_again() -> None:
+    fake, _, coordinator, producer = transactional()
+    producer.produce("t", "a", partition=0)
+    end = fake.answers[EndTxnRequest]
+    fake.answers[EndTxnRequest] = lambda f, n, request: Later(3000, end(f, n, request))
+    with pytest.raises(KafkaException) as raised:
+        producer.commit_transaction(1)
+    assert raised.value.error == KafkaError._TIMED_OUT
+    producer.commit_transaction()
+    assert coordinator.ended == [True]
+
+
+@pytest.mark.parametrize(
+    ("errors", "fatal"),
+    [
+        pytest.param([Errors.CONCURRENT_TRANSACTIONS, Errors.COORDINATOR_NOT_AVAILABLE], None, id="retriable"),
+        pytest.param([Errors.PRODUCER_FENCED], Errors.PRODUCER_FENCED, id="fenced"),
+        pytest.param([Errors.INVALID_PRODUCER_ID_MAPPING], Errors.INVALID_PRODUCER_ID_MAPPING, id="unknown id"),
+    ],
+)
+def test_each_answer_to_the_end_of_a_transaction(errors: list[Errors], fatal: Errors | None) -> None:
+    _, _, coordinator, producer = transactional()
+    producer.produce("t", "a", partition=0)
+    producer.flush()
+    coordinator.errors = errors
+    if fatal is None:
+        producer.commit_transaction()
+        assert coordinator.ended == [True]
+        return
+    with pytest.raises(KafkaException) as raised:
+        producer.commit_transaction()
+    assert (raised.value.error.code(), raised.value.error.fatal()) == (fatal, True)
+    with pytest.raises(IllegalStateException, match="fatal"):
+        producer.begin_transaction()
+
+
+def test_a_refused_id_is_fatal() -> None:
+    _, _, coordinator, producer = setup(transactional_id="x")
+    coordinator.errors = [Errors.INVALID_TRANSACTION_TIMEOUT]
+    with pytest.raises(KafkaException) as raised:
+        producer.init_transactions()
+    assert raised.value.error == Errors.INVALID_TRANSACTION_TIMEOUT
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(lambda p: p.begin_transaction(), id="begin before init"),
+        pytest.param(lambda p: p.commit_transaction(), id="commit before init"),
+        pytest.param(lambda p: p.abort_transaction(), id="abort before init"),
+        pytest.param(lambda p: (p.init_transactions(), p.commit_transaction()), id="commit before begin"),
+        pytest.param(lambda p: (p.init_transactions(), p.init_transactions()), id="init twice"),
+    ],
+)
+def test_calls_out_of_order(call: Any) -> None:
+    _, _, _, producer = setup(transactional_id="x")
+    with pytest.raises(IllegalStateException, match="does not fit"):
+        call(producer)
+
+
+def test_records_need_a_transaction() -> None:
+    _, _, _, producer = setup(transactional_id="x")
+    with pytest.raises(KafkaException, match="begin_transaction") as raised:
+        producer.produce("t", "a")
+    assert raised.value.error == KafkaError._STATE
+
+
+def test_transactions_need_an_id() -> None:
+    _, _, _, producer = setup()
+    with pytest.raises(IllegalStateException, match=r"transactional\.id"):
+        producer.init_transactions()
+
+
+def test_closing_aborts_an_open_transaction() -> None:
+    fake, _, coordinator, producer = transactional()
+    producer.produce("t", "a", partition=0)
+    producer.flush()
+    producer.close()
+    assert (coordinator.ended, fake.closed) == ([False], True)
