@@ -209,7 +209,8 @@ class _Account:
         self.acquired: Ranges = []
         self.accepted: Ranges = []
         self.archived: Ranges = []
-        self.pending: dict[int, list[tuple[int, int, int]]] = {}
+        self.untold: dict[int, list[tuple[int, int, int]]] = {}
+        """Writes under way, and failed ones: they may have come through without anybody being told."""
         self.spso, self.loaded_by = 0, -1
 
     def close(self) -> PartitionLedger:
@@ -237,7 +238,8 @@ class _Account:
     def _change(self, event: RecordsChanged) -> None:
         first, end = event.first - self.base, event.end - self.base
         if event.cause == PREPARED:
-            self.pending.setdefault(event.write_id or 0, []).append((first, end, event.to_state or 0))
+            if event.to_state in (_ACKNOWLEDGED, _ARCHIVED):
+                self.untold.setdefault(event.write_id or 0, []).append((first, end, event.to_state))
             return
         self.state[first:end] = event.state
         self.delivery_count[first:end] = event.delivery_count
@@ -259,20 +261,22 @@ class _Account:
         elif entry.broker_id == self.loaded_by:
             if isinstance(event, WindowMoved):
                 self.spso = event.spso
-            elif isinstance(event, StateWriteSettled):
-                self.pending.pop(event.write_id, None)
-            else:
+            elif isinstance(event, SharePartitionDropped):
                 self.loaded_by = -1
+            elif not event.error:
+                self.untold.pop(event.write_id, None)
 
     def _load(self, event: SharePartitionLoaded) -> None:
-        """A leader begins with what is durable. Writes that the last one did not see settled may have come through."""
+        """A leader begins with what is durable. What it has passed is done with: a write that nobody was told of has
+        come through, the latest one of each record.
+        """
         import numpy as np
 
         size, below = len(self.state), max(event.spso - self.base, 0)
-        for first, end, to_state in (change for changes in self.pending.values() for change in changes):
+        for first, end, to_state in [change for _, changes in sorted(self.untold.items()) for change in changes][::-1]:
             end = max(min(end, below), first)
-            if to_state in (_ACKNOWLEDGED, _ARCHIVED):
-                self._become(first, end, to_state, self.state[first:end] == _ACQUIRED)
+            state = self.state[first:end]
+            self._become(first, end, to_state, (state == _ACQUIRED) | (state == _AVAILABLE))
         loaded = np.full(size, NEVER, np.int8)
         for run in event.runs:
             loaded[max(run.first - self.base, 0) : run.end - self.base] = run.state
@@ -283,7 +287,7 @@ class _Account:
             first, end = max(run.first - self.base, 0), run.end - self.base
             self._become(first, end, run.state, self.state[first:end] != run.state)
             self.delivery_count[first:end] = run.delivery_count
-        self.pending, self.spso = {}, event.spso
+        self.untold, self.spso = {}, event.spso
 
     def _become(self, first: int, end: int, state: int, which: NDArray[Any]) -> None:
         """`which` of [first, end) turn out to have got this state."""

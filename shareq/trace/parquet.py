@@ -9,7 +9,7 @@ Columns (null where an event has no such field):
     group_id, topic string; partition int32
     first, end int64        half-open range of offsets
     spso, speo int64        the window, half-open
-    cause, state, to_state string; delivery_count int32; deadline_ms int64
+    cause, state, to_state string (available, acquired, ...); delivery_count int32; deadline_ms int64
     member_id, client_id string
     write_id int64; error int32
     payload string          all fields of the event as a JSON object; this is what is read back
@@ -68,7 +68,9 @@ def write(journal: Journal, path: str | PathLike[str]) -> None:
     for name, _ in FIELDS:
         values = map(dict.get, events, repeat(name))
         columns[name] = (
-            [None if v is None else _STATES[v] for v in values] if name in ("state", "to_state") else list(values)
+            [None if v is None else _STATES.get(v, str(v)) for v in values]
+            if name in ("state", "to_state")
+            else list(values)
         )
     columns["payload"] = [dumps(event) for event in events]
     schema = pa.schema(

@@ -17,8 +17,8 @@ from shareq.trace.lag import lag_over_time
 from shareq.trace.ledger import partitions_of
 from shareq.trace.marks import Mark, Marks
 from shareq.trace.palette import DARK, HATCHES, LIGHT, SERIES, STATES
-from shareq.trace.raster import PAST, Raster, sample
 from shareq.trace.roster import Roster
+from shareq.trace.sampling import PAST, Raster, sample
 from shareq.trace.story import Story, journal_of
 from shareq.trace.words import listed, many
 

@@ -1,0 +1,45 @@
+"""Journals for the tests: told by hand, and by a real leader that is driven at random."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+from shareq.model.events import LogStartMoved, MemberJoined, MemberLeft, SharePartitionLoaded, TopicCreated
+from shareq.trace import Journal
+from tests.leader.oracle_rig import MEMBERS, Rig, random_step
+
+ORIGIN_MS = 1_767_225_600_000
+GROUP, TOPIC = "g", "t"
+WHERE = (GROUP, TOPIC, 0)
+
+
+def loaded(spso: int, speo: int, *runs: tuple[int, int, int, int], limit: int = 5) -> SharePartitionLoaded:
+    """A leader loads the share-partition; runs are (first, end, state, delivery count)."""
+    from shareq.model.events import Run
+
+    return SharePartitionLoaded(*WHERE, spso, speo, tuple(Run(*run) for run in runs), 1, 0, limit, 20, 30_000)
+
+
+def random_history(rng: Random, steps: int) -> Iterator[tuple[Journal, Rig]]:
+    """A leader and its journal after each of some random steps: fetches, acknowledgements, expiries, failed and late
+    writes, a moving log start, compaction, reloads.
+    """
+    rig = Rig(rng, traced=True)
+    journal = Journal(ORIGIN_MS)
+    journal.record(ORIGIN_MS, -1, TopicCreated(TOPIC, "id", 1))
+    for member in MEMBERS:
+        journal.record(ORIGIN_MS, 2, MemberJoined(GROUP, member, f"client-{member}", (TOPIC,)))
+    log_start = 0
+    for _ in range(steps):
+        if rig.log.start != log_start:
+            log_start = rig.log.start
+            journal.record(ORIGIN_MS + rig.now_ms, 0, LogStartMoved(TOPIC, 0, log_start))
+        for event in rig.subject.take_events():
+            journal.record(ORIGIN_MS + rig.now_ms, 0, event)
+        yield journal, rig
+        random_step(rng, rig)
+        if rng.random() < 0.01:
+            gone = rng.choice(MEMBERS)
+            journal.record(ORIGIN_MS + rig.now_ms, 2, MemberLeft(GROUP, gone, "left"))
+            journal.record(ORIGIN_MS + rig.now_ms, 2, MemberJoined(GROUP, gone, f"client-{gone}", (TOPIC,)))

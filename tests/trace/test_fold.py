@@ -1,0 +1,330 @@
+"""The state at any point is the fold of the journal up to it, equal to the live one; an impossible story is refused."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from shareq.model.events import (
+    BrokerStopped,
+    ConfigChanged,
+    Event,
+    LeaderElected,
+    LogStartMoved,
+    RecordsAppended,
+    RecordsChanged,
+    SharePartitionDropped,
+    SharePartitionLoaded,
+    StateWritePrepared,
+    StateWriteSettled,
+    TopicCreated,
+    TopicDeleted,
+    WindowMoved,
+)
+from shareq.model.states import RecordEvent, RecordState
+from shareq.trace import Entry, Journal, JournalCorrupt, SharePartitionState
+from shareq.trace.changes import ABANDONED, PREPARED, SETTLED
+from shareq.trace.story import Story
+from tests.leader.oracle_rig import Rig
+from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded, random_history
+
+Known = dict[int, tuple[Any, ...]]
+
+
+class Naive:
+    """The same fold, offset by offset, without any check."""
+
+    def __init__(self) -> None:
+        self.window = (0, 0)
+        self.records: Known = {}
+        self.writes: set[int] = set()
+
+    def take(self, event: Event) -> None:
+        match event:
+            case SharePartitionLoaded(spso=spso, speo=speo, runs=runs):
+                self.window, self.writes, self.records = (spso, speo), set(), {}
+                for first, end, state, count in runs:
+                    self.records |= dict.fromkeys(range(first, end), (state, count, None, None, None, None))
+            case RecordsChanged(first=first, end=end):
+                self.records |= dict.fromkeys(range(first, end), event[6:12])
+            case WindowMoved(spso=spso, speo=speo):
+                self.window = (spso, speo)
+                self.records = {offset: known for offset, known in self.records.items() if offset >= spso}
+            case StateWritePrepared(write_id=write_id):
+                self.writes.add(write_id)
+            case StateWriteSettled(write_id=write_id):
+                self.writes.discard(write_id)
+
+
+def by_offset(state: SharePartitionState) -> Known:
+    return {offset: cell[:6] for first, end, cell in state.runs for offset in range(first, end)}
+
+
+def live(rig: Rig) -> Known:
+    return {
+        offset: (rec.state, rec.count, rec.member, rec.deadline, rec.write, rec.to)
+        for offset, rec in rig.oracle.recs.items()
+        if offset >= rig.oracle.spso
+    }
+
+
+def test_the_fold_is_the_live_state(seed: int) -> None:
+    for number in range(15):
+        story = None
+        for journal, rig in random_history(Random(f"{seed}/{number}"), 150):
+            story = story or Story(journal, GROUP, TOPIC, 0)
+            story.refresh()
+            state = story.state(len(story.entries))
+            assert by_offset(state) == live(rig)
+            assert (state.spso, state.speo) == (rig.subject.spso, rig.subject.speo)
+            assert state.delivery_complete_count == rig.subject.delivery_complete_count
+            assert set(state.writes) == set(rig.oracle.writes)
+            assert state.in_flight == rig.subject.in_flight
+
+
+def test_any_point_can_be_had_in_any_order_and_equals_the_naive_fold(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shareq.trace.story.CHECKPOINT_EVERY", 16)
+    rng = Random(seed)
+    *_, (journal, _) = random_history(rng, 900)
+    story = Story(journal, GROUP, TOPIC, 0)
+    story.refresh()
+    naive, told = Naive(), [({}, (0, 0))]
+    for entry in story.entries:
+        naive.take(entry.event)
+        told.append((dict(naive.records), naive.window))
+    assert len(told) > 3 * 16
+    for order in [*range(len(told)), *rng.sample(range(len(told)), 300), *reversed(range(0, len(told), 7))]:
+        state = story.state(order)
+        assert (by_offset(state), (state.spso, state.speo)) == told[order], order
+
+
+def test_a_copy_is_independent(seed: int) -> None:
+    *_, (journal, _) = random_history(Random(seed), 200)
+    story = Story(journal, GROUP, TOPIC, 0)
+    story.refresh()
+    half = story.state(len(story.entries) // 2).copy()
+    before = (by_offset(half), list(half.past), dict(half.writes), half.spso)
+    story.state(len(story.entries))
+    assert (by_offset(half), half.past, half.writes, half.spso) == before
+
+
+def test_what_is_below_the_window_is_remembered_for_a_while() -> None:
+    state = told(loaded(0, 200, (0, 100, 2, 1), (100, 200, 0, 1)), WindowMoved(*WHERE, 100, 200))
+    assert state.past == [(36, 100, state.past[0][2])]
+    assert state.past[0][2].state is RecordState.ACKNOWLEDGED
+
+
+# ---- what happens around the share-partition -------------------------------------------------------------------------
+
+HELD = RecordsChanged(*WHERE, "acquire", 10, 15, 1, 1, "m", 30_000)
+TAGGED = HELD._replace(cause=PREPARED, write_id=0, to_state=2, why="accept")
+START: tuple[Event, ...] = (loaded(10, 10), HELD, WindowMoved(*WHERE, 10, 15))
+
+
+def told(*events: Event, broker: int = 0, partial: bool = False) -> SharePartitionState:
+    state = SharePartitionState(*WHERE, partial=partial)
+    for order, event in enumerate(events):
+        state.apply(Entry(order, ORIGIN_MS + order, broker, event))
+    return state
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        pytest.param(RecordsAppended(TOPIC, 0, 15, 40), {"log_end": 40, "lag": 30}, id="records appended"),
+        pytest.param(LogStartMoved(TOPIC, 0, 12), {"log_start": 12, "log_end": 15, "spso": 10}, id="log start moved"),
+        pytest.param(LeaderElected(TOPIC, 0, 2, 1), {"leader": 2, "loaded": True}, id="another leader, not yet loaded"),
+        pytest.param(BrokerStopped(0, True), {"leader": -1, "loaded": False, "in_flight": 5}, id="leader killed"),
+        pytest.param(BrokerStopped(1, True), {"leader": 0, "loaded": True}, id="another broker killed"),
+        pytest.param(SharePartitionDropped(*WHERE, "x"), {"leader": 0, "loaded": False, "spso": 10}, id="dropped"),
+        pytest.param(TopicDeleted(TOPIC, "id"), {"loaded": False, "spso": 0, "log_end": -1, "lag": None}, id="deleted"),
+        pytest.param(TopicCreated(TOPIC, "id", 1), {"loaded": False, "log_end": 0, "in_flight": 0}, id="created anew"),
+        pytest.param(TopicCreated(TOPIC, "id", 0), {"log_end": -1}, id="created anew with fewer partitions"),
+        pytest.param(
+            ConfigChanged("group:g", "share.delivery.count.limit", "3"), {"delivery_count_limit": 3}, id="limit set"
+        ),
+        pytest.param(
+            ConfigChanged("group:g", "share.delivery.count.limit", None), {"delivery_count_limit": 5}, id="limit unset"
+        ),
+        pytest.param(
+            ConfigChanged("group:g", "share.partition.max.record.locks", "300"), {"max_record_locks": 300}, id="locks"
+        ),
+        pytest.param(
+            ConfigChanged("group:g", "share.record.lock.duration.ms", "20000"), {"lock_duration_ms": 20000}, id="lock"
+        ),
+        pytest.param(ConfigChanged("group:g", "share.isolation.level", "x"), {"spso": 10}, id="another config"),
+        pytest.param(loaded(12, 15, (13, 15, 0, 1)), {"spso": 12, "in_flight": 3, "writes": {}}, id="loaded again"),
+    ],
+)
+def test_an_event_around_the_records(event: Event, expected: dict[str, Any]) -> None:
+    state = told(*START, event)
+    assert {name: getattr(state, name) for name in expected} == expected
+
+
+def test_a_leader_that_is_gone_takes_its_locks_and_writes_along() -> None:
+    state = told(*START, TAGGED, StateWritePrepared(*WHERE, 0, 10, 5, ()), BrokerStopped(0, True))
+    ((first, end, cell),) = state.runs
+    assert (first, end, cell.state, cell.member_id, cell.deadline_ms) == (10, 15, RecordState.ACQUIRED, "m", None)
+    assert (cell.write_id, cell.to_state, state.writes) == (None, None, {})
+
+
+def test_a_superseded_leader_speaks_of_its_own_memory_only() -> None:
+    state = told(*START)
+    for event in (
+        HELD._replace(cause="lock_timeout", state=0, member_id=None, deadline_ms=None),
+        WindowMoved(*WHERE, 15, 15),
+        StateWritePrepared(*WHERE, 9, 10, 0, ()),
+        StateWriteSettled(*WHERE, 9, 0),
+        SharePartitionDropped(*WHERE, "another broker leads"),
+    ):
+        state.apply(Entry(9, ORIGIN_MS, 1, event))
+    assert by_offset(state) == by_offset(told(*START))
+    assert state.loaded
+    assert (state.spso, state.speo, state.writes) == (10, 15, {})
+
+
+# ---- impossible stories ----------------------------------------------------------------------------------------------
+
+FREE = HELD._replace(cause="lock_timeout", state=0, member_id=None, deadline_ms=None)
+DONE = HELD._replace(cause=SETTLED, state=2, member_id=None, deadline_ms=None, why="accept")
+
+
+@pytest.mark.parametrize(
+    ("events", "why"),
+    [
+        pytest.param([HELD], "no leader has the share-partition loaded", id="a change before the load"),
+        pytest.param([WindowMoved(*WHERE, 1, 2)], "no leader has", id="a window before the load"),
+        pytest.param([StateWritePrepared(*WHERE, 0, 0, 0, ())], "no leader has", id="a write before the load"),
+        pytest.param([loaded(10, 20, (5, 12, 0, 1))], r"run \[5, 12\) is out", id="a loaded run below the window"),
+        pytest.param([loaded(10, 20, (15, 25, 0, 1))], r"run \[15, 25\) is out", id="a loaded run above the window"),
+        pytest.param([loaded(10, 20, (15, 20, 0, 1), (12, 14, 0, 1))], r"run \[12, 14\)", id="loaded runs unordered"),
+        pytest.param([*START, HELD._replace(first=20, end=20)], r"\[20, 20\) is empty", id="an empty range"),
+        pytest.param([*START, HELD._replace(first=9, end=10)], "below the SPSO 10", id="a change below the window"),
+        pytest.param([*START, HELD], "cannot go from ACQUIRED by m", id="acquired twice"),
+        pytest.param([*START, HELD._replace(first=20, end=22, delivery_count=2)], "cannot begin", id="begins at 2"),
+        pytest.param([*START, HELD._replace(cause="sneeze")], "nothing is called 'sneeze'", id="an unknown cause"),
+        pytest.param([*START, DONE], "cannot go", id="settled without a write"),
+        pytest.param([*START, FREE._replace(end=17)], "is not all in flight", id="a time-out in a hole"),
+        pytest.param([*START, WindowMoved(*WHERE, 9, 15)], "cannot become", id="the SPSO goes back"),
+        pytest.param([*START, WindowMoved(*WHERE, 10, 14)], "cannot become", id="the SPEO goes back"),
+        pytest.param([*START, WindowMoved(*WHERE, 15, 14)], "cannot become", id="the window ends before it begins"),
+        pytest.param([*START, WindowMoved(*WHERE, 12, 15)], "is passed while ACQUIRED", id="a held record is passed"),
+        pytest.param([*START, StateWriteSettled(*WHERE, 0, 0)], "write 0 is not under way", id="settled, not prepared"),
+        pytest.param(
+            [*START, *[StateWritePrepared(*WHERE, 0, 10, 0, ())] * 2], "write 0 was prepared", id="prepared twice"
+        ),
+        pytest.param(
+            [*START, StateWritePrepared(*WHERE, 0, 10, 0, ()), TAGGED], "write 0 was prepared", id="tagged too late"
+        ),
+    ],
+)  # fmt: skip
+def test_an_impossible_story_is_refused(events: list[Event], why: str) -> None:
+    with pytest.raises(JournalCorrupt, match=why) as caught:
+        told(*events)
+    assert caught.value.entry.order == len(events) - 1
+    assert str(caught.value).startswith(f"entry {len(events) - 1} ({type(events[-1]).__name__})")
+
+
+def test_what_the_log_has_lost_may_be_passed_while_held() -> None:
+    state = told(*START, LogStartMoved(TOPIC, 0, 13), WindowMoved(*WHERE, 13, 15))
+    assert (state.spso, sorted(by_offset(state))) == (13, [13, 14])
+
+
+# ---- every (state, cause) --------------------------------------------------------------------------------------------
+
+STATES: dict[str, list[Event]] = {
+    "absent": [WindowMoved(*WHERE, 10, 15)],
+    "available": [WindowMoved(*WHERE, 10, 15), HELD, FREE],
+    "acquired": [HELD, WindowMoved(*WHERE, 10, 15)],
+    "to be acknowledged": [HELD, TAGGED, WindowMoved(*WHERE, 10, 15)],
+    "to be available": [HELD, TAGGED._replace(to_state=0, why="release"), WindowMoved(*WHERE, 10, 15)],
+    "to be archived": [HELD, TAGGED._replace(to_state=4, why="reject"), WindowMoved(*WHERE, 10, 15)],
+    "acknowledged": [HELD, TAGGED, DONE, WindowMoved(*WHERE, 10, 15)],
+    "archived": [HELD, FREE._replace(state=4), WindowMoved(*WHERE, 10, 15)],
+}
+GONE = FREE._replace(state=4)
+CHANGES: dict[str, RecordsChanged] = {
+    "acquire": HELD,
+    "acquire again": HELD._replace(delivery_count=2),
+    "come in with the batch": FREE._replace(cause=RecordEvent.ACQUIRE, delivery_count=0),
+    "renew": HELD._replace(cause=RecordEvent.RENEW, deadline_ms=60_000),
+    "prepare accept": TAGGED._replace(write_id=1),
+    "prepare release": TAGGED._replace(write_id=1, to_state=0, why="release"),
+    "prepare reject": TAGGED._replace(write_id=1, to_state=4, why="reject"),
+    "prepare gap": TAGGED._replace(write_id=1, to_state=4, why="gap"),
+    "prepare session release at the limit": TAGGED._replace(write_id=1, to_state=4, why="session_release"),
+    "prepare by a stranger": TAGGED._replace(write_id=1, member_id="n"),
+    "prepare nonsense": TAGGED._replace(write_id=1, to_state=2, why="reject"),
+    "settle to acknowledged": DONE,
+    "settle to available": DONE._replace(state=0, why="release"),
+    "settle to archived": DONE._replace(state=4, why="reject"),
+    "abandon": HELD._replace(cause=ABANDONED, why="accept"),
+    "time out": FREE,
+    "time out at the limit": GONE,
+    "time out to acknowledged": FREE._replace(state=2),
+    "abort": GONE._replace(cause=RecordEvent.ABORTED),
+    "log start": GONE._replace(cause=RecordEvent.LOG_START),
+    "missing": GONE._replace(cause=RecordEvent.MISSING),
+    "accept without a write": DONE._replace(cause=RecordEvent.ACCEPT, why=None),
+}
+LEGAL = {
+    "absent": {"acquire", "come in with the batch"},
+    "available": {"acquire again", "log start", "missing"},
+    "acquired": {
+        "renew", "prepare accept", "prepare release", "prepare reject", "prepare gap", "time out", "abort",
+        "prepare session release at the limit", "time out at the limit",
+    },
+    "to be acknowledged": {"settle to acknowledged", "abandon"},
+    "to be available": {"settle to available", "abandon", "log start", "missing"},
+    "to be archived": {"settle to archived", "abandon"},
+    "acknowledged": set(),
+    "archived": set(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("state", STATES)
+def test_every_change_in_every_state(state: str, change: str) -> None:
+    events = [loaded(10, 10), *STATES[state], CHANGES[change]]
+    if change in LEGAL[state]:
+        after = told(*events)
+        assert by_offset(after)[10][0] == CHANGES[change].state
+    else:
+        with pytest.raises(JournalCorrupt):
+            told(*events)
+
+
+# ---- a story without its beginning -----------------------------------------------------------------------------------
+
+
+def test_a_bounded_journal_tells_what_it_still_knows_and_all_after_the_next_load() -> None:
+    journal = Journal(ORIGIN_MS, capacity=2)
+    for event in (*START, TAGGED, StateWritePrepared(*WHERE, 0, 10, 5, ())):
+        journal.record(ORIGIN_MS, 0, event)
+    story = Story(journal, GROUP, TOPIC, 0)
+    assert [entry.event for entry in story.refresh()] == [TAGGED, StateWritePrepared(*WHERE, 0, 10, 5, ())]
+    state = story.state(2)
+    assert (state.partial, state.loaded, sorted(by_offset(state))) == (True, True, [10, 11, 12, 13, 14])
+    for event in (StateWriteSettled(*WHERE, 0, 0), DONE, WindowMoved(*WHERE, 15, 15), loaded(15, 15)):
+        journal.record(ORIGIN_MS, 0, event)
+        story.refresh()
+    assert len(story.entries) == 6
+    assert (story.state(5).spso, story.state(5).partial) == (15, True)
+    assert not story.state(6).partial
+
+
+def test_what_was_dropped_between_two_looks_makes_the_story_partial_from_there() -> None:
+    journal = Journal(ORIGIN_MS, capacity=3)
+    story = Story(journal, GROUP, TOPIC, 0)
+    for event in START:
+        journal.record(ORIGIN_MS, 0, event)
+    story.refresh()
+    for event in (FREE, *[HELD._replace(delivery_count=n) for n in range(2, 5)]):
+        journal.record(ORIGIN_MS, 0, event)
+    story.refresh()
+    assert [story.state(n).partial for n in range(len(story.entries) + 1)] == [False] * 4 + [True] * 3
+    assert by_offset(story.state(6))[10][1] == 4
