@@ -59,9 +59,9 @@ class Admin:
         self, new_topics: Iterable[NewTopic | str], *, validate_only: bool = False, timeout: float = 60
     ) -> Results[str, CreatedTopic]:
         """Create topics; a name alone stands for a topic with the broker's defaults."""
-        wanted = [NewTopic(new) if isinstance(new, str) else new for new in _items("new_topics", new_topics)]
-        for new in wanted:
-            _name("topic", new.topic)
+        asked = _items("new_topics", new_topics)
+        _names("topic", [new.topic if isinstance(new, NewTopic) else new for new in asked])
+        wanted = [new if isinstance(new, NewTopic) else NewTopic(new) for new in asked]
         return self._do(topics.create_topics(self._asking, wanted, validate_only=validate_only), timeout)
 
     def delete_topics(self, names: Iterable[str], *, timeout: float = 60) -> Results[str, Done]:
