@@ -64,7 +64,7 @@ class Acquisition:
         if base < end:
             self._take(base, end)
         if self.taken:
-            window.pass_gaps(self.taken[-1][1], grown=window.speo > speo)
+            window.pass_gaps(self.taken[-1][1])
 
     def _take(self, base: int, end: int) -> None:
         """Take from [base, end): what is in the window already comes before what is behind it."""
@@ -109,8 +109,7 @@ class Acquisition:
     def _take_again(self, base: int, end: int) -> bool:
         """Take what is AVAILABLE in cached batches, and the holes of the gap window; False ends the acquire."""
         window = self._window
-        batch = window.batches.get(base)
-        position = max(base, window.spso) if batch is None else batch.first
+        position = max(base, window.spso)
         for bounds in self._cached(base, end):
             if self._count >= self._goal:
                 return False
@@ -118,7 +117,7 @@ class Acquisition:
                 self._take_new(position, bounds.first)
                 if self._count >= self._goal:
                     return False
-            position = bounds.end
+            position = max(position, bounds.end)
             if not self._take_cached(bounds, base, end):
                 return False
         return True

@@ -237,10 +237,10 @@ class Window:
         if self.gap_start is not None:
             self.gap_start = max(self.gap_start, offset)
 
-    def pass_gaps(self, offset: int, *, grown: bool = False) -> None:
-        """Nothing is left to fetch below `offset`; `grown`: the window has grown, so all that was stored is behind.
+    def pass_gaps(self, offset: int) -> None:
+        """No hole is left to fetch below `offset`.
 
         Kafka would go back when lower records are acquired again; what is not there the first time will not be later.
         """
         if self.gap_start is not None:
-            self.gap_start = None if grown or offset >= self._gap_end else max(self.gap_start, offset)
+            self.gap_start = None if offset >= self._gap_end else max(self.gap_start, offset)

@@ -142,15 +142,14 @@ class Oracle:
         speo = self.speo
         taken = call.run(fetch_offset, max_records)
         if taken:
-            self.pass_gaps(taken[-1][1] + 1, grown=self.speo > speo)
+            self.pass_gaps(taken[-1][1] + 1)
         if config.isolation_level is IsolationLevel.READ_COMMITTED:
             taken = self.drop_aborted(batches, aborted, taken)
         return taken
 
-    def pass_gaps(self, offset: int, *, grown: bool = False) -> None:
+    def pass_gaps(self, offset: int) -> None:
         if self.gap is not None:
-            over = grown or offset >= self.gap[1]
-            self.gap = None if over else (max(self.gap[0], offset), self.gap[1])
+            self.gap = None if offset >= self.gap[1] else (max(self.gap[0], offset), self.gap[1])
 
     def drop_aborted(
         self, batches: Sequence[RecordBatch], aborted: Sequence[AbortedTransaction], taken: list[tuple[int, int, int]]
@@ -341,8 +340,8 @@ class _Call:
         for batch in [b for b in known if b[0] < end and b[1] > base]:
             if self.count >= self.goal:
                 return
-            if oracle.gap_active() and position < batch[0]:
-                self.take_new(position, batch[0])
+            if oracle.gap_active() and max(position, oracle.spso) < batch[0]:
+                self.take_new(max(position, oracle.spso), batch[0])
                 if self.count >= self.goal:
                     return
             position = batch[1]

@@ -143,6 +143,12 @@ def test_case_11_a_gap_that_compaction_emptied_is_not_asked_for_again() -> None:
     assert stand.spso == 25
 
 
+def test_case_11_a_gap_below_the_spso_is_not_filled() -> None:
+    stand = Stand(start=0, stored="0:AV,3-5:AV,10-12:AV")
+    stand.log_start(4)
+    assert stand.fetch("m", "0-5,10-12") == "4-5(2), 6-9(1), 10-12(2)"
+
+
 class TestCase12AnSpsoInsideABatch:
     def test_nothing_in_the_window_overlaps(self) -> None:
         stand = Stand(start=5, stored="8-9:AV,12-19:AV")

@@ -112,6 +112,17 @@ def test_the_story_of_a_write_that_fails() -> None:
     ]
 
 
+def test_what_was_archived_under_a_write_is_not_told_again() -> None:
+    stand = Stand(traced=True)
+    stand.fetch("m", "0-4")
+    write = stand.ack("m", "0-4:2")
+    stand.log_start(3)
+    events(stand)
+    stand.fail(write)
+    held = ("RecordsChanged", "abandoned", 3, 5, RecordState.ACQUIRED, 1, "m", 30000, None, None, RecordEvent.RELEASE)
+    assert events(stand) == [("StateWriteSettled", 0, Errors.UNKNOWN_SERVER_ERROR), held]
+
+
 def test_a_refusal_is_told() -> None:
     stand = Stand(traced=True)
     stand.fetch("m", "0-4")

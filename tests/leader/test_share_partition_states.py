@@ -195,6 +195,14 @@ class TestWhenTheWriteFails:
         assert record(stand) == "ARCHIVED"
 
 
+@pytest.mark.parametrize("log_start_offset", [0, 4, 5])
+def test_a_log_start_at_or_below_the_spso_changes_nothing(log_start_offset: int) -> None:
+    stand = Stand(start=5)
+    stand.fetch("m", "5-9")
+    stand.log_start(log_start_offset)
+    assert (stand.spso, stand.state) == (5, "5-9 ACQ(1)@m")
+
+
 class TestBelowTheSpso:
     """What was held when the log's start passed stays held, and comes to nothing."""
 

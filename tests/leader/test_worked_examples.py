@@ -213,6 +213,18 @@ def test_example_17_a_lowered_limit_allows_one_last_attempt(back: str) -> None:
     assert (stand.state, stand.spso) == ("2-9 AV(3)", 2)  # 0-1 are AR(4), and the SPSO has passed them
 
 
+def test_example_17_without_throttling_at_limit_two() -> None:
+    """One less than the limit is not the last of a few attempts then: what has failed once is not held up."""
+    stand = Stand(stored="0-9:AV1")
+    assert stand.fetch("m", "4-9", offset=4, most=6) == "4-9(2)"
+    stand.say("m", "4-9:2")
+    assert stand.fetch("m", "7-9", offset=7) == "7-9(3)"
+    stand.say("m", "7-9:2")
+    stand.configure(limit=2)
+    assert stand.state == "0-3 AV(1), 4-6 AV(2), 7-9 AV(3)"
+    assert stand.fetch("m", "0-9") == "0-3(2), 4(3)"
+
+
 def test_example_18_a_closed_session_gives_back_and_counts() -> None:
     stand = Stand(limit=2)
     for member, data in (("m", "0-4"), ("m", "5-9"), ("n", "10-14")):
