@@ -69,13 +69,14 @@ def work_off(
     done: Callable[[], bool],
     incidents: Iterable[Incident] = (),
     on_delivered: Callable[[int], object] = lambda _: None,
-    poll_timeout: float = 1.0,
+    every_round: Callable[[], object] = lambda: None,
+    poll_timeout: float = 0.0,
 ) -> Report:
     """Let the consumers take turns until a whole round brought nothing and `done()` holds.
 
     The consumers acknowledge explicitly. Incidents happen between a poll and its acknowledgements, when a consumer
     holds the most; one that crashes a consumer takes it out of the list, and it gets no more turns. `on_delivered(n)`
-    feeds a progress bar.
+    feeds a progress bar; `every_round` lets time pass on a virtual clock: all consumers work side by side for so long.
     """
     team = list(consumers)
     report, pending, idle = Report(), sorted(incidents, key=lambda i: i.after), 0
@@ -92,6 +93,7 @@ def work_off(
             if consumer in consumers:
                 _judge(consumer, messages, verdict, report)
             on_delivered(len(messages))
+        every_round()
     return report
 
 
