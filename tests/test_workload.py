@@ -81,8 +81,11 @@ def test_a_consumer_that_an_incident_took_away_gets_no_more_turns(cluster: Clust
         told.append("crash")
         cluster.crash(team.pop(1))
 
-    kill = Incident(400, lambda: (told.append("kill"), cluster.kill_broker(0)))
-    report = run(cluster, team, kill, Incident(200, crash))
+    def kill() -> None:
+        told.append("kill")
+        cluster.kill_broker(0)
+
+    report = run(cluster, team, Incident(400, kill), Incident(200, crash))
     assert told == ["crash", "kill"]
     assert len(team) == 2
     books = ledger(cluster, "g", "work")
