@@ -17,7 +17,7 @@ from shareq.consumer.acknowledger import Acknowledger
 from shareq.consumer.acks import Acknowledgements, Commit, Identity, Run
 from shareq.consumer.buffer import Buffer
 from shareq.consumer.fetcher import Fetcher
-from shareq.consumer.membership import Membership, MemberState
+from shareq.consumer.membership import Membership
 from shareq.consumer.metrics import FetchMetrics, PollMetrics
 from shareq.consumer.session import FetchLimits
 from shareq.model.actor import Answer, Effect
@@ -231,10 +231,6 @@ class ShareConsumerCore:
     @property
     def member_id(self) -> str:
         return self._membership.member_id
-
-    @property
-    def member_state(self) -> MemberState:
-        return self._membership.state
 
     @property
     def acquisition_lock_timeout_ms(self) -> int | None:

@@ -64,6 +64,16 @@ def test_renewed_records_may_be_acknowledged_without_another_poll() -> None:
     assert entry.take(None)[0] == [Run(1, 2, 1)]
 
 
+def test_a_run_may_reach_from_one_range_into_the_next() -> None:
+    """A renewed record comes back before the range that it touches."""
+    entry = in_hand((1, 4))
+    entry.add([(0, 1)], (), [Message("t", 0, 0)])
+    for offset in (0, 1, 2):
+        entry.acknowledge(offset, 1)
+    assert entry.take(None)[0] == [Run(0, 3, 1)]
+    assert [offset for offset in range(5) if entry.holds(offset)] == [3]
+
+
 def test_a_topic_made_anew_starts_with_empty_hands() -> None:
     hands = InHand()
     hands.partition(KEY, "t", 1).add([(0, 1)], (), [Message("t", 0, 0)])

@@ -93,6 +93,14 @@ def test_buffered_records_are_delivered_while_acknowledgements_go_on_their_own()
     assert len(fake.requests(ShareFetchRequest)) == 1
 
 
+def test_the_lock_time_out_is_what_the_brokers_last_said() -> None:
+    fake, _ = group("a")
+    consumer = consumer_on(fake, "t")
+    assert consumer.acquisition_lock_timeout_ms() is None
+    consumer.poll(5)
+    assert consumer.acquisition_lock_timeout_ms() == 30000
+
+
 # ---- gaps ------------------------------------------------------------------------------------------------------------
 
 

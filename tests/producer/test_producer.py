@@ -446,6 +446,41 @@ def test_purge(in_queue: bool, in_flight: bool, codes: list[int | None]) -> None
     assert [code for code, _, _ in reports] == codes
 
 
+def test_purge_reaches_records_that_have_no_place_yet() -> None:
+    fake = Fake()
+    Desk(fake)
+    producer = Producer({"bootstrap.servers": fake.address})
+    reports = Reports()
+    producer.produce("t", "a", on_delivery=reports)
+    fake.run(timeout_ms=10)
+    producer.produce("t", "b", on_delivery=reports)
+    producer.produce("t", "c")
+    assert len(producer) == 3
+    producer.purge()
+    assert producer.flush() == 0
+    assert sorted(reports) == [(KafkaError._PURGE_QUEUE, -1, -1001)] * 2
+
+
+def test_a_full_inbox_is_moved_on_without_waiting() -> None:
+    _, desk, producer = setup(batch_num_messages=100, linger_ms=10_000)
+    reports = Reports()
+    for number in range(1050):
+        producer.produce("t", str(number), on_delivery=reports if number == 5 else None)
+    assert len(desk.values()) == 1000
+    assert producer.flush() == 0
+    assert desk.values() == [str(number).encode() for number in range(1050)]
+    assert reports == [(None, 0, 5)]
+
+
+def test_a_partition_whose_leader_is_gone_is_waited_for() -> None:
+    fake, desk, producer = setup(leaders=[-1])
+    producer.produce("t", "a")
+    assert producer.flush(2) == 1
+    fake.topics["t"] = [2]
+    assert producer.flush() == 0
+    assert [node for node, _ in desk.batches] == [2]
+
+
 def test_acks_zero_waits_for_nobody() -> None:
     fake, _, producer = setup(acks=0)
     fake.answers[ProduceRequest] = lambda *_: None
