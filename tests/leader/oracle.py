@@ -139,7 +139,6 @@ class Oracle:
         if max_records <= 0 or not batches or batches[-1].last_offset < self.spso:
             return []
         call = _Call(self, batches, member_id=member_id, batch_size=batch_size, mode=mode, config=config, now_ms=now_ms)
-        speo = self.speo
         taken = call.run(fetch_offset, max_records)
         if taken:
             self.pass_gaps(taken[-1][1] + 1)
