@@ -15,7 +15,7 @@ from shareq.consumer.acks import Acknowledgements, Identity
 from shareq.consumer.buffer import Buffer, cut
 from shareq.consumer.metrics import FetchMetrics
 from shareq.consumer.plan import Plan
-from shareq.consumer.session import INITIAL_EPOCH, NOTHING, FetchLimits, ShareSession, partitions_of
+from shareq.consumer.session import NOTHING, FetchLimits, ShareSession, partitions_of
 from shareq.model.errors import Errors, KafkaError
 from shareq.model.ids import TopicIdPartition
 from shareq.model.messages.base import Response
@@ -93,8 +93,10 @@ class Fetcher:
 
     @property
     def wake_at_ms(self) -> int | None:
-        idle = (s.not_before_ms for s in self._sessions.values() if not s.busy and (s.waiting or self._fetches(s)))
-        return earliest(*idle, self._plan.wake_at_ms if self.fetching else None)
+        closing = self._closing
+        idle = (s for s in self._sessions.values() if s.waiting or self._fetches(s) or (closing and s.opened))
+        times = (session.not_before_ms for session in idle if not session.busy)
+        return earliest(*times, self._plan.wake_at_ms if self.fetching else None)
 
     def acknowledge(self, acknowledgements: Acknowledgements) -> None:
         """Queue for the node that delivered the records; goes out with the next `pump`."""
@@ -147,7 +149,7 @@ class Fetcher:
             leader = self._metadata.leader(waiting.key)
             if leader not in (NO_LEADER, session.node):
                 self._on_settled(waiting, Errors.NOT_LEADER_OR_FOLLOWER, now_ms)
-            elif session.epoch == INITIAL_EPOCH:
+            elif not session.opened:
                 self._on_settled(waiting, Errors.NETWORK_EXCEPTION, now_ms)
             else:
                 kept.append(waiting)
@@ -174,7 +176,7 @@ class Fetcher:
 
     def _send_final(self, session: ShareSession, now_ms: int) -> None:
         """Close the session, which releases what is still locked. What does not fit beside it goes before it."""
-        if session.epoch == INITIAL_EPOCH:
+        if not session.opened:
             return
         taken = session.take_waiting()
         if session.waiting:
@@ -192,7 +194,7 @@ class Fetcher:
 
     @property
     def closed(self) -> bool:
-        return all(not s.busy and not s.waiting and s.epoch == INITIAL_EPOCH for s in self._sessions.values())
+        return all(not s.busy and not s.waiting and not s.opened for s in self._sessions.values())
 
     # ---- answers -----------------------------------------------------------------------------------------------------
 
@@ -262,7 +264,7 @@ class Fetcher:
         again = []
         for acknowledgements in taken:
             outcome = failure or results.get(acknowledgements.key, Errors.INVALID_RECORD_STATE)
-            kept = session.epoch != INITIAL_EPOCH and not self._closing
+            kept = session.opened and not self._closing
             if kept and acknowledgements.may_be_retried(outcome, now_ms):
                 again.append(acknowledgements)
             else:

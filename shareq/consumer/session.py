@@ -76,9 +76,14 @@ class ShareSession:
         self._forgotten = self.members - wanted
 
     @property
+    def opened(self) -> bool:
+        """Whether the broker has a session of ours."""
+        return self.epoch != INITIAL_EPOCH
+
+    @property
     def has_news(self) -> bool:
         """Whether there is something to fetch, or something for the broker to forget."""
-        return bool(self.wanted or (self._forgotten and self.epoch != INITIAL_EPOCH))
+        return bool(self.wanted or (self._forgotten and self.opened))
 
     def answered(self) -> None:
         """The broker has counted the request."""

@@ -79,7 +79,7 @@ class ProducerCore:
         homeless = [topic.since_ms for topic in self._topics.values() if topic.homeless]
         patience_ms: int = self._config["topic.metadata.propagation.max.ms"]
         given_up = min(homeless) + patience_ms if homeless else None
-        identity = self.identity.wake_at_ms if self._sender.busy or not self.identity.settled else None
+        identity = self.identity.wake_at_ms(wanted=self._sender.busy, drained=not self.undelivered)
         return earliest(self._flush_at_ms, given_up, identity, self._metadata.wake_at_ms, self._sender.wake_at_ms)
 
     def handle(self, message: Message, now_ms: int) -> list[Effect]:

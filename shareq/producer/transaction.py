@@ -123,21 +123,27 @@ class ProducerIdentity:
         if (self.state, _E.RECORD_FAILED) in TRANSITIONS:
             self.state = TRANSITIONS[self.state, _E.RECORD_FAILED]
 
-    @property
-    def wake_at_ms(self) -> int | None:
-        asks = (self.idempotent and self.producer_id < 0) or not self.settled
-        return self._not_before_ms if asks and not self._under_way else None
+    def wake_at_ms(self, *, wanted: bool, drained: bool) -> int | None:
+        return self._not_before_ms if self._question(wanted=wanted, drained=drained) else None
 
     def pump(self, now_ms: int, *, wanted: bool, drained: bool) -> None:
         """Ask for an id where one is `wanted`, and end the transaction once all its records are `drained`."""
-        if self._under_way or now_ms < self._not_before_ms or self.state is _S.FATAL:
-            return
+        question = self._question(wanted=wanted, drained=drained)
+        if question is not None and now_ms >= self._not_before_ms:
+            question()
+
+    def _question(self, *, wanted: bool, drained: bool) -> Callable[[], None] | None:
+        """What there is to ask of the coordinator just now."""
+        if self._under_way or self.state is _S.FATAL:
+            return None
         if self.state is _S.INITIALIZING or (wanted and not self.known and self.transactional_id is None):
-            self._ask(
-                InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=self._timeout_ms)
-            )
-        elif self.state in (_S.COMMITTING, _S.ABORTING) and drained:
-            self._end()
+            return self._init
+        return self._end if self.state in (_S.COMMITTING, _S.ABORTING) and drained else None
+
+    def _init(self) -> None:
+        self._ask(
+            InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=self._timeout_ms)
+        )
 
     def _end(self) -> None:
         if not self.wrote:

@@ -17,6 +17,7 @@ from shareq.model.messages.share_fetch import (
     ShareAcknowledgeRequest,
     ShareAcknowledgeResponse,
     ShareFetchRequest,
+    ShareFetchResponse,
 )
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest
 from tests.client.fake import Fake, Later, batch
@@ -317,6 +318,18 @@ def test_records_that_come_while_closing_are_given_back() -> None:
     fake.reply(sent.call_id, desk.fetch(fake, 1, sent.request), after_ms=200)
     consumer.close()
     assert desk.state("t") == {0: "available"}
+
+
+def test_close_waits_out_a_back_off() -> None:
+    fake, _ = group()
+    consumer = consumer_on(fake, "t")
+    consumer.poll(0.6)
+    fake.answers[ShareFetchRequest] = lambda *_: Later(100, ShareFetchResponse(error_code=Errors.UNKNOWN_SERVER_ERROR))
+    consumer.poll(0.5)
+    began_ms = fake.now_ms
+    consumer.close()
+    assert 0 < fake.now_ms - began_ms < 500
+    assert fake.requests(ShareAcknowledgeRequest)[-1].share_session_epoch == -1
 
 
 def test_close_does_not_wait_for_ever() -> None:

@@ -149,6 +149,15 @@ def test_a_commit_delivers_first_and_each_transaction_has_its_epoch() -> None:
     assert places(desk) == [(7, 0, 0, True), (7, 1, 0, True)]
 
 
+def test_a_commit_waits_for_records_that_are_under_way() -> None:
+    fake, desk, coordinator, producer = transactional()
+    fake.answers[ProduceRequest] = lambda f, n, request: Later(700, desk.produce(f, n, request))
+    producer.produce("t", "a", partition=0)
+    began_ms = fake.now_ms
+    producer.commit_transaction()
+    assert (fake.now_ms - began_ms, coordinator.ended) == (700, [True])
+
+
 def test_an_abort_throws_away_what_waits() -> None:
     _, desk, coordinator, producer = transactional()
     reports = Reports()
