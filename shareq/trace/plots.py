@@ -75,6 +75,7 @@ def raster(
         axis.set_title(f"{group} on {topic}-{number}", loc="left", fontsize="medium", pad=14)
         axis.set_ylabel("offset")
         axis.yaxis.set_major_formatter("{x:,.0f}")
+        axis.locator_params(axis="y", integer=True)
         axis.set_xlim(*span)
         axis.set_ylim(picture.offsets[0], picture.offsets[-1])
         turns = _turns(story)
@@ -156,8 +157,8 @@ def _positions(story: Story, origin_ms: int, by: str) -> list[float]:
 
 
 def _end(story: Story, origin_ms: int, by: str) -> float:
-    """Where the x axis may end for this story."""
-    return float(len(story.entries)) or 1.0 if by == "event" else _end_s(story, origin_ms) * 1.02 or 1.0
+    """Where the x axis may end for this story; what the last event has made takes a step, too."""
+    return len(story.entries) + 1.0 if by == "event" else _end_s(story, origin_ms) * 1.02 or 1.0
 
 
 def _end_s(story: Story, origin_ms: int) -> float:
