@@ -21,14 +21,13 @@ def strip_text(state: SharePartitionState, letter: Callable[[str], str] = lambda
     signs: list[str] = []
     position = state.spso
     for first, end, cell in state.runs:
-        if len(signs) >= TOKENS or end > state.speo:
+        if len(signs) > TOKENS:
             break
         _add(signs, "–", first - position)
         _add(signs, _sign(cell, letter), end - first)
         position = end
-    if position == state.speo or len(signs) < TOKENS:
-        _add(signs, "–", state.speo - position)
-    shown = " ".join(signs[:TOKENS]) + (" ..." if len(signs) > TOKENS or position < state.speo else "")
+    _add(signs, "–", state.speo - position if len(signs) <= TOKENS else 0)
+    shown = " ".join(signs[:TOKENS]) + (" ..." if len(signs) > TOKENS else "")
     loaded = "" if state.loaded else " (not loaded)"
     return f"SPSO {state.spso} | {shown or 'empty'} | SPEO {max(state.speo - 1, state.spso)}{loaded}"
 

@@ -1,0 +1,254 @@
+"""Every record is accounted for, exactly: by hand, against a recount offset by offset, and over lost leaders."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import Any
+
+import pytest
+
+from shareq.model.errors import ConfigException
+from shareq.model.events import (
+    Event,
+    LogStartMoved,
+    RecordsAppended,
+    RecordsChanged,
+    SharePartitionDropped,
+    StateWritePrepared,
+    StateWriteSettled,
+    TopicCreated,
+    TopicDeleted,
+    WindowMoved,
+)
+from shareq.model.states import RecordState
+from shareq.trace import Journal, attempts, lag_over_time, ledger
+from shareq.trace.ledger import Ledger
+from tests.trace.histories import GROUP, TOPIC, WHERE, loaded, random_history
+
+
+def acquire(first: int, end: int, count: int = 1) -> RecordsChanged:
+    return RecordsChanged(*WHERE, "acquire", first, end, 1, count, "m", 99)
+
+
+def prepare(first: int, end: int, to_state: int, write_id: int = 0, count: int = 1) -> RecordsChanged:
+    why = {0: "release", 2: "accept", 4: "reject"}[to_state]
+    return RecordsChanged(*WHERE, "prepared", first, end, 1, count, "m", 99, write_id, to_state, why)
+
+
+def settle(first: int, end: int, state: int, count: int = 1) -> RecordsChanged:
+    why = {0: "release", 2: "accept", 4: "reject"}[state]
+    return RecordsChanged(*WHERE, "settled", first, end, state, count, None, None, None, None, why)
+
+
+def timeout(first: int, end: int, state: int, count: int = 1) -> RecordsChanged:
+    return RecordsChanged(*WHERE, "lock_timeout", first, end, state, count)
+
+
+def told(*events: Event | tuple[int, Event], step_ms: int = 0) -> Journal:
+    journal = Journal()
+    for number, event in enumerate(events):
+        broker, told_event = (0, event) if hasattr(event, "_fields") else event
+        journal.record(number * step_ms, broker, told_event)
+    return journal
+
+
+BEGIN = (TopicCreated(TOPIC, "id", 1), RecordsAppended(TOPIC, 0, 0, 10), loaded(0, 0))
+SIX = (acquire(0, 6), WindowMoved(*WHERE, 0, 6))
+WRITE, WRITTEN = StateWritePrepared(*WHERE, 0, 0, 0, ()), StateWriteSettled(*WHERE, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        pytest.param([], {"records": 10, "never_delivered": 10, "attempts": {}}, id="nothing happened"),
+        pytest.param([*SIX], {"in_flight": 6, "never_delivered": 4, "attempts": {1: 6}}, id="acquired"),
+        pytest.param(
+            [*SIX, prepare(0, 4, 2), WRITE], {"accepted": 0, "in_flight": 6}, id="an accept is under way"
+        ),
+        pytest.param(
+            [*SIX, prepare(0, 4, 2), prepare(4, 5, 4), WRITE, WRITTEN, settle(0, 4, 2), settle(4, 5, 4),
+             WindowMoved(*WHERE, 5, 6)],
+            {"accepted": 4, "archived": 1, "in_flight": 1, "never_delivered": 4, "attempts": {1: 6}},
+            id="accepted and rejected",
+        ),
+        pytest.param(
+            [*SIX, timeout(0, 6, 0), acquire(0, 2, 2), timeout(0, 2, 4, 2)],
+            {"archived": 2, "in_flight": 4, "attempts": {1: 4, 2: 2}},
+            id="time-outs",
+        ),
+        pytest.param(
+            [*SIX, acquire(6, 8)._replace(state=0, delivery_count=0, member_id=None)],
+            {"in_flight": 6, "never_delivered": 4},
+            id="what only came into the window was never delivered",
+        ),
+        pytest.param(
+            [*SIX, LogStartMoved(TOPIC, 0, 8), WindowMoved(*WHERE, 8, 8)],
+            {"archived": 6, "passed_over": 2, "never_delivered": 2, "in_flight": 0},
+            id="the log's start moves over held and over unseen records",
+        ),
+        pytest.param(
+            [*SIX, settle(0, 2, 2), timeout(0, 2, 0), acquire(0, 2, 2), settle(0, 2, 2, 2)],
+            {"accepted": 2, "accepted_twice": 2, "in_flight": 4},
+            id="accepted twice is found out",
+        ),
+        pytest.param(
+            [*SIX, settle(0, 1, 2), SharePartitionDropped(*WHERE, "x"), loaded(0, 6, (0, 1, 2, 1), (1, 3, 0, 1))],
+            {"accepted": 1, "accepted_twice": 0, "in_flight": 5},
+            id="a new leader knows the accepted one and brings back the rest",
+        ),
+        pytest.param(
+            [*SIX, prepare(0, 2, 2), prepare(2, 3, 4), WRITE, loaded(0, 6, (0, 2, 2, 1), (2, 3, 4, 1))],
+            {"accepted": 2, "archived": 1, "in_flight": 3},
+            id="a write came through untold: seen in what is loaded",
+        ),
+        pytest.param(
+            [*SIX, prepare(0, 2, 2), prepare(2, 3, 4), WRITE, loaded(3, 3)],
+            {"accepted": 2, "archived": 1, "in_flight": 3, "accepted_twice": 0},
+            id="a write came through untold: seen in the SPSO",
+        ),
+        pytest.param(
+            [*SIX, prepare(0, 2, 2), WRITE, StateWriteSettled(*WHERE, 0, 7), timeout(0, 2, 0), loaded(2, 2)],
+            {"accepted": 2, "in_flight": 4},
+            id="a write was said to have failed, and had come through",
+        ),
+        pytest.param(
+            [*SIX, prepare(0, 2, 2), WRITE, loaded(0, 0)], {"accepted": 0, "in_flight": 6}, id="a write was lost"
+        ),
+        pytest.param(
+            [*SIX, loaded(0, 0), acquire(0, 6), settle(0, 6, 2)],
+            {"accepted": 6, "accepted_twice": 0, "attempts": {1: 6}},
+            id="delivered again by the next leader",
+        ),
+        pytest.param(
+            [*SIX, (1, timeout(0, 6, 4)), (1, WindowMoved(*WHERE, 6, 6))], {"in_flight": 6}, id="a superseded leader"
+        ),
+        pytest.param(
+            [*SIX, settle(0, 6, 2), TopicDeleted(TOPIC, "id"), TopicCreated(TOPIC, "id-2", 1),
+             RecordsAppended(TOPIC, 0, 0, 3)],
+            {"records": 3, "accepted": 0, "never_delivered": 3},
+            id="a topic made anew is another one",
+        ),
+    ],
+)  # fmt: skip
+def test_the_account(events: list[Event], expected: dict[str, Any]) -> None:
+    account = ledger(told(*BEGIN, *events), GROUP, TOPIC)
+    assert {name: getattr(account, name) for name in expected} == expected
+    adds_up(account)
+
+
+def adds_up(account: Ledger) -> None:
+    parts = (account.accepted, account.archived, account.in_flight, account.never_delivered, account.passed_over)
+    assert sum(parts) == account.records
+    assert all(part >= 0 for part in parts)
+    assert sum(account.attempts.values()) <= account.records
+
+
+def test_the_arrays_of_a_partition() -> None:
+    events = (prepare(0, 4, 2), WRITE, WRITTEN, settle(0, 4, 2), timeout(4, 6, 0), acquire(4, 6, 2))
+    part = ledger(told(*BEGIN, *SIX, *events), GROUP, TOPIC)[0]
+    assert (part.base, part.spso, part.records) == (0, 0, 10)
+    assert part.state.tolist() == [2, 2, 2, 2, 1, 1, -1, -1, -1, -1]
+    assert part.delivery_count.tolist() == [1, 1, 1, 1, 2, 2, 0, 0, 0, 0]
+    assert part.deliveries.tolist() == [1, 1, 1, 1, 2, 2, 0, 0, 0, 0]
+    assert part.times_accepted.tolist() == [1, 1, 1, 1, 0, 0, 0, 0, 0, 0]
+    assert part.times_archived.tolist() == [0] * 10
+
+
+def test_a_log_that_begins_late() -> None:
+    account = ledger(
+        told(TopicCreated(TOPIC, "id", 1), RecordsAppended(TOPIC, 0, 1000, 1010), loaded(1004, 1004)), GROUP, TOPIC
+    )
+    assert (account[0].base, account.records, account.passed_over, account.never_delivered) == (1000, 10, 4, 6)
+
+
+class Recount:
+    """The same account, offset by offset; knows nothing of writes that nobody was told of."""
+
+    def __init__(self) -> None:
+        self.state: dict[int, int] = {}
+        self.accepted: Counter[int] = Counter()
+        self.archived: Counter[int] = Counter()
+        self.deliveries: Counter[int] = Counter()
+
+    def take(self, event: Event) -> None:
+        if isinstance(event, RecordsChanged) and event.cause != "prepared":
+            for offset in range(event.first, event.end):
+                self.state[offset] = event.state
+                self.accepted[offset] += event.state == RecordState.ACKNOWLEDGED
+                self.archived[offset] += event.state == RecordState.ARCHIVED
+                self.deliveries[offset] += event.cause == "acquire" and event.state == RecordState.ACQUIRED
+
+
+def test_the_account_equals_a_recount(seed: int) -> None:
+    """As long as one leader lives, the two agree on everything; what was told as accepted always is."""
+    checked = 0
+    for number in range(25):
+        recount, loads = Recount(), 0
+        *_, (journal, _) = random_history(Random(f"{seed}/{number}"), 120)
+        for entry in journal:
+            loads += type(entry.event).__name__ == "SharePartitionLoaded"
+            recount.take(entry.event)
+        account = ledger(journal, GROUP, TOPIC)
+        adds_up(account)
+        assert account.accepted_twice == 0
+        part = account[0]
+        final = {part.base + i: int(state) for i, state in enumerate(part.state)}
+        told_accepted = {offset for offset, times in recount.accepted.items() if times}
+        assert all(final[offset] == RecordState.ACKNOWLEDGED for offset in told_accepted)
+        if loads == 1 and recount.state:
+            checked += 1
+            expected = {o: s if o >= part.spso or s in (2, 4) else 4 for o, s in recount.state.items()}
+            assert {o: s for o, s in final.items() if s >= 0} == expected
+            for name, times in (("times_accepted", recount.accepted), ("times_archived", recount.archived)):
+                assert {part.base + i: n for i, n in enumerate(getattr(part, name).tolist()) if n} == +times
+            assert {part.base + i: n for i, n in enumerate(part.deliveries.tolist()) if n} == +recount.deliveries
+    assert checked
+
+
+def test_several_partitions_are_added_up() -> None:
+    journal = told(*BEGIN, *SIX, settle(0, 6, 2), RecordsAppended(TOPIC, 3, 0, 5))
+    account = ledger(journal, GROUP, TOPIC)
+    assert (list(account), account.records, account.accepted, account[3].never_delivered) == ([0, 3], 15, 6, 5)
+    assert repr(account) == (
+        "<Ledger g on t: records 15, accepted 6, archived 0, in flight 0, never delivered 9, passed over 0, "
+        "accepted twice 0>"
+    )
+    frame = account.to_frame()
+    assert frame.shape == (15, 7)
+    assert frame[frame.state == "acknowledged"]["offset"].tolist() == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("journal", "topic", "why"),
+    [
+        pytest.param(told(*BEGIN), "nope", "topic='nope': must be one", id="an unknown topic"),
+        pytest.param(None, TOPIC, "must be complete", id="a bounded journal"),
+    ],
+)
+def test_what_cannot_be_accounted_for(journal: Journal | None, topic: str, why: str) -> None:
+    if journal is None:
+        journal = Journal(capacity=1)
+        for event in BEGIN:
+            journal.record(0, 0, event)
+    with pytest.raises(ConfigException, match=why):
+        ledger(journal, GROUP, topic)
+
+
+# ---- attempts and lag ------------------------------------------------------------------------------------------------
+
+
+def test_attempts_and_how_long_they_took() -> None:
+    events = (*BEGIN, *SIX, prepare(0, 3, 2), WRITE, WRITTEN, settle(0, 3, 2), timeout(3, 6, 0), acquire(3, 6, 2))
+    found = attempts(told(*events, settle(3, 5, 2, 2), step_ms=100), GROUP, TOPIC)
+    assert found.deliveries == {1: 3, 2: 3}
+    assert found.latency_ms == {50: 500.0, 95: 500.0, 99: 500.0, 100: 500.0}  # three took 500 ms, two 100 ms
+    assert attempts(told(*BEGIN), GROUP, TOPIC).latency_ms == {}
+
+
+def test_lag_over_time() -> None:
+    events = (*BEGIN, *SIX, prepare(0, 3, 2), WRITE, WRITTEN, settle(0, 3, 2), WindowMoved(*WHERE, 3, 6))
+    journal = told(*events, RecordsAppended(TOPIC, 0, 10, 12), step_ms=100)
+    assert lag_over_time(journal, GROUP, TOPIC) == [(0, 0), (100, 10), (500, 7), (1000, 9)]
+    assert lag_over_time(told(*events), GROUP, TOPIC) == [(0, 7)]
+    assert lag_over_time(Journal(), GROUP, TOPIC) == []

@@ -1,0 +1,294 @@
+"""A view's snapshots: what widgets are promised, in plain values, at any point of the journal."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import Any
+
+import pytest
+
+from shareq.model.errors import ConfigException
+from shareq.model.events import (
+    BrokerStopped,
+    Event,
+    FaultInjected,
+    LeaderElected,
+    LogStartMoved,
+    MemberJoined,
+    MemberLeft,
+    RecordsAppended,
+    RecordsChanged,
+    StateWritePrepared,
+    StateWriteSettled,
+    TopicCreated,
+    WindowMoved,
+)
+from shareq.model.messages.share_state import StateBatch
+from shareq.trace import Journal, view
+from shareq.trace.marks import MARKS
+from shareq.trace.roster import letter
+from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded, random_history
+
+KEYS: dict[str, Any] = {
+    "version": int, "group": str, "topic": str, "partition": int, "leader": int, "now_ms": int, "origin_ms": int,
+    "order": int, "total": int, "loaded": bool, "spso": int, "speo": int, "log_start": int, "log_end": int,
+    "delivery_count_limit": int, "max_record_locks": int, "lock_duration_ms": int, "in_flight": int,
+    "lag": (int, type(None)), "runs": list, "past": list, "members": list, "writes": list, "event": (dict, type(None)),
+    "marks": list, "text": str,
+}  # fmt: skip
+NONE_OR_INT, NONE_OR_STR = (int, type(None)), (str, type(None))
+RUN = (int, int, str, int, NONE_OR_STR, NONE_OR_INT, NONE_OR_INT, NONE_OR_STR)
+MEMBER = {"id": str, "name": str, "letter": str, "held": int, "deadline_ms": NONE_OR_INT, "alive": bool}
+EVENT = {"order": int, "time_ms": int, "cause": str, "first": int, "end": int, "member": NONE_OR_STR, "text": str}
+MARK = {"order": int, "time_ms": int, "kind": str, "text": str}
+
+
+def has(value: dict[str, Any], types: dict[str, Any]) -> bool:
+    return list(value) == list(types) and all(isinstance(value[key], types[key]) for key in types)
+
+
+def keeps_the_contract(snapshot: dict[str, Any]) -> None:
+    """Keys, types, and what must agree with what."""
+    assert json.loads(json.dumps(snapshot)) == snapshot
+    assert has(snapshot, KEYS)
+    position = snapshot["spso"]
+    for run in snapshot["runs"]:
+        assert all(isinstance(value, kind) for value, kind in zip(run, RUN, strict=True))
+        assert position <= run[0] < run[1]
+        position = run[1]
+    held = {run[4] for run in snapshot["runs"]} - {None}
+    assert held <= {member["id"] for member in snapshot["members"]}
+    assert all(has(member, MEMBER) for member in snapshot["members"])
+    assert len({member["letter"] for member in snapshot["members"]}) == len(snapshot["members"])
+    assert all(has(mark, MARK) for mark in snapshot["marks"])
+    assert len(snapshot["marks"]) <= MARKS
+    assert all(0 < mark["order"] <= snapshot["total"] for mark in snapshot["marks"])
+    assert all(has(write, {"id": int, "since_ms": int, "text": str}) and write["text"] for write in snapshot["writes"])
+    assert snapshot["past"] == [] or snapshot["past"][-1][1] <= snapshot["spso"]
+    assert (snapshot["event"] is None) == (snapshot["order"] == 0)
+    assert snapshot["event"] is None or has(snapshot["event"], EVENT)
+
+
+def test_every_snapshot_keeps_the_contract(seed: int) -> None:
+    for number in range(4):
+        *_, (journal, _) = random_history(Random(f"{seed}/{number}"), 120)
+        watching = view(journal, GROUP, TOPIC)
+        letters: dict[str, str] = {}
+        for order in range(watching.total() + 1):
+            snapshot = watching.snapshot(order)
+            keeps_the_contract(snapshot)
+            for member in snapshot["members"]:
+                assert letters.setdefault(member["id"], member["letter"]) == member["letter"]
+        assert watching.snapshot() == snapshot
+
+
+# ---- a story told by hand --------------------------------------------------------------------------------------------
+
+ACQUIRED = RecordsChanged(*WHERE, "acquire", 100, 103, 1, 1, "id-1", ORIGIN_MS + 31_000)
+TAGGED = ACQUIRED._replace(cause="prepared", end=102, write_id=4, to_state=2, why="accept")
+STORY: list[tuple[int, int, Event]] = [
+    (0, -1, TopicCreated(TOPIC, "id", 1)),
+    (0, -1, LeaderElected(TOPIC, 0, 2, 0)),
+    (0, 2, RecordsAppended(TOPIC, 0, 0, 126)),
+    (500, 1, MemberJoined(GROUP, "id-1", "consumer-1", (TOPIC,))),
+    (500, 1, MemberJoined(GROUP, "id-2", "consumer-1", (TOPIC,))),
+    (900, 2, loaded(100, 100)),
+    (1000, 2, ACQUIRED),
+    (1000, 2, ACQUIRED._replace(first=104, end=105, member_id="long-id-of-a-stranger", deadline_ms=ORIGIN_MS + 40_000)),
+    (1000, 2, WindowMoved(*WHERE, 100, 105)),
+    (2000, 2, TAGGED),
+    (2000, 2, StateWritePrepared(*WHERE, 4, 100, 2, (StateBatch(100, 101, 2, 1),))),
+]
+
+
+def told(story: list[tuple[int, int, Event]] = STORY, source: Any = None) -> Any:
+    journal = Journal(ORIGIN_MS) if source is None else source
+    for at, broker, event in story:
+        journal.record(ORIGIN_MS + at, broker, event)
+    return view(journal, GROUP, TOPIC, 0)
+
+
+def test_a_snapshot_in_full() -> None:
+    snapshot = told().snapshot()
+    keeps_the_contract(snapshot)
+    assert snapshot == {
+        "version": 1, "group": "g", "topic": "t", "partition": 0, "leader": 2,
+        "now_ms": ORIGIN_MS + 2000, "origin_ms": ORIGIN_MS, "order": 11, "total": 11, "loaded": True,
+        "spso": 100, "speo": 105, "log_start": 0, "log_end": 126,
+        "delivery_count_limit": 5, "max_record_locks": 20, "lock_duration_ms": 30000, "in_flight": 5, "lag": 24,
+        "runs": [
+            [100, 102, "acquired", 1, "id-1", ORIGIN_MS + 31_000, 4, "acknowledged"],
+            [102, 103, "acquired", 1, "id-1", ORIGIN_MS + 31_000, None, None],
+            [104, 105, "acquired", 1, "long-id-of-a-stranger", ORIGIN_MS + 40_000, None, None],
+        ],
+        "past": [],
+        "members": [
+            {"id": "id-1", "name": "consumer-1", "letter": "A", "held": 3, "deadline_ms": ORIGIN_MS + 31_000,
+             "alive": True},
+            {"id": "id-2", "name": "consumer-1-2", "letter": "B", "held": 0, "deadline_ms": None, "alive": True},
+            {"id": "long-id-of-a-stranger", "name": "long-id-…", "letter": "C", "held": 1,
+             "deadline_ms": ORIGIN_MS + 40_000, "alive": False},
+        ],
+        "writes": [{"id": 4, "since_ms": ORIGIN_MS + 2000, "text": "100–101 accept"}],
+        "event": {"order": 11, "time_ms": ORIGIN_MS + 2000, "cause": "state_write_prepared", "first": 0, "end": 0,
+                  "member": None, "text": "state write 4 is under way, 100–101 acknowledged"},
+        "marks": [],
+        "text": "SPSO 100 | A→✓ A→✓ A – C | SPEO 104",
+    }  # fmt: skip
+
+
+def test_earlier_points() -> None:
+    watching = told()
+    beginning = watching.snapshot(0)
+    keeps_the_contract(beginning)
+    assert (beginning["loaded"], beginning["now_ms"], beginning["log_end"]) == (False, ORIGIN_MS, -1)
+    assert beginning["text"] == "SPSO 0 | empty | SPEO 0 (not loaded)"
+    tagged = watching.snapshot(10)
+    assert (tagged["event"]["cause"], tagged["event"]["first"], tagged["event"]["end"]) == ("accept", 100, 102)
+    assert tagged["event"]["text"] == "consumer-1 accepted 100–101, state write under way"
+    assert (tagged["event"]["member"], tagged["writes"]) == ("id-1", [])
+    assert [watching.at_time(ORIGIN_MS + ms) for ms in (-1, 0, 499, 500, 1500, 9999)] == [0, 3, 3, 5, 9, 11]
+    assert watching.sentence(1) == "topic t was created, 1 partition"
+    assert watching.entry(1).event == TopicCreated(TOPIC, "id", 1)
+
+
+def test_it_follows_its_journal() -> None:
+    journal = Journal(ORIGIN_MS)
+    watching = view(journal, GROUP, TOPIC)
+    assert watching.snapshot()["event"] is None
+    told(source=journal)
+    assert watching.total() == 11
+    journal.record(ORIGIN_MS + 2500, 2, WindowMoved("g", "t", 1, 0, 0))
+    journal.record(ORIGIN_MS + 2500, 2, WindowMoved("h", "t", 0, 0, 0))
+    assert watching.total() == 11
+    journal.record(ORIGIN_MS + 3000, 2, StateWriteSettled(*WHERE, 4, 0))
+    done = TAGGED._replace(cause="settled", state=2, member_id=None, deadline_ms=None, write_id=None, to_state=None)
+    journal.record(ORIGIN_MS + 3000, 2, done)
+    journal.record(ORIGIN_MS + 3000, 2, WindowMoved(*WHERE, 102, 105))
+    snapshot = watching.snapshot()
+    assert (snapshot["order"], snapshot["spso"], snapshot["past"]) == (14, 102, [[100, 102, "acknowledged", 1]])
+    assert watching.snapshot(13)["event"]["cause"] == "settled"
+    assert watching.snapshot(13)["text"] == "SPSO 100 | ✓ ✓ A – C | SPEO 104"
+
+
+def test_the_live_end_is_at_the_time_of_its_source() -> None:
+    class Source:
+        journal = told()._journal
+        now_ms = ORIGIN_MS + 77_000
+
+    watching = view(Source(), GROUP, TOPIC)
+    assert watching.snapshot()["now_ms"] == ORIGIN_MS + 77_000
+    assert watching.snapshot(watching.total())["now_ms"] == ORIGIN_MS + 2000
+
+
+def test_a_write_of_records_that_nobody_holds() -> None:
+    """A lock that ran out changes the records at once; the write only makes it durable."""
+    gone = ACQUIRED._replace(cause="lock_timeout", state=0, member_id=None, deadline_ms=None)
+    write = StateWritePrepared(*WHERE, 4, 100, 0, (StateBatch(100, 102, 0, 1),))
+    story = [*STORY[:9], (31_000, 2, gone), (31_000, 2, write)]
+    assert told(story).snapshot()["writes"][0]["text"] == "100–102 available"
+    story[-1] = (31_000, 2, write._replace(state_batches=()))
+    assert told(story).snapshot()["writes"][0]["text"] == "SPSO 100"
+
+
+@pytest.mark.parametrize("order", [-1, 12, 1.0, True, "1"])
+@pytest.mark.parametrize("question", ["snapshot", "state", "entry", "sentence"])
+def test_an_order_that_is_none(question: str, order: Any) -> None:
+    with pytest.raises(ValueError, match=r"order must be a whole number from \d to 11"):
+        getattr(told(), question)(order)
+
+
+@pytest.mark.parametrize("partition", [-1, True, "0", None])
+def test_a_partition_that_is_none(partition: Any) -> None:
+    with pytest.raises(ConfigException, match="must be a whole number from 0"):
+        view(Journal(), GROUP, TOPIC, partition)
+
+
+def test_letters() -> None:
+    assert [letter(place) for place in (0, 1, 25, 26, 27, 51, 52, 701, 702)] == [
+        "A", "B", "Z", "AA", "AB", "AZ", "BA", "ZZ", "AAA"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("runs", "text"),
+    [
+        pytest.param([(0, 3, 0, 0), (3, 4, 0, 2)], "○ ○ ○ ○2", id="counts from the second delivery on"),
+        pytest.param([(0, 2, 2, 3), (2, 4, 4, 5)], "✓ ✓ ✕ ✕", id="terminal records without counts"),
+        pytest.param([(0, 1, 3, 5), (2, 4, 0, 1)], "⧗5 – ○ ○", id="archiving, and a gap"),
+        pytest.param([(0, 1, 2, 1)], "✓ – – –", id="a gap at the end"),
+        pytest.param([(0, 4, 0, 1)], "○ ○ ○ ○", id="a short run offset by offset"),
+    ],
+)
+def test_the_text_form(runs: list[tuple[int, int, int, int]], text: str) -> None:
+    assert told([(0, 0, loaded(0, 4, *runs))]).snapshot()["text"] == f"SPSO 0 | {text} | SPEO 3"
+
+
+def test_long_runs_and_long_windows_are_shortened() -> None:
+    assert told([(0, 0, loaded(0, 90, (0, 90, 0, 2)))]).snapshot()["text"] == "SPSO 0 | ○2×90 | SPEO 89"
+    many = [(offset, offset + 1, 2 if offset % 2 else 0, 1) for offset in range(90)]
+    text = told([(0, 0, loaded(0, 90, *many))]).snapshot()["text"]
+    assert text == "SPSO 0 | " + "○ ✓ " * 20 + "... | SPEO 89"
+
+
+# ---- marks -----------------------------------------------------------------------------------------------------------
+
+FREE = RecordsChanged(*WHERE, "lock_timeout", 100, 101, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("story", "marks"),
+    [
+        pytest.param([(1, 2, FREE)], [("lock_timeout", "time-out")], id="a lock runs out"),
+        pytest.param([(1, 2, FREE), (1, 2, FREE)], [("lock_timeout", "time-out")], id="two locks at one moment"),
+        pytest.param([(1, 2, FREE._replace(state=4))], [("lock_timeout", "time-out")], id="for the last time"),
+        pytest.param([(1, 2, FREE._replace(cause="settled", state=4))], [("archived", "archived 100")], id="archived"),
+        pytest.param([(1, 2, FREE._replace(cause="prepared", to_state=4))], [], id="not yet archived"),
+        pytest.param([(1, 1, MemberLeft(GROUP, "id-1", "left"))], [("member_left", "id-1 left")], id="a goodbye"),
+        pytest.param(
+            [(1, 1, MemberLeft(GROUP, "id-1", "session expired"))], [("member_left", "id-1 is gone")], id="an expiry"
+        ),
+        pytest.param([(1, -1, LeaderElected(TOPIC, 0, 2, 0))], [], id="the first leader"),
+        pytest.param(
+            [(1, -1, LeaderElected(TOPIC, 0, 2, 0)), (2, -1, LeaderElected(TOPIC, 0, 1, 1))],
+            [("leader_moved", "broker 1 leads")],
+            id="another leader",
+        ),
+        pytest.param(
+            [(1, -1, LeaderElected(TOPIC, 0, 2, 0)), (2, -1, LeaderElected(TOPIC, 0, -1, 1))],
+            [("leader_moved", "no leader")],
+            id="no leader",
+        ),
+        pytest.param([(1, 2, StateWriteSettled(*WHERE, 0, 0))], [], id="a durable write"),
+        pytest.param([(1, 2, StateWriteSettled(*WHERE, 0, 74))], [("write_failed", "write failed")], id="a failed one"),
+        pytest.param([(1, -1, BrokerStopped(1, True))], [("broker_killed", "broker 1 killed")], id="a kill"),
+        pytest.param([(1, -1, BrokerStopped(1, False))], [("broker_killed", "broker 1 stopped")], id="a stop"),
+        pytest.param([(1, -1, LogStartMoved(TOPIC, 0, 9))], [("log_start", "log starts at 9")], id="the log's start"),
+        pytest.param([(1, -1, FaultInjected("c crashed"))], [("fault", "c crashed")], id="a fault"),
+    ],
+)  # fmt: skip
+def test_what_is_worth_scrubbing_to(story: list[tuple[int, int, Event]], marks: list[tuple[str, str]]) -> None:
+    watching = told(story)
+    watching.total()
+    assert [(mark["kind"], mark["text"]) for mark in watching._shown_marks()] == marks
+
+
+def test_too_many_marks_are_thinned_and_the_rare_ones_stay() -> None:
+    story: list[tuple[int, int, Event]] = [(0, 2, loaded(0, 0))]
+    for number in range(300):
+        story.append((number, 2, FREE._replace(cause="settled", first=number, end=number + 1, state=4)))
+        story += [(number, 2, FREE)] * (number % 3 == 0)
+    story.insert(450 // 2, (100, -1, BrokerStopped(1, True)))
+    watching = told(story)
+    total = watching.total()
+    marks = watching._shown_marks()
+    assert len(marks) == MARKS
+    kinds = [mark["kind"] for mark in marks]
+    assert (kinds.count("broker_killed"), kinds.count("archived") >= 4, kinds.count("lock_timeout") >= 4) == (
+        1,
+        True,
+        True,
+    )
+    assert [mark["order"] for mark in marks] == sorted({mark["order"] for mark in marks})
+    assert marks[-1]["order"] > total * 0.8
