@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from shareq.admin import Admin
+    from shareq.admin import Admin, NewTopic
     from shareq.broker import Cluster
     from shareq.client import TopicPartition
     from shareq.consumer import DeserializingShareConsumer, Message, Messages, ShareConsumer
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Admin": "shareq.admin",
+    "NewTopic": "shareq.admin",
     "Cluster": "shareq.broker",
     "TopicPartition": "shareq.client",
     "DeserializingShareConsumer": "shareq.consumer",
@@ -68,6 +69,7 @@ __all__ = [
     "KafkaException",
     "Message",
     "Messages",
+    "NewTopic",
     "Producer",
     "RecordState",
     "ShareConsumer",
