@@ -87,7 +87,7 @@ class Reading:
 
 def _groups(reading: Reading) -> Pairs:
     views = [group_view(reading.journal, group, reading.until) for group in groups_of(reading.journal)]
-    states = Counter(view.state for view in views if view.group_epoch > 0)
+    states = Counter(view.state for view in views if view.group_epoch or view.members)
     yield Metric("group-count", (SHARE,)), states.total()
     for state in (GroupState.EMPTY, GroupState.STABLE, GroupState.DEAD):
         yield Metric("share-group-count", (("state", state.value),)), states[state]

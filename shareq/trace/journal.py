@@ -81,7 +81,8 @@ class Journal:
     @property
     def total(self) -> int:
         """How many events were recorded, those included that a capacity has dropped."""
-        return self._next
+        entries = self._entries
+        return entries[-1].order + 1 if entries else 0
 
     @property
     def dropped(self) -> int:

@@ -134,8 +134,11 @@ def ledger_html(account: Ledger) -> str:
 
 def metrics_html(metrics: Metrics) -> str:
     """Name, tags and value of each."""
-    rows = [(m.name, ", ".join(f"{tag}={value}" for tag, value in m.tags), value) for m, value in metrics.items()]
-    return table(("metric", "tags", "value"), rows, limit=200)
+    rows = [
+        (m.name, ", ".join(f"{tag}={value}" for tag, value in m.tags), m.attribute, value)
+        for m, value in metrics.items()
+    ]
+    return table(("metric", "tags", "attribute", "value"), rows, limit=200)
 
 
 def group_html(group: GroupView) -> str:

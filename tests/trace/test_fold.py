@@ -92,7 +92,8 @@ def test_any_point_can_be_had_in_any_order_and_equals_the_naive_fold(
     *_, (journal, _) = random_history(rng, 900)
     story = Story(journal, GROUP, TOPIC, 0)
     story.refresh()
-    naive, told = Naive(), [({}, (0, 0))]
+    naive = Naive()
+    told: list[tuple[Known, tuple[int, int]]] = [({}, (0, 0))]
     for entry in story.entries:
         naive.take(entry.event)
         told.append((dict(naive.records), naive.window))

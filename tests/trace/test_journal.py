@@ -98,7 +98,11 @@ def test_what_an_event_is_about(event: Event, about: Subject) -> None:
 def test_selecting_equals_looking_at_everything(seed: int) -> None:
     rng = Random(seed)
     journal = Journal()
-    kinds = [WindowMoved("g", "t", 0, 0, 0), WindowMoved("g", "t", 1, 0, 0), WindowMoved("h", "t", 0, 0, 0)]
+    kinds: list[Event] = [
+        WindowMoved("g", "t", 0, 0, 0),
+        WindowMoved("g", "t", 1, 0, 0),
+        WindowMoved("h", "t", 0, 0, 0),
+    ]
     kinds += [RecordsAppended("t", 0, 0, 1), MemberLeft("g", "m", "left"), BrokerStarted(1)]
     for _ in range(30):
         for _ in range(rng.randrange(10)):

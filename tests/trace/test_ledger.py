@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -45,11 +46,19 @@ def timeout(first: int, end: int, state: int, count: int = 1) -> RecordsChanged:
     return RecordsChanged(*WHERE, "lock_timeout", first, end, state, count)
 
 
-def told(*events: Event | tuple[int, Event], step_ms: int = 0) -> Journal:
+@dataclass
+class By:
+    """An event of another broker than the leader."""
+
+    broker: int
+    event: Event
+
+
+def told(*events: Event | By, step_ms: int = 0) -> Journal:
     journal = Journal()
     for number, event in enumerate(events):
-        broker, told_event = (0, event) if hasattr(event, "_fields") else event
-        journal.record(number * step_ms, broker, told_event)
+        by = event if isinstance(event, By) else By(0, event)
+        journal.record(number * step_ms, by.broker, by.event)
     return journal
 
 
@@ -121,7 +130,7 @@ WRITE, WRITTEN = StateWritePrepared(*WHERE, 0, 0, 0, ()), StateWriteSettled(*WHE
             id="delivered again by the next leader",
         ),
         pytest.param(
-            [*SIX, (1, timeout(0, 6, 4)), (1, WindowMoved(*WHERE, 6, 6))], {"in_flight": 6}, id="a superseded leader"
+            [*SIX, By(1, timeout(0, 6, 4)), By(1, WindowMoved(*WHERE, 6, 6))], {"in_flight": 6}, id="superseded leader"
         ),
         pytest.param(
             [*SIX, settle(0, 6, 2), TopicDeleted(TOPIC, "id"), TopicCreated(TOPIC, "id-2", 1),
@@ -131,7 +140,7 @@ WRITE, WRITTEN = StateWritePrepared(*WHERE, 0, 0, 0, ()), StateWriteSettled(*WHE
         ),
     ],
 )  # fmt: skip
-def test_the_account(events: list[Event], expected: dict[str, Any]) -> None:
+def test_the_account(events: list[Event | By], expected: dict[str, Any]) -> None:
     account = ledger(told(*BEGIN, *events), GROUP, TOPIC)
     assert {name: getattr(account, name) for name in expected} == expected
     adds_up(account)

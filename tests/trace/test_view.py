@@ -38,7 +38,7 @@ KEYS: dict[str, Any] = {
     "marks": list, "text": str,
 }  # fmt: skip
 NONE_OR_INT, NONE_OR_STR = (int, type(None)), (str, type(None))
-RUN = (int, int, str, int, NONE_OR_STR, NONE_OR_INT, NONE_OR_INT, NONE_OR_STR)
+RUN: tuple[Any, ...] = (int, int, str, int, NONE_OR_STR, NONE_OR_INT, NONE_OR_INT, NONE_OR_STR)
 MEMBER = {"id": str, "name": str, "letter": str, "held": int, "deadline_ms": NONE_OR_INT, "alive": bool}
 EVENT = {"order": int, "time_ms": int, "cause": str, "first": int, "end": int, "member": NONE_OR_STR, "text": str}
 MARK = {"order": int, "time_ms": int, "kind": str, "text": str}

@@ -1,0 +1,192 @@
+"""Kafka's metrics on little histories that were worked out by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shareq.model import events as e
+from shareq.trace import Journal, Metric, Metrics, metrics
+from shareq.trace.metrics import LEFT_OUT
+from tests.trace.histories import GROUP, TOPIC, WHERE, loaded
+
+CHANGED = e.RecordsChanged(*WHERE, "acquire", 0, 10, 1, 1, "m", 99)
+STATE = "__share_group_state"
+HISTORY: list[tuple[int, int, e.Event]] = [
+    (0, -1, e.TopicCreated(TOPIC, "id", 1)),
+    (0, 1, e.MemberJoined(GROUP, "m", "consumer-1", (TOPIC,))),
+    (0, 1, e.GroupEpochBumped(GROUP, 2, "member joined")),
+    (0, 1, e.HeartbeatReceived(GROUP, "m", 2, 0)),
+    (0, 1, e.SharePartitionsInitialized(GROUP, TOPIC, (0, 1))),
+    (0, -1, e.LeaderElected(STATE, 3, 2, 0)),
+    (0, 2, e.CoordinatorLoaded(STATE, 3, 0)),
+    (0, 2, e.CoordinatorLoaded("__consumer_offsets", 3, 0)),
+    (1000, 0, e.ShareSessionOpened(GROUP, "m")),
+    (1000, 1, e.ShareSessionOpened(GROUP, "m")),
+    (1000, 0, loaded(0, 0)),
+    (1000, 0, CHANGED),
+    (1000, 0, e.WindowMoved(*WHERE, 0, 10)),
+    (1000, -1, e.RecordsDelivered(GROUP, "m", "consumer-1", TOPIC, 0, 0, 10, 9)),
+    (2000, 0, CHANGED._replace(cause="renew", first=8)),
+    (2000, 0, e.StateWritePrepared(*WHERE, 0, 0, 0, ())),
+    (2000, -1, e.AcknowledgementsSent(GROUP, "m", TOPIC, 0, (1, 4, 2, 1, 2), 0)),
+    (2000, -1, e.AcknowledgementsSent(GROUP, "m", TOPIC, 0, (0, 3, 0, 0, 0), 121)),
+    (2040, 0, e.StateWriteSettled(*WHERE, 0, 0)),
+    (2040, 0, CHANGED._replace(cause="settled", first=0, end=4, state=2, why="accept")),
+    (2040, 0, CHANGED._replace(cause="settled", first=4, end=6, state=0, why="release")),
+    (2040, 0, CHANGED._replace(cause="settled", first=6, end=7, state=4, why="reject")),
+    (2040, 0, CHANGED._replace(cause="settled", first=7, end=8, state=4, why="gap")),
+    (2040, 0, e.WindowMoved(*WHERE, 4, 10)),
+    (3000, 0, e.StateWritePrepared(*WHERE, 1, 0, 0, ())),
+    (3010, 0, e.StateWriteSettled(*WHERE, 1, 7)),
+    (3500, 0, CHANGED._replace(cause="lock_timeout", first=8, end=10, state=0)),
+    (3600, 0, e.ShareSessionClosed(GROUP, "m", "connection lost")),
+    (3700, 2, e.StateLogPruned(3, 40)),
+    (3800, 1, e.MemberLeft(GROUP, "m", "left")),
+    (3800, 1, e.GroupEpochBumped(GROUP, 3, "member left")),
+    (4000, -1, e.BrokerStopped(1, True)),
+]
+
+
+def journal_of(history: list[tuple[int, int, e.Event]]) -> Journal:
+    journal = Journal(5_000)
+    for at, broker, event in history:
+        journal.record(5_000 + at, broker, event)
+    return journal
+
+
+def at_the_end(*more: tuple[int, int, e.Event]) -> Metrics:
+    return metrics(journal_of([*HISTORY, *more]))
+
+
+SP: dict[str, Any] = {"group": GROUP, "topic": TOPIC, "partition": 0}
+
+
+@pytest.mark.parametrize(
+    ("name", "tags", "value"),
+    [
+        ("group-count", {"protocol": "share"}, 1),
+        ("share-group-count", {"state": "Empty"}, 1),
+        ("share-group-count", {"state": "Stable"}, 0),
+        ("share-group-count", {"state": "Dead"}, 0),
+        ("share-group-rebalance-count", {}, 1),
+        ("share-group-rebalance-rate", {}, 0.25),
+        ("rebalance-count", {"protocol": "share"}, 1),
+        ("rebalance-rate", {"protocol": "share"}, 0.25),
+        ("num-partitions", {"protocol": "share"}, 2),
+        ("record-acknowledgement-count", {"protocol": "share", "ack_type": "accept"}, 4),
+        ("record-acknowledgement-rate", {"protocol": "share", "ack_type": "accept"}, 1),
+        ("record-acknowledgement-count", {"protocol": "share", "ack_type": "release"}, 2),
+        ("record-acknowledgement-count", {"protocol": "share", "ack_type": "reject"}, 1),
+        ("share-acknowledgement-count", {"protocol": "share"}, 8),
+        ("share-acknowledgement-rate", {"protocol": "share"}, 2),
+        ("InFlightMessageCount", SP, 6),
+        ("ShareSessionsCount", {}, 0),
+        ("write-total", {}, 2),
+        ("write-rate", {}, 0.5),
+        ("write-latency-avg", {}, 25),
+        ("write-latency-max", {}, 40),
+        ("num-partitions", {"state": "active"}, 1),
+        ("last-pruned-offset", {"topic": STATE, "partition": 3}, 40),
+        ("records-consumed-total", {"client_id": "consumer-1"}, 9),
+        ("acknowledgements-send-total", {"client_id": "consumer-1"}, 13),
+        ("acknowledgements-send-rate", {"client_id": "consumer-1"}, 3.25),
+        ("acknowledgements-error-total", {"client_id": "consumer-1"}, 3),
+        ("heartbeat-total", {"client_id": "consumer-1"}, 1),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_a_value(name: str, tags: dict[str, Any], value: float) -> None:
+    assert at_the_end().value(name, **tags) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "tags", "count"),
+    [
+        ("RecordAcknowledgementsPerSec", {"ackType": "accept"}, 4),
+        ("RecordAcknowledgementsPerSec", {"ackType": "release"}, 2),
+        ("RecordAcknowledgementsPerSec", {"ackType": "reject"}, 1),
+        ("RecordAcknowledgementsPerSec", {"ackType": "renew"}, 2),
+        ("AcquisitionLockTimeoutPerSec", SP, 2),
+        ("EvictionsPerSec", {}, 1),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_a_meter(name: str, tags: dict[str, Any], count: int) -> None:
+    found = at_the_end()
+    assert found.value(name, attribute="Count", **tags) == count
+    assert found.value(name, attribute="MeanRate", **tags) == count / 4
+    with pytest.raises(KeyError):
+        found.value(name, **tags)
+
+
+def test_earlier_points() -> None:
+    journal = journal_of(HISTORY)
+    opened = next(entry.order for entry in journal if isinstance(entry.event, e.WindowMoved)) + 1
+    then = metrics(journal, until=opened)
+    assert then.value("share-group-count", state="Stable") == 1
+    assert then.value("InFlightMessageCount", **SP) == 10
+    assert then.value("ShareSessionsCount") == 2
+    assert then.value("record-acknowledgement-rate", protocol="share", ack_type="accept") == 0
+    assert then.value("share-group-rebalance-rate") == 1
+
+
+def test_the_end_of_a_leader_ends_its_gauges() -> None:
+    for event in (e.SharePartitionDropped(*WHERE, "x"), e.BrokerStopped(0, True)):
+        gone = at_the_end((4000, 0, event))
+        assert "InFlightMessageCount" not in {metric.name for metric in gone}
+    stays = at_the_end((4000, 1, e.SharePartitionDropped(*WHERE, "a superseded leader")))
+    assert stays.value("InFlightMessageCount", **SP) == 6
+    moved = at_the_end((4000, -1, e.LeaderElected(STATE, 3, 1, 1)))
+    assert moved.value("num-partitions", state="active") == 0
+    assert "last-pruned-offset" not in {metric.name for metric in moved}
+
+
+def test_what_no_longer_exists_is_not_counted() -> None:
+    deleted = at_the_end((4000, 1, e.GroupDeleted(GROUP)))
+    assert deleted.value("group-count", protocol="share") == 0
+    assert deleted.value("num-partitions", protocol="share") == 0
+    assert at_the_end((4000, -1, e.TopicDeleted(TOPIC, "id"))).value("num-partitions", protocol="share") == 0
+
+
+def test_requests_are_counted_where_messages_are_traced() -> None:
+    assert not [metric for metric in at_the_end() if "Requests" in metric.name]
+    sent = [(4000, -1, e.RequestSent("c", "b", api)) for api in ("ShareFetchRequest", "ShareFetchRequest", "X")]
+    answers = [(4000, -1, e.ResponseSent("b", "c", "ShareFetchResponse", error)) for error in (0, 6)]
+    found = at_the_end(*sent, *answers)
+    counts = {metric.name: value for metric, value in found.items() if metric.attribute == "Count"}
+    assert {name: value for name, value in counts.items() if "Requests" in name} == {
+        "TotalShareFetchRequestsPerSec": 2,
+        "FailedShareFetchRequestsPerSec": 1,
+        "TotalShareAcknowledgementRequestsPerSec": 0,
+        "FailedShareAcknowledgementRequestsPerSec": 0,
+    }
+
+
+def test_what_cannot_be_derived_is_left_out_with_a_reason() -> None:
+    found = at_the_end()
+    assert found.left_out is LEFT_OUT
+    assert all(LEFT_OUT.values())
+    names = {str(metric) for metric in found}
+    assert not [name for line in LEFT_OUT for name in line.split(", ") if name in names]
+
+
+def test_an_empty_journal() -> None:
+    found = metrics(Journal())
+    assert found.value("group-count", protocol="share") == 0
+    assert all(value == 0 for value in found.values())
+    assert not [metric for metric in found if metric.name.startswith("write-latency")]
+
+
+def test_the_forms_of_metrics() -> None:
+    found = at_the_end()
+    metric = Metric("EvictionsPerSec", (), "Count")
+    assert found[metric] == 1
+    assert metric in found
+    assert "RecordAcknowledgementsPerSec{ackType=accept}.Count" in repr(found)
+    frame = found.to_frame()
+    assert list(frame.columns) == ["name", "tags", "attribute", "value"]
+    assert len(frame) == len(found)
+    with pytest.raises(KeyError, match="nothing"):
+        found.value("nothing")

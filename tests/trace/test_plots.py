@@ -1,0 +1,226 @@
+"""Pictures: their artists and words are the data; nothing is compared pixel by pixel."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from random import Random
+
+import matplotlib.style
+import numpy as np
+import pytest
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
+
+from shareq.model.errors import ConfigException
+from shareq.model.events import (
+    BrokerStopped,
+    Event,
+    FaultInjected,
+    MemberLeft,
+    RecordsAppended,
+    RecordsChanged,
+    SharePartitionDropped,
+    TopicCreated,
+    WindowMoved,
+)
+from shareq.trace import Journal, Plot, lag_over_time, lag_plot, raster
+from shareq.trace.palette import DARK, LIGHT, STATES
+from shareq.trace.sampling import COLUMNS, PAST, ROWS, sample
+from shareq.trace.story import Story
+from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded, random_history
+
+FREE = RecordsChanged(*WHERE, "lock_timeout", 4, 6, 0, 1)
+DONE = FREE._replace(cause="settled", first=0, end=4, state=2, why="accept")
+STORY: list[tuple[int, int, Event]] = [
+    (0, -1, TopicCreated(TOPIC, "id", 2)),
+    (0, 0, RecordsAppended(TOPIC, 0, 0, 20)),
+    (1000, 0, loaded(0, 10, (6, 7, 4, 1), (7, 8, 3, 1), (8, 9, 2, 1), (9, 10, 0, 1))),
+    (2000, 0, RecordsChanged(*WHERE, "acquire", 0, 6, 1, 1, "m", 99)),
+    (3000, 0, DONE._replace(cause="prepared", state=1, member_id="m", deadline_ms=99, to_state=2, write_id=0)),
+    (4000, 0, DONE),
+    (4000, 0, WindowMoved(*WHERE, 4, 10)),
+    (5000, 0, FREE),
+    (6000, -1, BrokerStopped(2, True)),
+    (6000, -1, FaultInjected("m crashed")),
+    (6500, 1, MemberLeft(GROUP, "x", "left")),
+    (8000, 0, RecordsAppended(TOPIC, 0, 20, 21)),
+]
+
+
+def journal_of(story: list[tuple[int, int, Event]]) -> Journal:
+    journal = Journal(ORIGIN_MS)
+    for at, broker, event in story:
+        journal.record(ORIGIN_MS + at, broker, event)
+    return journal
+
+
+def patches(plot: Plot, gid: str, axis: int = 0) -> PolyCollection:
+    (found,) = [c for c in plot.axes[axis].collections if c.get_gid() == gid]
+    assert isinstance(found, PolyCollection)
+    return found
+
+
+def corners(collection: PolyCollection) -> list[tuple[float, float, float, float]]:
+    """(left, right, bottom, top) of each rectangle, rounded to a pixel or so."""
+    boxes = [path.get_extents() for path in collection.get_paths()]
+    return [(round(box.x0, 1), round(box.x1, 1), round(box.y0, 1), round(box.y1, 1)) for box in boxes]
+
+
+def test_each_state_has_its_rectangles() -> None:
+    plot = raster(journal_of(STORY), GROUP, TOPIC, 0)
+    assert corners(patches(plot, "acquired")) == [(2, 4, 0, 4), (2, 5, 4, 6)]
+    assert corners(patches(plot, "acknowledged")) == [(1, 8.2, 8, 9)]
+    assert corners(patches(plot, "acknowledged below the SPSO")) == [(4, 8.2, 0, 4)]
+    assert corners(patches(plot, "available")) == [(1, 8.2, 9, 10), (5, 8.2, 4, 6)]
+    assert corners(patches(plot, "archiving")) == [(1, 8.2, 7, 8)]
+    assert corners(patches(plot, "archived")) == [(1, 8.2, 6, 7)]
+    assert {c.get_gid() for c in plot.axes[0].collections} == {*STATES, *(f"{s} below the SPSO" for s in STATES)}
+    hatched = {state for state in STATES if patches(plot, state).get_hatch()}
+    assert hatched == {"available", "archiving", "archived"}
+
+
+def test_lines_marks_and_words() -> None:
+    plot = raster(journal_of(STORY), GROUP, TOPIC, 0)
+    (axis,) = plot.axes
+    lines = {str(line.get_label()): line for line in axis.get_lines()}
+    assert list(lines) == ["SPSO", "SPEO", "lock ran out", "① broker 2 killed, m crashed"]
+    assert np.asarray(lines["SPSO"].get_ydata())[[0, -1]].tolist() == [0, 4]
+    assert np.asarray(lines["SPEO"].get_ydata())[[0, -1]].tolist() == [0, 10]
+    assert [list(np.asarray(data)) for data in lines["lock ran out"].get_data()] == [[5.0], [5.0]]
+    assert (axis.get_xlabel(), axis.get_ylabel()) == ("seconds since the start", "offset")
+    assert axis.get_title(loc="left") == "g on t-0"
+    legend = [text.get_text() for text in plot.figure.legends[0].get_texts()]
+    assert set(legend) == {*STATES, *lines}
+    assert [label for label in legend if label in STATES] == list(STATES)
+    assert repr(plot) == plot.text == (
+        "g on t-0: offsets 0 to 20; 4 acknowledged, 0 archived; SPSO 4 and SPEO 9 in the end; 1 lock ran out; "
+        "broker 2 killed at 6.000 s, m crashed at 6.000 s."
+    )  # fmt: skip
+
+
+def test_by_event() -> None:
+    plot = raster(journal_of(STORY), GROUP, TOPIC, 0, by="event")
+    assert plot.axes[0].get_xlabel() == "event of the share-partition"
+    assert corners(patches(plot, "acquired")) == [(4, 6, 0, 4), (4, 8, 4, 6)]
+
+
+def test_all_partitions_one_below_the_other() -> None:
+    journal = journal_of([*STORY, (8500, 0, RecordsAppended(TOPIC, 1, 0, 5))])
+    plot = raster(journal, GROUP, TOPIC)
+    assert [axis.get_title(loc="left") for axis in plot.axes] == ["g on t-0", "g on t-1"]
+    assert plot.axes[0].get_xlim() == plot.axes[1].get_xlim() == (0.0, 8.67)
+    assert len(plot.text.splitlines()) == 2
+
+
+def test_a_picture_is_a_png_once() -> None:
+    plot = raster(journal_of(STORY), GROUP, TOPIC, 0)
+    png = plot._repr_png_()
+    assert png is not None
+    assert png.startswith(b"\x89PNG")
+    assert png == raster(journal_of(STORY), GROUP, TOPIC, 0)._repr_png_()
+    axis = Figure().subplots()
+    mine = raster(journal_of(STORY), GROUP, TOPIC, 0, ax=axis)
+    assert (mine.axes, mine._repr_png_()) == ([axis], None)
+    assert axis.get_legend() is not None
+    assert lag_plot(journal_of(STORY), GROUP, ax=axis)._repr_png_() is None
+
+
+@pytest.mark.parametrize(("style", "palette"), [("default", LIGHT), ("dark_background", DARK)])
+def test_colours_follow_the_style(style: str, palette: dict[str, str]) -> None:
+    from matplotlib.colors import to_rgba
+
+    with matplotlib.style.context(style):
+        plot = raster(journal_of(STORY), GROUP, TOPIC, 0)
+    assert np.allclose(patches(plot, "acquired").get_facecolor()[0], to_rgba(palette["acquired"]))
+
+
+@pytest.mark.parametrize(
+    ("partition", "by", "why"),
+    [
+        pytest.param(0, "mood", "by='mood': must be 'time' or 'event'", id="an unknown axis"),
+        pytest.param(None, "time", r"must be one of \[\] of 'nope'", id="an unknown topic"),
+    ],
+)
+def test_absurd_pictures(partition: int | None, by: str, why: str) -> None:
+    topic = TOPIC if partition == 0 else "nope"
+    with pytest.raises(ConfigException, match=why):
+        raster(journal_of(STORY), GROUP, topic, partition, by=by)
+
+
+def test_several_partitions_do_not_fit_one_axis() -> None:
+    journal = journal_of([*STORY, (8500, 0, RecordsAppended(TOPIC, 1, 0, 5))])
+    with pytest.raises(ConfigException, match=r"must be one of \[0, 1\]"):
+        raster(journal, GROUP, TOPIC, ax=Figure().subplots())
+
+
+def test_lag() -> None:
+    journal = journal_of(STORY)
+    plot = lag_plot(journal, GROUP)
+    line, moment = plot.axes[0].get_lines()
+    x, y = (np.asarray(data).tolist() for data in line.get_data())
+    series = lag_over_time(journal, GROUP, TOPIC)
+    assert list(zip(x, y, strict=True))[:-1] == [((at - ORIGIN_MS) / 1000, lag) for at, lag in series]
+    assert (x[-1], y[-1]) == (8.0, y[-2])
+    assert moment.get_label() == "① broker 2 killed, m crashed"
+    assert (plot.axes[0].get_xlabel(), plot.axes[0].get_ylabel()) == ("seconds since the start", "records to do")
+    assert plot.text == "Lag of g. t-0: at most 20, 15 in the end."
+    assert lag_plot(journal, GROUP, TOPIC).text == plot.text
+    with pytest.raises(ConfigException, match="group='nope'"):
+        lag_plot(journal, "nope")
+
+
+# ---- sampling --------------------------------------------------------------------------------------------------------
+
+
+def test_samples_are_the_states_of_the_fold(seed: int) -> None:
+    """Each pixel is the state of its offset at its moment; where offsets are few, each has its row."""
+    for number in range(5):
+        *_, (journal, _) = random_history(Random(f"{seed}/{number}"), 150)
+        story = Story(journal, GROUP, TOPIC, 0)
+        entries = story.refresh()
+        count = len(entries)
+        picture = sample(entries, [float(i) for i in range(1, count + 1)], (0.0, float(count)))
+        centres = (picture.x[:-1] + picture.x[1:]) / 2
+        low = int(picture.offsets[0])
+        assert len(picture.codes) < ROWS
+        for column in range(0, COLUMNS, 37):
+            state = story.state(int(centres[column]))
+            assert (picture.spso[column], picture.speo[column]) == (state.spso or low, state.speo or low)
+            expected = {o: STATES.index(c.state.name.lower()) + 1 for f, e, c in state.runs for o in range(f, e)}
+            codes = picture.codes[:, column]
+            drawn = {low + row: int(code) for row, code in enumerate(codes) if 0 < code <= PAST}
+            assert drawn == expected
+
+
+def test_rectangles_cover_what_they_stand_for_once(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    picture = sample(journal_of(STORY).entries(), [at / 1000 for at, _, _ in STORY], (0.0, 8.0))
+    picture.codes = rng.integers(0, 3, picture.codes.shape, np.uint8)
+    for code in (1, 2):
+        area = 0.0
+        for (x0, y0), _, (x1, y1), _ in picture.rectangles(code).tolist():
+            left, right = np.searchsorted(picture.x, [x0 + 1e-9, x1 + 1e-9]) - [1, 1]
+            bottom, top = np.searchsorted(picture.offsets, [y0 + 1e-9, y1 + 1e-9]) - [1, 1]
+            assert (picture.codes[bottom:top, left:right] == code).all()
+            area += (right - left) * (top - bottom)
+        assert area == (picture.codes == code).sum()
+    assert picture.rectangles(9).shape == (0, 4, 2)
+
+
+def test_many_offsets_are_sampled_in_proportion() -> None:
+    story: list[tuple[int, int, Event]] = [
+        (0, 0, RecordsAppended(TOPIC, 0, 0, 300_000)),
+        (1, 0, loaded(0, 300_000, (0, 200_000, 2, 1), (200_000, 300_000, 0, 1))),
+    ]
+    journal = journal_of(story)
+    picture = sample(journal.entries(), [0.0, 0.5], (0.0, 1.0))
+    assert picture.codes.shape == (ROWS, COLUMNS)
+    last = picture.codes[:, -1].tolist()
+    assert (last.count(3), last.count(1)) == (ROWS * 2 // 3, ROWS // 3)
+    assert all(a < b for a, b in pairwise(picture.offsets))
+
+
+def test_a_superseded_leader_is_not_drawn() -> None:
+    before = corners(patches(raster(journal_of(STORY), GROUP, TOPIC, 0), "acquired"))
+    story = [*STORY[:4], (2500, 1, FREE), (2500, 1, SharePartitionDropped(*WHERE, "x")), *STORY[4:]]
+    assert corners(patches(raster(journal_of(story), GROUP, TOPIC, 0), "acquired")) == before
