@@ -52,6 +52,7 @@ class Acquisition:
     def run(self, fetch_offset: int, max_records: int) -> None:
         """Acquire up to so many records of the batches, which the log gave from `fetch_offset`."""
         window, speo = self._window, self._window.speo
+        fetch_offset = max(fetch_offset, window.spso)  # which may have moved since the log was asked
         base, end = self._batches[0].base_offset, self._batches[-1].last_offset + 1
         self._goal = min(max_records, self._max_record_locks - (speo - window.spso))
         if self._goal <= 0:  # no room for anything new, but what is in the window already may be taken again
@@ -80,7 +81,7 @@ class Acquisition:
     def _archive_missing(self, fetch_offset: int, base: int) -> None:
         """The log has nothing between the fetch offset and the first record batch: compaction took it."""
         window = self._window
-        for first, end, cell in window.cells.overlap(max(fetch_offset, window.spso), base):
+        for first, end, cell in window.cells.overlap(fetch_offset, base):
             if cell.to_state is RecordState.AVAILABLE:
                 self._archive(first, end, cell, RecordEvent.MISSING)
         if window.gap_active and fetch_offset <= window.first_gap:

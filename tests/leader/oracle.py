@@ -311,6 +311,7 @@ class _Call:
 
     def run(self, fetch_offset: int, max_records: int) -> list[tuple[int, int, int]]:
         oracle = self.oracle
+        fetch_offset = max(fetch_offset, oracle.spso)
         base, end = self.batches[0].base_offset, self.batches[-1].last_offset + 1
         self.goal = min(max_records, self.max_locks - (oracle.speo - oracle.spso))
         if self.goal <= 0:
@@ -318,7 +319,7 @@ class _Call:
                 return []
             self.goal = min(max_records, oracle.speo - fetch_offset)
             end = min(end, oracle.speo)
-        for offset in range(max(fetch_offset, oracle.spso), base):
+        for offset in range(fetch_offset, base):
             rec = oracle.recs.get(offset)
             if rec is not None and rec.going is AVAILABLE:
                 rec.become(ARCHIVED)

@@ -123,7 +123,7 @@ class Rig:
         )
         offset = self.subject.next_fetch_offset
         if self.rng.random() < 0.1:  # something has happened between the read and the acquire
-            offset = self.rng.randrange(self.oracle.spso, offset + 1)
+            offset = self.rng.randrange(max(0, self.oracle.spso - 5), offset + 1)
         if offset < self.log.start:
             self.subject.advance_log_start(self.log.start)
             self.oracle.advance_log_start(self.log.start)

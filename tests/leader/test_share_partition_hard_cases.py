@@ -149,6 +149,12 @@ def test_case_11_a_gap_below_the_spso_is_not_filled() -> None:
     assert stand.fetch("m", "0-5,10-12") == "4-5(2), 6-9(1), 10-12(2)"
 
 
+def test_case_11_the_spso_has_moved_since_the_log_was_read() -> None:
+    stand = Stand(start=0, stored="0-19:AV")
+    stand.log_start(12)
+    assert stand.fetch("m", "5-9,10-19", offset=0) == "12-19(2)"
+
+
 class TestCase12AnSpsoInsideABatch:
     def test_nothing_in_the_window_overlaps(self) -> None:
         stand = Stand(start=5, stored="8-9:AV,12-19:AV")
