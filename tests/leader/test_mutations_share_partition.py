@@ -1,0 +1,40 @@
+"""Rules that no other test would miss: each of these turned green code red when its rule was broken by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from shareq.model.states import PartitionLoadState
+from tests.leader.stand import Stand, show
+
+
+@pytest.mark.parametrize("status", [status for status in PartitionLoadState if status is not PartitionLoadState.ACTIVE])
+def test_only_an_active_share_partition_acquires(status: PartitionLoadState) -> None:
+    """Fetches do not ask one that is not: this is the share-partition's own word."""
+    stand = Stand()
+    stand.partition.status = status
+    assert stand.fetch("m", "0-9") == ""
+    assert (stand.records, stand.state, stand.speo) == ([], "", 0)
+
+
+@pytest.mark.parametrize(
+    ("committed", "acquired"),
+    [pytest.param(True, "5-9(1)", id="read_committed"), pytest.param(False, "0-4(1), 5-9(1)", id="read_uncommitted")],
+)
+def test_aborted_records_are_archived_for_read_committed_only(committed: bool, acquired: str) -> None:
+    """The group may be configured anew while the log is being read: what holds then is what holds now."""
+    stand = Stand(committed=committed)
+    assert stand.fetch("m", "0-4:t,5-9", size=5, aborted="0-4") == acquired
+
+
+def test_what_came_back_and_was_acquired_again_is_not_written_as_come_back() -> None:
+    """Only settled states are stored: ACQUIRED is no state that a leader could be loaded from."""
+    stand = Stand()
+    stand.fetch("m", "0-4")
+    stand.fetch("m", "5-9")
+    write = stand.ack("m", "0-9:1")
+    stand.tick(30000)
+    stand.fail(write)
+    assert stand.state == "0-9 AV(1)"
+    assert stand.fetch("n", "0-4") == "0-4(2)"
+    assert show(stand.tick(30000)) == "start 0, dcc 0: 5-9 AV(1)"
