@@ -1,0 +1,52 @@
+"""What a share-partition makes of durable state that makes no sense: it fails, and acquires nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from shareq.leader.share_partition import SharePartition
+from shareq.model.configs import GroupConfig
+from shareq.model.ids import SharePartitionKey, TopicId
+from shareq.model.messages.share_state import StateBatch
+from shareq.model.states import PartitionLoadState
+
+
+def loaded(start_offset: int, *batches: tuple[int, int, int, int]) -> SharePartition:
+    partition = SharePartition(SharePartitionKey("g", TopicId("t" * 22), 0), "orders", leader_epoch=3, traced=False)
+    state = tuple(StateBatch(*batch) for batch in batches)
+    assert partition.load(5, start_offset, state, config=GroupConfig()) is (
+        partition.status is PartitionLoadState.ACTIVE
+    )
+    return partition
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [
+        pytest.param([(9, 12, 0, 1)], id="begins below the start offset"),
+        pytest.param([(12, 11, 0, 1)], id="ends before it begins"),
+        pytest.param([(10, 14, 0, 1), (14, 20, 2, 1)], id="overlapping"),
+        pytest.param([(10, 14, 1, 1)], id="acquired is never stored"),
+        pytest.param([(10, 14, 7, 1)], id="no such state"),
+    ],
+)
+def test_state_that_makes_no_sense(batches: list[tuple[int, int, int, int]]) -> None:
+    partition = loaded(10, *batches)
+    assert partition.status is PartitionLoadState.FAILED
+    assert partition.runs() == ()
+
+
+@pytest.mark.parametrize(
+    ("batches", "spso", "speo"),
+    [
+        pytest.param([], 10, 10, id="nothing in flight"),
+        pytest.param([(10, 14, 2, 1), (15, 19, 0, 2)], 15, 20, id="a terminal prefix is passed"),
+        pytest.param([(10, 14, 3, 5), (15, 19, 0, 2)], 15, 20, id="archiving without a dead-letter queue is archived"),
+        pytest.param([(12, 14, 0, 1)], 10, 15, id="a hole at the start"),
+        pytest.param([(15, 20, 2, 1), (10, 14, 0, 1)], 10, 21, id="in any order"),
+    ],
+)
+def test_state_that_does(batches: list[tuple[int, int, int, int]], spso: int, speo: int) -> None:
+    partition = loaded(10, *batches)
+    assert (partition.status, partition.spso, partition.speo) == (PartitionLoadState.ACTIVE, spso, speo)
+    assert partition.state_epoch == 5
