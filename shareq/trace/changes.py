@@ -20,22 +20,19 @@ ABANDONED: Final = "abandoned"
 
 def cell_of(event: RecordsChanged) -> Cell:
     """What the records are in after the change."""
-    to_state = None if event.to_state is None else RecordState(event.to_state)
-    why = None if event.write_id is None else event.why
-    return Cell(
-        RecordState(event.state),
-        event.delivery_count,
-        event.member_id,
-        event.deadline_ms,
-        event.write_id,
-        to_state,
-        why,
-    )
+    _, _, _, _, _, _, state, delivery_count, member_id, deadline_ms, write_id, to_state, why = event
+    if write_id is None:
+        return Cell(_STATES[state], delivery_count, member_id, deadline_ms)
+    target = None if to_state is None else _STATES[to_state]
+    return Cell(_STATES[state], delivery_count, member_id, deadline_ms, write_id, target, why)
 
 
-def why_illegal(event: RecordsChanged, old: list[Run]) -> str | None:
-    """Why records that were in `old` (the runs within the event's range) cannot change so; None if they can."""
-    new, covered = cell_of(event), sum([end - first for first, end, _ in old])
+_STATES = {int(state): state for state in RecordState}
+
+
+def why_illegal(event: RecordsChanged, new: Cell, old: list[Run]) -> str | None:
+    """Why records that were in `old` (the runs within the event's range) cannot become `new`; None if they can."""
+    covered = sum([end - first for first, end, _ in old])
     if event.cause == RecordEvent.ACQUIRE:
         if covered < event.end - event.first and not _brought_in(new):
             return f"new records cannot begin as {new.state.name} with delivery count {new.delivery_count}"
@@ -98,13 +95,16 @@ def _passed_on(event: RecordEvent) -> Callable[[Cell, Cell], bool]:
 
 
 def _leads(event: str | None, target: RecordState | None) -> bool:
-    """Whether the event takes an ACQUIRED record there; a returning one may be archived at its limit."""
-    known = RecordEvent(event) if event in _RECORD_EVENTS else None
-    expected = None if known is None else TRANSITIONS.get((RecordState.ACQUIRED, known))
-    return target is not None and (target is expected or (known in RETURNING and target is RecordState.ARCHIVED))
+    """Whether the event takes an ACQUIRED record there."""
+    return target in _TARGETS.get(event, ())
 
 
-_RECORD_EVENTS = frozenset(RecordEvent)
+_TARGETS: dict[str | None, set[RecordState | None]] = {
+    event: {target, RecordState.ARCHIVED} if event in RETURNING else {target}
+    for (state, event), target in TRANSITIONS.items()
+    if state is RecordState.ACQUIRED
+}
+"""Where events take ACQUIRED records; those that come back may be archived, at their limit."""
 
 
 def _vanished(old: Cell, new: Cell) -> bool:

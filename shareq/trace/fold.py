@@ -143,12 +143,13 @@ class SharePartitionState:
             raise JournalCorrupt(entry, f"[{event.first}, {event.end}) is empty")
         if event.write_id is not None and event.write_id <= self._last_write_id:
             raise JournalCorrupt(entry, f"write {event.write_id} was prepared before")
+        cell = cell_of(event)
         if not self.partial:
             old = self.runs.overlap(event.first, event.end)
-            why = f"below the SPSO {self.spso}" if event.first < self.spso else why_illegal(event, old)
+            why = f"below the SPSO {self.spso}" if event.first < self.spso else why_illegal(event, cell, old)
             if why:
                 raise JournalCorrupt(entry, why)
-        self.runs.assign(event.first, event.end, cell_of(event))
+        self.runs.assign(event.first, event.end, cell)
 
     def _moves(self, entry: Entry, event: WindowMoved) -> None:
         if not self._tells(entry):

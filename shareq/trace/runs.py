@@ -27,9 +27,10 @@ class Cell(NamedTuple):
     @property
     def complete(self) -> bool:
         """Terminal, or will be when its write has come through: what KIP-1226 counts as delivery complete."""
-        state = self.state if self.to_state is None else self.to_state
-        return state.terminal
+        return (self.state if self.to_state is None else self.to_state) in _COMPLETE
 
+
+_COMPLETE = frozenset({RecordState.ACKNOWLEDGED, RecordState.ARCHIVED})
 
 Run = tuple[int, int, Cell]
 
@@ -65,6 +66,8 @@ class Runs:
     def overlap(self, first: int, end: int) -> list[Run]:
         """The runs within [first, end), cut at its edges."""
         left, right = bisect_right(self._ends, first), bisect_left(self._firsts, end)
+        if right - left == 1 and self._firsts[left] <= first and end <= self._ends[left]:
+            return [(first, end, self._cells[left])]
         found = zip(self._firsts[left:right], self._ends[left:right], self._cells[left:right], strict=True)
         return [(max(f, first), min(e, end), cell) for f, e, cell in found]
 
@@ -91,7 +94,11 @@ class Runs:
         return gone
 
     def _complete(self, left: int, right: int) -> int:
-        return sum([self._ends[i] - self._firsts[i] for i in range(left, right) if self._cells[i].complete])
+        count = 0
+        for i in range(left, right):
+            if self._cells[i].complete:
+                count += self._ends[i] - self._firsts[i]
+        return count
 
     def _cut(self, first: int, end: int) -> tuple[int, int]:
         """Split runs at both edges; answers the slice of runs inside [first, end)."""

@@ -1,0 +1,110 @@
+"""What watching costs: appending to the journal, scrubbing in it, accounting for it, drawing it."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from shareq.model.events import (
+    RecordsAppended,
+    RecordsChanged,
+    SharePartitionLoaded,
+    StateWritePrepared,
+    StateWriteSettled,
+    WindowMoved,
+)
+from shareq.trace import Journal, lag_over_time, ledger, raster, view
+
+pytestmark = pytest.mark.bench
+
+GROUP, TOPIC = "payments", "flights"
+WHERE = (GROUP, TOPIC, 0)
+WINDOW = 500
+
+
+@cache
+def history(records: int) -> Journal:
+    """Windows of 500 records, each cut into runs of 4 on average by rejected ones: about 0.5 events a record."""
+    rng, journal, now_ms = Random(7), Journal(), 0
+    journal.record(0, 0, RecordsAppended(TOPIC, 0, 0, records))
+    journal.record(0, 0, SharePartitionLoaded(*WHERE, 0, 0, (), 1, 0, 5, 2000, 30_000))
+    for write, first in enumerate(range(0, records, WINDOW)):
+        end = min(first + WINDOW, records)
+        now_ms += 20
+        journal.record(now_ms, 0, RecordsChanged(*WHERE, "acquire", first, end, 1, 1, "m", now_ms + 30_000))
+        journal.record(now_ms, 0, WindowMoved(*WHERE, first, end))
+        cuts = sorted({first, end, *rng.sample(range(first, end), (end - first) // 4)})
+        runs = [(f, e, *rng.choice(((2, "accept"), (4, "reject")))) for f, e in pairwise(cuts)]
+        for f, e, state, why in runs:
+            until_ms = now_ms + 30_000
+            tagged = RecordsChanged(*WHERE, "prepared", f, e, 1, 1, "m", until_ms, write, state, why)
+            journal.record(now_ms, 0, tagged)
+        journal.record(now_ms, 0, StateWritePrepared(*WHERE, write, first, end - first, ()))
+        journal.record(now_ms, 0, StateWriteSettled(*WHERE, write, 0))
+        for f, e, state, why in runs:
+            journal.record(now_ms, 0, RecordsChanged(*WHERE, "settled", f, e, state, 1, None, None, None, None, why))
+        journal.record(now_ms, 0, WindowMoved(*WHERE, end, end))
+    return journal
+
+
+@pytest.mark.parametrize("kind", ["on", "bounded", "off"])
+def test_record_1000_events(benchmark: BenchmarkFixture, kind: str) -> None:
+    journal = Journal(capacity=10_000 if kind == "bounded" else None, enabled=kind != "off")
+    event = WindowMoved(*WHERE, 0, 0)
+
+    def record() -> None:
+        for _ in range(1000):
+            journal.record(0, 0, event)
+
+    benchmark.pedantic(record, rounds=200)
+    assert len(journal) == {"on": 200_000, "bounded": 10_000, "off": 0}[kind]
+
+
+@pytest.mark.parametrize("way", ["at random", "step by step"])
+def test_a_snapshot_in_100k_events(benchmark: BenchmarkFixture, way: str) -> None:
+    watching = view(history(200_000), GROUP, TOPIC)
+    total = watching.total()
+    assert total > 90_000
+    watching.snapshot()
+    rng, steps = Random(1), iter(range(50_000, total))
+    benchmark.pedantic(
+        lambda: watching.snapshot(rng.randrange(total) if way == "at random" else next(steps)), rounds=300
+    )
+
+
+def test_the_first_look_at_100k_events(benchmark: BenchmarkFixture) -> None:
+    journal = history(200_000)
+
+    def look() -> int:
+        journal.index = None
+        return int(view(journal, GROUP, TOPIC).snapshot()["total"])
+
+    assert benchmark.pedantic(look, rounds=3) > 90_000
+
+
+def test_the_ledger_of_300k_records(benchmark: BenchmarkFixture) -> None:
+    account = benchmark.pedantic(ledger, (history(300_000), GROUP, TOPIC), rounds=3)
+    assert account.accepted + account.archived == 300_000
+
+
+def test_the_raster_of_300k_records(benchmark: BenchmarkFixture) -> None:
+    png = benchmark.pedantic(lambda: raster(history(300_000), GROUP, TOPIC)._repr_png_(), rounds=3)
+    assert png
+
+
+def test_the_lag_of_300k_records(benchmark: BenchmarkFixture) -> None:
+    assert benchmark.pedantic(lag_over_time, (history(300_000), GROUP, TOPIC), rounds=3)
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+@pytest.mark.parametrize("way", ["write", "read"])
+def test_a_file_of_100k_events(benchmark: BenchmarkFixture, tmp_path: Path, form: str, way: str) -> None:
+    journal, path = history(200_000), tmp_path / "journal"
+    getattr(journal, f"to_{form}")(path)
+    action = getattr(journal, f"to_{form}") if way == "write" else getattr(Journal, f"from_{form}")
+    benchmark.pedantic(action, (path,), rounds=2)
