@@ -217,7 +217,7 @@ class Fetches:
             if led.dropped:
                 fetch.fetched[led.at] = Fetched(led.dropped)
             elif answer.error is Errors.OFFSET_OUT_OF_RANGE:
-                led.share_partition.advance_log_start(answer.log_start_offset, self._context.now_ms)
+                led.share_partition.advance_log_start(answer.log_start_offset)
                 self.partitions.changed(led)
             elif answer.error:
                 fetch.fetched[led.at] = Fetched(answer.error)

@@ -226,7 +226,7 @@ class ShareLeader:
         led = self._partitions.get(SharePartitionKey(group_id, at.topic_id, at.partition))
         if led is None:
             return
-        write = led.share_partition.release_member(member_id, context.config(group_id), context.now_ms)
+        write = led.share_partition.release_member(member_id, context.config(group_id))
         self._partitions.changed(led)
         if write is not None:
             self._partitions.write(led, write)

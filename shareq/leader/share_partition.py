@@ -199,7 +199,7 @@ class SharePartition:
             return error
         return self._writes.prepare(acknowledgement.changes) if acknowledgement.changes else None
 
-    def release_member(self, member_id: str, config: GroupConfig, _now_ms: int = 0) -> PreparedWrite | None:
+    def release_member(self, member_id: str, config: GroupConfig) -> PreparedWrite | None:
         """The member's share session has ended: whatever it holds comes back. The attempts count.
 
         Walks all runs in flight: sessions end seldom.
@@ -237,7 +237,7 @@ class SharePartition:
                     self._writes.note([(first, end)], now_ms)
         return self._writes.write_down()
 
-    def advance_log_start(self, log_start_offset: int, _now_ms: int = 0) -> None:
+    def advance_log_start(self, log_start_offset: int) -> None:
         """The log now begins at this offset. What was waiting below is archived for good, what is held stays held.
 
         Nothing is written; the next write tells of the new SPSO.

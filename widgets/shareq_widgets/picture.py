@@ -67,7 +67,7 @@ def draw(snapshot: dict[str, Any], *, theme: str = "light", width: int = 1084) -
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'role="img" font-family="{FONT}" font-size="12" fill="{colours["ink"]}" '
-        f'style="background:{colours["bg"]}"><title>{escape(snapshot["text"])}</title>{_patterns(colours)}'
+        f'style="background:{colours["bg"]};max-width:100%;height:auto"><title>{escape(snapshot["text"])}</title>{_patterns(colours)}'
         + "".join(parts)
         + "</svg>"
     )
