@@ -271,7 +271,7 @@ class Cluster:
         return f"Cluster({self.bootstrap_servers}, {self.clock} clock, {state}, {len(topics)} topics)"
 
     def _repr_html_(self) -> str:
-        return cluster_html(self)
+        return cluster_html(self.bootstrap_servers, f"{self.clock} clock, seed {self.seed}", self.image, self.log)
 
     # ---- the rest ----------------------------------------------------------------------------------------------------
 

@@ -7,17 +7,25 @@ fly.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from shareq.broker.host import Host
 from shareq.broker.loop import EventLoop
 from shareq.model.actor import ANY_NODE, Answer, Call, ClientContext
 from shareq.model.errors import Errors
 from shareq.model.events import Event, RequestSent, ResponseSent
-from shareq.model.messages.base import Response
+from shareq.model.messages.base import Request, Response
 
-if TYPE_CHECKING:
-    from shareq.broker.node import Broker
+
+class Receiver(Protocol):
+    """What the network knows of a broker."""
+
+    @property
+    def broker_id(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    def receive(self, exchange_id: int, request: Request, client: ClientContext) -> None: ...
+    def connection_closed(self, connection_id: int) -> None: ...
 
 
 class _Exchange(NamedTuple):
@@ -38,12 +46,12 @@ class Network:
         self._record = record
         self._latency_ms = latency_ms
         self._trace = trace_messages
-        self._brokers: dict[int, Broker] = {}
+        self._brokers: dict[int, Receiver] = {}
         self._open: dict[int, dict[int, _Exchange]] = {}
         self._ids = 0
         self._sweep_at_ms: int | None = None
 
-    def join(self, broker: Broker) -> None:
+    def join(self, broker: Receiver) -> None:
         self._brokers[broker.broker_id] = broker
         self._open[broker.broker_id] = {}
 
@@ -70,7 +78,7 @@ class Network:
             self._record(RequestSent(caller.name, broker.name, type(call.request).__name__))
         self._post(broker.receive, self._ids, call.request, client)
 
-    def answer(self, broker: Broker, exchange_id: int, response: Response) -> None:
+    def answer(self, broker: Receiver, exchange_id: int, response: Response) -> None:
         """Carry a broker's response to whoever asked; one that came too late is dropped."""
         exchange = self._open.get(broker.broker_id, {}).pop(exchange_id, None)
         if exchange is None:

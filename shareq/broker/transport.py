@@ -4,27 +4,42 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 from shareq.broker.host import Host
+from shareq.broker.loop import EventLoop
+from shareq.broker.network import Network
 from shareq.model.actor import Actor, Call, ClientContext, Effect
 from shareq.model.errors import KafkaError, KafkaException
+from shareq.model.events import Event
 from shareq.model.transport import register_scheme
-
-if TYPE_CHECKING:
-    from shareq.broker.cluster import Cluster
 
 SCHEME = "inproc"
 _COLOURS = ("amber", "azure", "blue", "coral", "green", "grey", "indigo", "ivory", "jade", "plum", "red", "rose")
 _ANIMALS = ("crane", "finch", "fox", "hare", "heron", "ibis", "lynx", "mole", "newt", "otter", "owl", "wren")
-_clusters: WeakValueDictionary[str, Cluster] = WeakValueDictionary()
+
+
+class Home(Protocol):
+    """What a client's connection knows of the cluster that it lives on."""
+
+    loop: EventLoop
+    network: Network
+    closed: bool
+    bootstrap_servers: str
+
+    def record(self, event: Event) -> None: ...
+    def connect(self, actor: Actor, client_id: str) -> InProcessConnection: ...
+    def client_rng(self) -> random.Random: ...
+
+
+_clusters: WeakValueDictionary[str, Home] = WeakValueDictionary()
 
 
 class InProcessConnection:
     """One client on a cluster: a host on the loop, and connections to whichever brokers it calls."""
 
-    def __init__(self, cluster: Cluster, actor: Actor, client_id: str, connection_id: int) -> None:
+    def __init__(self, cluster: Home, actor: Actor, client_id: str, connection_id: int) -> None:
         self.client_id = client_id
         self.connection_id = connection_id
         self._cluster = cluster
@@ -78,7 +93,7 @@ class InProcessConnection:
 class InProcessTransport:
     """What `inproc://name` resolves to."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Home) -> None:
         self._cluster = cluster
 
     def connect(self, actor: Actor, client_id: str) -> InProcessConnection:
@@ -88,7 +103,7 @@ class InProcessTransport:
         return self._cluster.client_rng()
 
 
-def publish(cluster: Cluster, rng: random.Random) -> str:
+def publish(cluster: Home, rng: random.Random) -> str:
     """Make the cluster known under a name such as blue-fox (blue-fox-2 where that is taken); answers its address."""
     taken = 1
     name = unique = f"{rng.choice(_COLOURS)}-{rng.choice(_ANIMALS)}"
