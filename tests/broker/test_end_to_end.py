@@ -236,6 +236,31 @@ def test_wakeup_ends_a_poll_that_would_wait_for_ever(running: Cluster) -> None:
     assert [type(result) for result in results] == [WakeupException]
 
 
+def test_hard_case_18_what_is_told_of_a_result_may_enter_the_cluster_again(running: Cluster) -> None:
+    """Kafka once completed futures under a lock that their listeners needed."""
+    one = consumer(running)
+    told: list[object] = []
+
+    def tell(offsets: object, error: object) -> None:
+        told.append(error)
+        one.wakeup()
+        produce(running, "from the callback")
+
+    def work() -> list[tuple[str, int | None]]:
+        one.set_acknowledgement_commit_callback(tell)
+        produce(running, "first")
+        accept(one, one.poll(600))
+        one.commit_sync()
+        with pytest.raises(WakeupException):
+            one.poll(600)
+        return poll(one, 600)
+
+    thread, results = in_thread(work)
+    thread.join(30)
+    assert results == [[("from the callback", 1)]]
+    assert told == [None]
+
+
 def test_locks_run_out_on_a_running_clock(running: Cluster) -> None:
     produce(running, "a")
     one, two = consumer(running), consumer(running)
