@@ -1,9 +1,10 @@
-"""Rules that no other test would miss: each of these turned green code red when its rule was broken by hand."""
+"""Rules of the share-partition that could be broken by hand without any other test noticing."""
 
 from __future__ import annotations
 
 import pytest
 
+from shareq.leader.locks import ROOM
 from shareq.model.states import PartitionLoadState
 from tests.leader.stand import Stand, show
 
@@ -38,3 +39,22 @@ def test_what_came_back_and_was_acquired_again_is_not_written_as_come_back() -> 
     assert stand.state == "0-9 AV(1)"
     assert stand.fetch("n", "0-4") == "0-4(2)"
     assert show(stand.tick(30000)) == "start 0, dcc 0: 5-9 AV(1)"
+
+
+def test_an_abort_ends_with_its_marker() -> None:
+    """The producer's next transaction may be a good one. Markers are delivered: clients acknowledge them as gaps."""
+    stand = Stand(committed=True)
+    assert stand.fetch("m", "0-4:t,5:x,6-9:t,10:x", aborted="0-5") == "5-10(1)"
+
+
+def test_a_lock_under_a_write_is_not_forgotten_among_many() -> None:
+    """Locks that were given back are cleared away in bulk. One whose write is under way may be needed yet."""
+    stand = Stand()
+    stand.fetch("m", "0")
+    write = stand.ack("m", "0:1")
+    for offset in range(1, 2 * ROOM):
+        stand.fetch("m", str(offset))
+    stand.fail(write)
+    assert stand.partition.next_deadline_ms == 30000
+    stand.tick(30000)
+    assert stand.state == f"0-{2 * ROOM - 1} AV(1)"

@@ -133,8 +133,11 @@ def test_a_fetch_that_waits_ends_empty_when_its_session_is_closed() -> None:
     assert desk.member("n").fetch("0").acquired == {0: [(0, 9, 1)]}
 
 
-def test_a_fetch_whose_log_is_being_read_ends_empty_when_its_session_is_closed() -> None:
+@pytest.mark.parametrize("loaded", [pytest.param(True, id="at once"), pytest.param(False, id="after a wait")])
+def test_a_fetch_whose_log_is_being_read_ends_empty_when_its_session_is_closed(loaded: bool) -> None:
     desk = Desk()
+    if loaded:
+        desk.member("z").fetch("0", max_wait_ms=0)
     desk.produce(0, 10)
     member = desk.member("m")
     desk.hold_reads = True
@@ -145,6 +148,9 @@ def test_a_fetch_whose_log_is_being_read_ends_empty_when_its_session_is_closed()
     other = desk.member("n").fetch("0")
     assert other.acquired == {0: [(0, 9, 1)]}
     desk.release_logs()
+    desk.produce(0, 5)
+    desk.pass_time(1000)
+    assert desk.member("k").fetch("0").acquired == {0: [(10, 14, 1)]}, "the late answer acquired nothing for nobody"
 
 
 def test_a_fetch_that_has_its_records_but_not_its_acknowledgements_gives_them_back_on_close() -> None:

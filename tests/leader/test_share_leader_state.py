@@ -6,7 +6,7 @@ import pytest
 
 from shareq.model.actor import Answer, FindOffset, OffsetFound, Persist
 from shareq.model.errors import Errors
-from shareq.model.events import SharePartitionDropped
+from shareq.model.events import SharePartitionDropped, SharePartitionLoaded
 from shareq.model.ids import TopicId
 from shareq.model.messages.share_state import (
     ReadShareGroupStateRequest,
@@ -395,6 +395,40 @@ def test_state_is_not_read_again_while_old_writes_are_on_their_way() -> None:
     desk.release()
     assert acknowledged.errors == {0: E.NONE}
     assert exchange.acquired == {0: [(5, 9, 1)]}, "what was accepted is not delivered again"
+
+
+def test_state_is_read_again_after_the_last_of_several_old_writes() -> None:
+    desk = Desk()
+    member = holding(desk)
+    desk.hold = True
+    slow = [member.acknowledge({0: "0-1:1"}), member.acknowledge({0: "2-4:1"})]
+    member.acknowledge({0: "5-9:1"})
+    desk.release(2, error=E.UNKNOWN_TOPIC_OR_PARTITION)
+    exchange = member.fetch()
+    desk.release(0)
+    assert [type(p.request).__name__ for p in desk.held] == ["WriteShareGroupStateRequest"]
+    desk.hold = False
+    desk.release()
+    assert [acknowledged.errors for acknowledged in slow] == [{0: E.NONE}] * 2
+    assert exchange.acquired == {0: [(5, 9, 1)]}
+
+
+@pytest.mark.parametrize("error", [pytest.param(error, id=error.name) for error in (E.NONE, E.FENCED_LEADER_EPOCH)])
+def test_what_was_read_for_a_dropped_share_partition_is_not_its_successor_s(error: Errors) -> None:
+    desk = Desk(traced=True)
+    desk.produce(0, 10)
+    member = desk.member("m")
+    desk.hold = True
+    lost = member.fetch("0")
+    desk.set_leader(0, 1, 1)
+    assert lost.errors == {0: E.NOT_LEADER_OR_FOLLOWER}
+    desk.set_leader(0, 0, 2)
+    exchange = member.fetch()
+    desk.release(0, error=error)
+    assert exchange.waiting
+    desk.release(0)
+    assert exchange.acquired == {0: [(0, 9, 1)]}
+    assert [event.leader_epoch for event in desk.events if isinstance(event, SharePartitionLoaded)] == [2]
 
 
 def test_a_successor_dropped_before_it_could_read() -> None:
