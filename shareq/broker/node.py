@@ -7,12 +7,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from shareq.broker import metadata
 from shareq.broker.controller import Controller
 from shareq.broker.data_plane import DataPlane
 from shareq.broker.host import Host
 from shareq.broker.loop import EventLoop
 from shareq.broker.network import Network
+from shareq.broker.routes import Answering, actors, answers
 from shareq.broker.storage import Storage
 from shareq.broker.transactions import Transactions
 from shareq.coordinator.group import GroupCoordinator
@@ -48,41 +48,7 @@ from shareq.model.events import Event, RecordsAppended
 from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TopicPartition
 from shareq.model.image import ClusterImage, PartitionImage
 from shareq.model.messages.base import Request, Response
-from shareq.model.messages.cluster import (
-    DeleteGroupsRequest,
-    FindCoordinatorRequest,
-    ListGroupsRequest,
-    MetadataRequest,
-)
-from shareq.model.messages.data import (
-    DeleteRecordsRequest,
-    EndTxnRequest,
-    InitProducerIdRequest,
-    ListOffsetsRequest,
-    ProduceRequest,
-)
-from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
-from shareq.model.messages.share_group import (
-    AlterShareGroupOffsetsRequest,
-    DeleteShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsRequest,
-    ShareGroupDescribeRequest,
-    ShareGroupHeartbeatRequest,
-)
-from shareq.model.messages.share_state import (
-    DeleteShareGroupStateRequest,
-    InitializeShareGroupStateRequest,
-    ReadShareGroupStateRequest,
-    ReadShareGroupStateSummaryRequest,
-    WriteShareGroupStateRequest,
-)
-from shareq.model.messages.topics import (
-    CreatePartitionsRequest,
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
-    DescribeConfigsRequest,
-    IncrementalAlterConfigsRequest,
-)
+from shareq.model.messages.data import ProduceRequest
 from shareq.model.states import IsolationLevel
 from shareq.persister import make_persister
 
@@ -144,45 +110,10 @@ class Broker:
         self._persister = host("persister", make_persister(config[PERSISTER_CLASS], broker_id, rng))
         self._coordinators = {GROUP_METADATA_TOPIC: self._groups, SHARE_STATE_TOPIC: self._states}
         self._hosts = (self._leader, self._groups, self._states, self._persister)
-        self._actors = self._make_actors()
-        self._answers = self._make_answers()
-
-    def _make_actors(self) -> dict[type[Request], Host]:
-        """Requests that an actor answers, now or later."""
-        leader, groups, states = self._leader, self._groups, self._states
-        return {
-            ShareFetchRequest: leader,
-            ShareAcknowledgeRequest: leader,
-            ShareGroupHeartbeatRequest: groups,
-            ShareGroupDescribeRequest: groups,
-            ListGroupsRequest: groups,
-            DeleteGroupsRequest: groups,
-            DescribeShareGroupOffsetsRequest: groups,
-            AlterShareGroupOffsetsRequest: groups,
-            DeleteShareGroupOffsetsRequest: groups,
-            InitializeShareGroupStateRequest: states,
-            ReadShareGroupStateRequest: states,
-            WriteShareGroupStateRequest: states,
-            DeleteShareGroupStateRequest: states,
-            ReadShareGroupStateSummaryRequest: states,
-        }
-
-    def _make_answers(self) -> dict[type[Request], Callable[[Any], Response]]:
-        """Requests that are answered at once."""
-        controller, data, transactions = self._controller, self._data, self._transactions
-        return {
+        self._actors = actors(leader=self._leader, groups=self._groups, states=self._states)
+        self._answers: dict[type[Request], Answering] = {
             ProduceRequest: self._produce,
-            ListOffsetsRequest: data.list_offsets,
-            DeleteRecordsRequest: data.delete_records,
-            InitProducerIdRequest: transactions.init_producer_id,
-            EndTxnRequest: transactions.end,
-            MetadataRequest: lambda request: metadata.metadata(request, controller.image),
-            FindCoordinatorRequest: lambda request: metadata.find_coordinators(request, controller),
-            CreateTopicsRequest: lambda request: metadata.create_topics(request, controller),
-            DeleteTopicsRequest: lambda request: metadata.delete_topics(request, controller),
-            CreatePartitionsRequest: lambda request: metadata.create_partitions(request, controller),
-            DescribeConfigsRequest: lambda request: metadata.describe_configs(request, controller.image),
-            IncrementalAlterConfigsRequest: lambda request: metadata.alter_configs(request, controller),
+            **answers(controller, self._data, transactions),
         }
 
     # ---- requests ----------------------------------------------------------------------------------------------------
@@ -195,12 +126,13 @@ class Broker:
         if actor is not None:
             actor.deliver(Incoming(exchange_id, request, client))
         else:
-            self._network.answer(self, exchange_id, self._answers[type(request)](request))
+            self._network.answer(self, exchange_id, self._answers[type(request)](request, client))
 
     def connection_closed(self, connection_id: int) -> None:
         self._leader.deliver(ConnectionClosed(connection_id))
 
-    def _produce(self, request: ProduceRequest) -> Response:
+    def _produce(self, request: ProduceRequest, client: ClientContext) -> Response:
+        del client
         response, grown = self._data.produce(request, self._loop.now_ms())
         for topic, partition, first, end in grown:
             self.log_grew(TopicPartition(topic, partition), first, end)

@@ -20,13 +20,20 @@ from shareq.model.image import ClusterImage
 from shareq.model.messages.base import Request, Response
 from shareq.model.records import AbortedTransaction, CoordinatorRecord, RecordBatch
 
+NEWEST_VERSION = 32767
+
 
 class ClientContext(NamedTuple):
-    """Who sent a request. A connection that closes takes its share sessions with it."""
+    """Who sent a request. A connection that closes takes its share sessions with it.
+
+    `api_version`: in which version the request came over the wire, where the answer depends on it; in process the
+    newest is spoken.
+    """
 
     client_id: str = ""
     client_host: str = "/127.0.0.1"
     connection_id: int = -1
+    api_version: int = NEWEST_VERSION
 
 
 IN_PROCESS = ClientContext()

@@ -1,0 +1,82 @@
+"""Who in a broker answers which request: an actor, now or later, or a function, at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from shareq.broker import metadata
+from shareq.broker.controller import Controller
+from shareq.broker.data_plane import DataPlane
+from shareq.broker.host import Host
+from shareq.broker.transactions import Transactions
+from shareq.model.actor import ClientContext
+from shareq.model.messages.base import Request, Response
+from shareq.model.messages.cluster import (
+    DeleteGroupsRequest,
+    FindCoordinatorRequest,
+    ListGroupsRequest,
+    MetadataRequest,
+)
+from shareq.model.messages.data import DeleteRecordsRequest, EndTxnRequest, InitProducerIdRequest, ListOffsetsRequest
+from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
+from shareq.model.messages.share_group import (
+    AlterShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequest,
+    ShareGroupDescribeRequest,
+    ShareGroupHeartbeatRequest,
+)
+from shareq.model.messages.share_state import (
+    DeleteShareGroupStateRequest,
+    InitializeShareGroupStateRequest,
+    ReadShareGroupStateRequest,
+    ReadShareGroupStateSummaryRequest,
+    WriteShareGroupStateRequest,
+)
+from shareq.model.messages.topics import (
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DescribeConfigsRequest,
+    IncrementalAlterConfigsRequest,
+)
+
+Answering = Callable[[Any, ClientContext], Response]
+
+
+def actors(*, leader: Host, groups: Host, states: Host) -> dict[type[Request], Host]:
+    """Requests that an actor answers, now or later."""
+    return {
+        ShareFetchRequest: leader,
+        ShareAcknowledgeRequest: leader,
+        ShareGroupHeartbeatRequest: groups,
+        ShareGroupDescribeRequest: groups,
+        ListGroupsRequest: groups,
+        DeleteGroupsRequest: groups,
+        DescribeShareGroupOffsetsRequest: groups,
+        AlterShareGroupOffsetsRequest: groups,
+        DeleteShareGroupOffsetsRequest: groups,
+        InitializeShareGroupStateRequest: states,
+        ReadShareGroupStateRequest: states,
+        WriteShareGroupStateRequest: states,
+        DeleteShareGroupStateRequest: states,
+        ReadShareGroupStateSummaryRequest: states,
+    }
+
+
+def answers(controller: Controller, data: DataPlane, transactions: Transactions) -> dict[type[Request], Answering]:
+    """Requests that are answered at once."""
+    return {
+        ListOffsetsRequest: lambda request, _: data.list_offsets(request),
+        DeleteRecordsRequest: lambda request, _: data.delete_records(request),
+        InitProducerIdRequest: lambda request, _: transactions.init_producer_id(request),
+        EndTxnRequest: lambda request, _: transactions.end(request),
+        MetadataRequest: lambda request, _: metadata.metadata(request, controller.image),
+        FindCoordinatorRequest: lambda request, _: metadata.find_coordinators(request, controller),
+        CreateTopicsRequest: lambda request, _: metadata.create_topics(request, controller),
+        DeleteTopicsRequest: lambda request, _: metadata.delete_topics(request, controller),
+        CreatePartitionsRequest: lambda request, _: metadata.create_partitions(request, controller),
+        DescribeConfigsRequest: lambda request, _: metadata.describe_configs(request, controller.image),
+        IncrementalAlterConfigsRequest: lambda request, _: metadata.alter_configs(request, controller),
+    }
