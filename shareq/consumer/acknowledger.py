@@ -121,8 +121,7 @@ class Acknowledger:
 
     def _take(self, default: int | None, deadline_ms: int | None, commit: Commit | None) -> None:
         self._absorb_renewals()
-        for entry in self._in_hand:
-            runs, renewing = entry.take(default)
+        for entry, runs, renewing in self._in_hand.take(default):
             if runs:
                 self._send(
                     Acknowledgements(

@@ -50,6 +50,11 @@ class PartitionInHand:
     def unacknowledged(self) -> int:
         return self.record_count - len(self.verdicts)
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing of the partition is in hand, nor will be handed out again."""
+        return not (self.record_count or self._gaps or self.renewed)
+
     def add(self, ranges: Iterable[Range], gaps: Iterable[Range], messages: Sequence[Message]) -> None:
         """Take in what a poll returned: the records of `ranges`; the client itself answers for the gaps."""
         for first, end in ranges:
@@ -130,13 +135,22 @@ class PartitionInHand:
 
 
 class InHand:
-    """All partitions' delivered records, by topic name and partition index."""
+    """Delivered records by topic name and partition index. Partitions of which nothing is in hand are not kept: what a
+    poll costs follows what was delivered, not how many partitions there are.
+    """
 
     def __init__(self) -> None:
         self._partitions: dict[tuple[str, int], PartitionInHand] = {}
 
     def __iter__(self) -> Iterator[PartitionInHand]:
         return iter(self._partitions.values())
+
+    def take(self, default: int | None) -> Iterator[tuple[PartitionInHand, list[Run], dict[int, Message]]]:
+        """Each partition with what `PartitionInHand.take` took out of it."""
+        for at, entry in list(self._partitions.items()):
+            yield entry, *entry.take(default)
+            if entry.empty:
+                del self._partitions[at]
 
     @property
     def unacknowledged(self) -> int:
