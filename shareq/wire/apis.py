@@ -1,0 +1,81 @@
+"""Which requests travel over the wire, and in which versions.
+
+The ranges are those that librdkafka 2.16 and Kafka 4.3's Java clients and tools ask for; a broker advertises exactly
+this table, and a client speaks the highest version that both sides know.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from shareq.model.messages import (
+    api_versions,
+    classic_group,
+    cluster,
+    data,
+    offsets,
+    share_fetch,
+    share_group,
+    share_state,
+    topics,
+)
+from shareq.model.messages.base import Request, Response
+
+
+class Api(NamedTuple):
+    """A request, what answers it, and the versions in which both may travel (inclusive)."""
+
+    request: type[Request]
+    response: type[Response]
+    min_version: int
+    max_version: int
+
+    @property
+    def key(self) -> int:
+        return self.request.API_KEY
+
+    @property
+    def name(self) -> str:
+        return self.request.__name__.removesuffix("Request")
+
+
+APIS = (
+    Api(data.ProduceRequest, data.ProduceResponse, 10, 13),
+    Api(data.ListOffsetsRequest, data.ListOffsetsResponse, 7, 11),
+    Api(cluster.MetadataRequest, cluster.MetadataResponse, 10, 13),
+    Api(offsets.OffsetCommitRequest, offsets.OffsetCommitResponse, 9, 10),
+    Api(offsets.OffsetFetchRequest, offsets.OffsetFetchResponse, 9, 10),
+    Api(cluster.FindCoordinatorRequest, cluster.FindCoordinatorResponse, 2, 6),
+    Api(classic_group.JoinGroupRequest, classic_group.JoinGroupResponse, 5, 9),
+    Api(classic_group.HeartbeatRequest, classic_group.HeartbeatResponse, 3, 4),
+    Api(classic_group.LeaveGroupRequest, classic_group.LeaveGroupResponse, 1, 5),
+    Api(classic_group.SyncGroupRequest, classic_group.SyncGroupResponse, 3, 5),
+    Api(classic_group.DescribeGroupsRequest, classic_group.DescribeGroupsResponse, 5, 6),
+    Api(cluster.ListGroupsRequest, cluster.ListGroupsResponse, 5, 5),
+    Api(api_versions.ApiVersionsRequest, api_versions.ApiVersionsResponse, 0, 4),
+    Api(topics.CreateTopicsRequest, topics.CreateTopicsResponse, 4, 7),
+    Api(topics.DeleteTopicsRequest, topics.DeleteTopicsResponse, 4, 6),
+    Api(data.DeleteRecordsRequest, data.DeleteRecordsResponse, 2, 2),
+    Api(data.InitProducerIdRequest, data.InitProducerIdResponse, 4, 5),
+    Api(data.EndTxnRequest, data.EndTxnResponse, 1, 5),
+    Api(topics.DescribeConfigsRequest, topics.DescribeConfigsResponse, 1, 4),
+    Api(topics.CreatePartitionsRequest, topics.CreatePartitionsResponse, 2, 3),
+    Api(cluster.DeleteGroupsRequest, cluster.DeleteGroupsResponse, 2, 2),
+    Api(topics.IncrementalAlterConfigsRequest, topics.IncrementalAlterConfigsResponse, 1, 1),
+    Api(offsets.OffsetDeleteRequest, offsets.OffsetDeleteResponse, 0, 0),
+    Api(share_group.ShareGroupHeartbeatRequest, share_group.ShareGroupHeartbeatResponse, 1, 1),
+    Api(share_group.ShareGroupDescribeRequest, share_group.ShareGroupDescribeResponse, 1, 1),
+    Api(share_fetch.ShareFetchRequest, share_fetch.ShareFetchResponse, 1, 2),
+    Api(share_fetch.ShareAcknowledgeRequest, share_fetch.ShareAcknowledgeResponse, 1, 2),
+    Api(share_state.InitializeShareGroupStateRequest, share_state.InitializeShareGroupStateResponse, 0, 0),
+    Api(share_state.ReadShareGroupStateRequest, share_state.ReadShareGroupStateResponse, 0, 0),
+    Api(share_state.WriteShareGroupStateRequest, share_state.WriteShareGroupStateResponse, 0, 1),
+    Api(share_state.DeleteShareGroupStateRequest, share_state.DeleteShareGroupStateResponse, 0, 0),
+    Api(share_state.ReadShareGroupStateSummaryRequest, share_state.ReadShareGroupStateSummaryResponse, 0, 1),
+    Api(share_group.DescribeShareGroupOffsetsRequest, share_group.DescribeShareGroupOffsetsResponse, 1, 1),
+    Api(share_group.AlterShareGroupOffsetsRequest, share_group.AlterShareGroupOffsetsResponse, 0, 0),
+    Api(share_group.DeleteShareGroupOffsetsRequest, share_group.DeleteShareGroupOffsetsResponse, 0, 0),
+)
+"""All of them, by API key."""
+
+API_BY_KEY = {api.key: api for api in APIS}
