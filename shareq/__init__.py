@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from shareq.model.transport import register_server
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
@@ -95,3 +97,11 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def _serve(cluster: Any, host: str, ports: Any) -> Any:
+    """Serve a cluster over TCP; sockets are loaded by whoever needs them."""
+    return import_module("shareq.wire.server").Server(cluster, host, ports)
+
+
+register_server(_serve)

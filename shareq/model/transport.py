@@ -7,12 +7,15 @@ time.
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from shareq.model.actor import Actor, Effect
 from shareq.model.errors import KafkaError, KafkaException
+
+if TYPE_CHECKING:  # `import shareq` loads this module, and must stay light
+    import random
+    from collections.abc import Callable, Iterable, Sequence
+
+    from shareq.model.actor import Actor, Effect
 
 
 class Connection(Protocol):
@@ -49,7 +52,26 @@ class Transport(Protocol):
         ...
 
 
+class Served(Protocol):
+    """A cluster that is served over TCP, until `close()` or the end of its `with` block."""
+
+    @property
+    def bootstrap_servers(self) -> str: ...
+    @property
+    def closed(self) -> bool: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *exc: object) -> None: ...
+
+
+class Serve(Protocol):
+    """What serves a cluster: `host` and `ports` are those of `Cluster.serve`."""
+
+    def __call__(self, cluster: Any, host: str, ports: int | Sequence[int] | None) -> Served: ...
+
+
 _schemes: dict[str, Callable[[str], Transport]] = {}
+_serve: list[Serve] = []
 
 
 def register_scheme(scheme: str, resolve: Callable[[str], Transport]) -> None:
@@ -67,3 +89,14 @@ def transport_for(bootstrap_servers: str) -> Transport:
             KafkaError(KafkaError._INVALID_ARG, f"bootstrap.servers={bootstrap_servers!r}: known are {known}")
         )
     return resolve(bootstrap_servers)
+
+
+def register_server(serve: Serve) -> None:
+    """Let `serve` be what a cluster is served by: rooms that know clusters know no sockets."""
+    _serve[:] = [serve]
+
+
+def serve(cluster: Any, host: str, ports: int | Sequence[int] | None) -> Served:
+    """Serve a cluster with what has been registered."""
+    assert _serve, "shareq/__init__.py registers a server"
+    return _serve[0](cluster, host, ports)
