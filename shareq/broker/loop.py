@@ -23,6 +23,9 @@ STUCK_AFTER_MS = 24 * 3600 * 1000
 """A virtual wait without a time-out gives up after a day: nothing that can happen would end it."""
 
 
+_AWAKE, _NEVER = -1, 1 << 62
+
+
 class Timer:
     """A call at a time; `cancel()` makes it nothing."""
 
@@ -37,11 +40,16 @@ class Timer:
 
 
 class EventLoop:
-    """Ready calls in order, timers by time. Subclasses say what time is and how one waits."""
+    """Ready calls in order, timers by time. Subclasses say what time is and how one waits.
+
+    `report`: where set, it is handed whatever a call raises, and the loop goes on (a server outlives its own mistakes);
+    else the exception reaches whoever made the call happen, as a test wants it.
+    """
 
     virtual: bool
 
     def __init__(self) -> None:
+        self.report: Callable[[Exception], None] | None = None
         self._ready: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._timers: list[tuple[int, int, Timer]] = []
         self._sequence = 0
@@ -65,8 +73,19 @@ class EventLoop:
         """Run everything that is ready, and what becomes ready by it."""
         ready = self._ready
         while ready:
-            call, args = ready.popleft()
+            self._run_ready()
+
+    def _run_ready(self) -> None:
+        call, args = self._ready.popleft()
+        try:
             call(*args)
+        except Exception as failure:
+            self._failed(failure)
+
+    def _failed(self, failure: Exception) -> None:
+        if self.report is None:
+            raise failure
+        self.report(failure)
 
     def _next_due_ms(self) -> int | None:
         timers = self._timers
@@ -77,8 +96,11 @@ class EventLoop:
     def _fire(self) -> None:
         """Run the earliest timer."""
         call = heapq.heappop(self._timers)[2].call
-        if call is not None:
-            call()
+        try:
+            if call is not None:
+                call()
+        except Exception as failure:
+            self._failed(failure)
 
     def enter(self, action: Callable[[], object]) -> None:
         """Run `action` and all that it causes now, while nothing else runs."""
@@ -115,8 +137,7 @@ class VirtualLoop(EventLoop):
         """Run the next thing: what is ready, else the earliest timer, jumping to its time. False: nothing is left."""
         with self.lock:
             if self._ready:
-                call, args = self._ready.popleft()
-                call(*args)
+                self._run_ready()
                 return True
             due_ms = self._next_due_ms()
             if due_ms is None:
@@ -133,8 +154,7 @@ class VirtualLoop(EventLoop):
                 while ready:
                     if until():
                         return True
-                    call, args = ready.popleft()
-                    call(*args)
+                    self._run_ready()
                 if until():
                     return True
                 due_ms = self._next_due_ms()
@@ -149,7 +169,11 @@ class VirtualLoop(EventLoop):
 
 
 class WallLoop(EventLoop):
-    """Real time, or `scale` times as fast. A daemon thread fires the timers."""
+    """Real time, or `scale` times as fast. A daemon thread fires the timers.
+
+    Entering must be cheap, for every request of a served cluster enters: nobody is woken who has nothing to do. The
+    thread is, when something is due before what it sleeps for; clients are, when some wait.
+    """
 
     virtual = False
 
@@ -158,7 +182,10 @@ class WallLoop(EventLoop):
         self.scale = scale
         self._started = time.monotonic()
         self._origin_ms = int(time.time() * 1000)
-        self._changed = threading.Condition(self.lock)
+        self._due = threading.Condition(self.lock)
+        self._asleep_until_ms = _AWAKE
+        self._progress = threading.Condition(self.lock)
+        self._waiting = 0
         self._closed = False
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="shareq-loop", daemon=True)
@@ -172,12 +199,21 @@ class WallLoop(EventLoop):
             self._check()
             action()
             self.drain()
-            self._changed.notify_all()
+            timers = self._timers
+            if timers and timers[0][0] < self._asleep_until_ms:
+                self._asleep_until_ms = timers[0][0]
+                self._due.notify()
+            if self._waiting:
+                self._progress.notify_all()
 
     def wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
         seconds = None if timeout_ms is None else timeout_ms / 1000 / self.scale
-        with self._changed:
-            self._changed.wait_for(lambda: until() or self._closed or self._failure is not None, seconds)
+        with self._progress:
+            self._waiting += 1
+            try:
+                self._progress.wait_for(lambda: until() or self._closed or self._failure is not None, seconds)
+            finally:
+                self._waiting -= 1
             self._check()
             return until()
 
@@ -186,12 +222,12 @@ class WallLoop(EventLoop):
             raise RuntimeError("the cluster's event loop has died") from self._failure
 
     def _run(self) -> None:
-        with self._changed:
+        with self.lock:
             try:
                 self._serve()
             except BaseException as failure:  # whoever waits must hear of it: a thread dies in silence
                 self._failure = failure
-                self._changed.notify_all()
+                self._progress.notify_all()
                 raise
 
     def _serve(self) -> None:
@@ -202,15 +238,18 @@ class WallLoop(EventLoop):
             if due_ms is not None and due_ms <= now_ms:
                 self._fire()
                 self.drain()
-                self._changed.notify_all()
+                self._progress.notify_all()
             else:
-                self._changed.wait(None if due_ms is None else (due_ms - now_ms) / 1000 / self.scale)
+                self._asleep_until_ms = _NEVER if due_ms is None else due_ms
+                self._due.wait(None if due_ms is None else (due_ms - now_ms) / 1000 / self.scale)
+                self._asleep_until_ms = _AWAKE
 
     def close(self) -> None:
-        with self._changed:
+        with self.lock:
             super().close()
             self._closed = True
-            self._changed.notify_all()
+            self._due.notify()
+            self._progress.notify_all()
         if threading.current_thread() is not self._thread:
             self._thread.join()
 

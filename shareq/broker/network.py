@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from shareq.broker.host import Host
-from shareq.broker.loop import EventLoop
+from shareq.broker.loop import EventLoop, Timer
 from shareq.model.actor import ANY_NODE, Answer, Call, ClientContext
 from shareq.model.errors import Errors
 from shareq.model.events import Event, RequestSent, ResponseSent
@@ -28,10 +27,18 @@ class Receiver(Protocol):
     def connection_closed(self, connection_id: int) -> None: ...
 
 
+class Caller(Protocol):
+    """What the network knows of whoever sends requests: a host in this process, or a connection from outside."""
+
+    @property
+    def name(self) -> str: ...
+    def deliver(self, message: Answer, /) -> None: ...
+
+
 class _Exchange(NamedTuple):
     """A request on its way or under way; its key is the id that the broker's actors see."""
 
-    caller: Host
+    caller: Caller
     call_id: int
     deadline_ms: int
 
@@ -49,7 +56,7 @@ class Network:
         self._brokers: dict[int, Receiver] = {}
         self._open: dict[int, dict[int, _Exchange]] = {}
         self._ids = 0
-        self._sweep_at_ms: int | None = None
+        self._sweeper: Timer | None = None
 
     def join(self, broker: Receiver) -> None:
         self._brokers[broker.broker_id] = broker
@@ -61,7 +68,7 @@ class Network:
         for exchange in self._open.pop(broker_id).values():
             self._post(exchange.caller.deliver, Answer(exchange.call_id, None, Errors.NETWORK_EXCEPTION))
 
-    def call(self, caller: Host, call: Call, client: ClientContext) -> None:
+    def call(self, caller: Caller, call: Call, client: ClientContext) -> None:
         """Send a request; the answer, or what broke, reaches the caller as an `Answer`."""
         node = min(self._brokers, default=ANY_NODE) if call.node == ANY_NODE else call.node
         broker = self._brokers.get(node)
@@ -71,12 +78,21 @@ class Network:
         self._ids += 1
         deadline_ms = self._loop.now_ms() + call.timeout_ms
         self._open[node][self._ids] = _Exchange(caller, call.id, deadline_ms)
-        if self._sweep_at_ms is None or deadline_ms < self._sweep_at_ms:
-            self._sweep_at_ms = deadline_ms
-            self._loop.at(deadline_ms, self._sweep)
+        if self._sweeper is None or deadline_ms < self._sweeper.due_ms:
+            self._sweep_at(deadline_ms)
         if self._trace:
             self._record(RequestSent(caller.name, broker.name, type(call.request).__name__))
-        self._post(broker.receive, self._ids, call.request, client)
+        self._post(self._hand_over, broker, self._ids, call.request, client)
+
+    def _hand_over(self, broker: Receiver, exchange_id: int, request: Request, client: ClientContext) -> None:
+        """Let the broker have it. Where it fails by a mistake of ours, whoever asked need not wait for nothing."""
+        try:
+            broker.receive(exchange_id, request, client)
+        except Exception:
+            exchange = self._open.get(broker.broker_id, {}).pop(exchange_id, None)
+            if exchange is not None:
+                self._post(exchange.caller.deliver, Answer(exchange.call_id, None, Errors.UNKNOWN_SERVER_ERROR))
+            raise
 
     def answer(self, broker: Receiver, exchange_id: int, response: Response) -> None:
         """Carry a broker's response to whoever asked; one that came too late is dropped."""
@@ -88,10 +104,11 @@ class Network:
             self._record(ResponseSent(broker.name, exchange.caller.name, type(response).__name__, error))
         self._post(exchange.caller.deliver, Answer(exchange.call_id, response))
 
-    def disconnect(self, connection_id: int) -> None:
-        """A client's connections are closed: each broker learns of it."""
+    def disconnect(self, connection_id: int, broker_id: int | None = None) -> None:
+        """A client's connections are closed, or the one to this broker: whoever is concerned learns of it."""
         for broker in self._brokers.values():
-            self._post(broker.connection_closed, connection_id)
+            if broker_id is None or broker_id == broker.broker_id:
+                self._post(broker.connection_closed, connection_id)
 
     def _post(self, call: Callable[..., object], *args: object) -> None:
         if self._latency_ms:
@@ -99,15 +116,19 @@ class Network:
         else:
             self._loop.post(call, *args)
 
+    def _sweep_at(self, due_ms: int) -> None:
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        self._sweeper = self._loop.at(due_ms, self._sweep)
+
     def _sweep(self) -> None:
         """Give up on requests that nobody has answered in time."""
         now_ms = self._loop.now_ms()
-        self._sweep_at_ms = None
+        self._sweeper = None
         for exchanges in self._open.values():
             for exchange_id in [i for i, e in exchanges.items() if e.deadline_ms <= now_ms]:
                 exchange = exchanges.pop(exchange_id)
                 self._post(exchange.caller.deliver, Answer(exchange.call_id, None, Errors.REQUEST_TIMED_OUT))
         earliest = min((e.deadline_ms for x in self._open.values() for e in x.values()), default=None)
         if earliest is not None:
-            self._sweep_at_ms = earliest
-            self._loop.at(earliest, self._sweep)
+            self._sweep_at(earliest)

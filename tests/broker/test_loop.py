@@ -114,6 +114,28 @@ def test_a_failure_inside_the_loop_reaches_whoever_waits(monkeypatch: pytest.Mon
     assert len(heard) == 1
 
 
+def test_what_is_due_before_the_thread_meant_to_wake_wakes_it() -> None:
+    """Entering wakes the thread only then: an hour of sleep must not hide a timer of a millisecond."""
+    loop, fired = WallLoop(), threading.Event()
+    loop.enter(lambda: loop.at(loop.now_ms() + 3_600_000, lambda: None))
+    loop.enter(lambda: loop.at(loop.now_ms() + 1, fired.set))
+    assert fired.wait(10)
+    loop.close()
+
+
+@pytest.mark.parametrize("clock", ["virtual", 1000.0], ids=["virtual", "scaled"])
+def test_a_loop_that_reports_failures_outlives_them(clock: str | float) -> None:
+    loop = make_loop(clock)
+    seen: list[object] = []
+    loop.report = seen.append
+    loop.enter(lambda: loop.post(lambda: 1 // 0))
+    loop.enter(lambda: loop.at(loop.now_ms(), lambda: [][0]))
+    loop.enter(lambda: loop.at(loop.now_ms() + 1, lambda: seen.append("went on")))
+    assert loop.wait(lambda: "went on" in seen, 60_000_000)
+    assert [type(one) for one in seen] == [ZeroDivisionError, IndexError, str]
+    loop.close()
+
+
 @pytest.mark.parametrize("clock", ["real", "", 0, -1.0, 1001, True, None])
 def test_absurd_clocks(clock: object) -> None:
     with pytest.raises(ConfigException, match=r"clock=.*must be 'virtual', 'wall' or a factor in 0\.001\.\.1000"):
