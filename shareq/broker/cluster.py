@@ -7,35 +7,26 @@ with Cluster(brokers=3, seed=7) as cluster:
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from types import TracebackType
 from typing import Any, Self
 
-from shareq.broker.controller import Controller, Outcome
+from shareq.broker.controller import Outcome
 from shareq.broker.loop import VirtualLoop, make_loop
-from shareq.broker.network import Network
-from shareq.broker.node import Broker
+from shareq.broker.machines import Machines
 from shareq.broker.reprs import cluster_html
-from shareq.broker.storage import Storage
-from shareq.broker.transactions import Transactions
 from shareq.broker.transport import InProcessConnection, publish
 from shareq.log.memory import MemoryLog
 from shareq.model.actor import Actor
 from shareq.model.configs import BrokerConfig
 from shareq.model.errors import ConfigException, Errors, IllegalStateException, KafkaError, KafkaException
-from shareq.model.events import Event, FaultInjected
-from shareq.model.ids import TopicPartition
-from shareq.model.image import NO_LEADER, BrokerImage, ClusterImage
+from shareq.model.events import FaultInjected
+from shareq.model.image import ClusterImage
+from shareq.model.transport import Served, serve
 from shareq.trace import Journal
 
-CLEAN_INTERVAL_MS = 300_000
-"""How often retention and compaction look at the logs (Kafka: log.retention.check.interval.ms)."""
-
-CLIENT = -1
-"""The journal's broker id of what happens in clients and in the cluster as a whole."""
-
 MAX_BROKERS = 100
-_FIRST_PORT = 9092
 
 
 class Cluster:
@@ -63,7 +54,7 @@ class Cluster:
         if isinstance(latency_ms, bool) or not isinstance(latency_ms, int) or not 0 <= latency_ms <= 60_000:
             raise ConfigException(f"latency_ms={latency_ms!r}: must be 0..60000")
         broker_config = BrokerConfig({"default.replication.factor": min(3, brokers), **(config or {})})
-        self._rng = random.Random(seed)
+        rng = random.Random(seed)
         self.seed = seed
         self.closed = False
         self.loop = make_loop(clock)
@@ -71,83 +62,44 @@ class Cluster:
         self.origin_ms = self.loop.now_ms()
         capacity = journal if isinstance(journal, int) and not isinstance(journal, bool) else None
         self.journal = Journal(self.origin_ms, capacity=capacity, enabled=journal is not False)
-        self._traced = self.journal.enabled
-        self._storage = Storage(self.record)
-        self.network = Network(
-            self.loop, self.record, latency_ms=latency_ms, trace_messages=trace_messages and self._traced
-        )
-        images = {
-            b: BrokerImage(broker_id=b, host="127.0.0.1", port=_FIRST_PORT + b, rack=None) for b in range(brokers)
-        }
-        self._controller = Controller(
-            images, broker_config, self._fork_rng(), publish=self._publish, record=self.record
-        )
-        self._transactions = Transactions(self.loop, self._mark_transaction)
-        self._brokers: dict[int, Broker] = {}
-        self._connections: dict[int, InProcessConnection] = {}
-        self.bootstrap_servers = publish(self, self._rng)
-        self.loop.enter(self._start)
-
-    def _start(self) -> None:
-        for broker_id in self._controller.image.brokers:
-            self._boot(broker_id)
-            self._controller.broker_started(broker_id)
-        self.loop.at(self.origin_ms + CLEAN_INTERVAL_MS, self._clean)
-
-    def _boot(self, broker_id: int) -> None:
-        broker = Broker(
-            broker_id,
+        self._machines = Machines(
+            brokers,
+            broker_config,
             loop=self.loop,
-            network=self.network,
-            controller=self._controller,
-            storage=self._storage,
-            transactions=self._transactions,
-            rng=self._fork_rng(),
-            record=self._record,
-            traced=self._traced,
+            journal=self.journal,
+            rng=rng,
+            latency_ms=latency_ms,
+            trace_messages=trace_messages,
         )
-        self._brokers[broker_id] = broker
-        self.network.join(broker)
+        self.network = self._machines.network
+        self.record = self._machines.record
+        self._brokers = self._machines.brokers
+        self._connections: dict[int, InProcessConnection] = {}
+        self._connection_ids = count()
+        self._server: Served | None = None
+        self.bootstrap_servers = publish(self, rng)
+        self.loop.enter(self._machines.start_all)
 
     # ---- brokers -----------------------------------------------------------------------------------------------------
 
     def kill_broker(self, broker_id: int) -> None:
         """Lose a broker without a goodbye: connections break, its memory is gone, what it led and coordinated moves."""
         self._check_broker(broker_id, alive=True)
-
-        def kill() -> None:
-            self._forget(broker_id)
-            self._controller.broker_stopped(broker_id, killed=True)
-
-        self.loop.enter(kill)
+        self.loop.enter(lambda: self._machines.kill(broker_id))
 
     def stop_broker(self, broker_id: int) -> None:
         """Stop a broker in an orderly way: what it leads moves first, then its connections are closed."""
         self._check_broker(broker_id, alive=True)
-
-        def stop() -> None:
-            self._controller.broker_stopped(broker_id, killed=False)
-            self.loop.post(self._forget, broker_id)
-
-        self.loop.enter(stop)
+        self.loop.enter(lambda: self._machines.stop(broker_id))
 
     def start_broker(self, broker_id: int) -> None:
         """Start a stopped or killed broker again; its logs are as they were, its memory is empty."""
         self._check_broker(broker_id, alive=False)
-
-        def start() -> None:
-            self._boot(broker_id)
-            self._controller.broker_started(broker_id)
-
-        self.loop.enter(start)
+        self.loop.enter(lambda: self._machines.start(broker_id))
 
     def elect_preferred_leaders(self) -> None:
         """Give each partition back to the first of its replicas that is alive."""
-        self.loop.enter(self._controller.elect_preferred_leaders)
-
-    def _forget(self, broker_id: int) -> None:
-        self._brokers.pop(broker_id).die()
-        self.network.leave(broker_id)
+        self.loop.enter(self._machines.controller.elect_preferred_leaders)
 
     def _check_broker(self, broker_id: int, *, alive: bool) -> None:
         self._check_open()
@@ -161,13 +113,13 @@ class Cluster:
     def connect(self, actor: Actor, client_id: str) -> InProcessConnection:
         """Let a client's actor live here; clients do this themselves through `bootstrap_servers`."""
         self._check_open()
-        connection = InProcessConnection(self, actor, client_id, len(self._connections))
+        connection = InProcessConnection(self, actor, client_id, self.connection_id())
         self._connections[connection.connection_id] = connection
         return connection
 
     def client_rng(self) -> random.Random:
         """A generator for a client's ids, seeded from the cluster's."""
-        return self._fork_rng()
+        return self._machines.fork_rng()
 
     def crash(self, client: Any) -> None:
         """Lose a client as when its machine loses power: nobody is told, and its locks have to expire."""
@@ -175,10 +127,45 @@ class Cluster:
         mine = getattr(client, "__dict__", {}).values()
         for connection in self._connections.values():
             if connection in mine:
-                self._record(CLIENT, FaultInjected(f"{connection.client_id} crashed"))
+                self.record(FaultInjected(f"{connection.client_id} crashed"))
                 connection.crash()
                 return
         raise IllegalStateException(f"{client!r} is not a client of {self.bootstrap_servers}")
+
+    def connection_id(self) -> int:
+        """A number for a connection, from within or over TCP; share sessions belong to it."""
+        return next(self._connection_ids)
+
+    # ---- over TCP ----------------------------------------------------------------------------------------------------
+
+    def serve(self, host: str = "127.0.0.1", ports: int | Sequence[int] | None = None) -> Served:
+        """Let real Kafka clients in: each broker gets a port of its own, until `close()` of what is returned.
+
+            with cluster.serve() as server:
+                confluent_kafka.ShareConsumer({"bootstrap.servers": server.bootstrap_servers, "group.id": "payments"})
+
+        `ports`: None takes free ones; a number is the first broker's, the others follow it; or one for each broker.
+        Clients in this process go on beside those over TCP, and the journal tells of both. On a virtual clock TCP
+        clients see time move only by `advance()`: a fetch waits, and a lock holds, until then. ConfigException names
+        what is wrong with the host or a port; a cluster is served once at a time (IllegalStateException).
+        """
+        self._check_open()
+        if self._server is not None and not self._server.closed:
+            where = self._server.bootstrap_servers
+            raise IllegalStateException(
+                f"{self.bootstrap_servers} is served at {where} already: close that server first"
+            )
+        self._server = serve(self, host, ports)
+        return self._server
+
+    def served_by(self, watcher: Callable[[int, bool], None], addresses: Mapping[int, tuple[str, int]]) -> None:
+        """For what serves: metadata shows these addresses, `watcher(broker_id, alive)` is told of brokers."""
+
+        def move_in() -> None:
+            self._machines.watcher = watcher
+            self._machines.readdress(addresses)
+
+        self.loop.enter(move_in)
 
     # ---- topics and configurations in one line -----------------------------------------------------------------------
 
@@ -192,12 +179,12 @@ class Cluster:
     ) -> None:
         """Create a topic; KafkaException says what is wrong. `Admin.create_topics` does the same from outside."""
         texts = {key: str(value) for key, value in (configs or {}).items()}
-        self._control(lambda: self._controller.create_topic(name, partitions, replication_factor, texts)[0])
+        self._control(lambda: self._machines.controller.create_topic(name, partitions, replication_factor, texts)[0])
 
     def configure_group(self, group_id: str, configs: Mapping[str, object | None]) -> None:
         """Set configurations of a group, or remove them with None."""
         texts = {key: None if value is None else str(value) for key, value in configs.items()}
-        self._control(lambda: self._controller.alter_group_configs(group_id, texts))
+        self._control(lambda: self._machines.controller.alter_group_configs(group_id, texts))
 
     def _control(self, change: Callable[[], Outcome]) -> None:
         self._check_open()
@@ -239,19 +226,19 @@ class Cluster:
         """Let the next `times` appends to `topic` fail; `__share_group_state` makes state writes fail."""
         if times < 1:
             raise ConfigException(f"times={times!r}: must be >= 1")
-        self._record(CLIENT, FaultInjected(f"the next {times} appends to {topic} fail with {error.name}"))
-        self._storage.break_appends(topic, error, times)
+        self.record(FaultInjected(f"the next {times} appends to {topic} fail with {error.name}"))
+        self._machines.storage.break_appends(topic, error, times)
 
     def clear_faults(self) -> None:
         """Let every append succeed again that was told to fail and has not been tried yet."""
-        self._storage.clear_faults()
+        self._machines.storage.clear_faults()
 
     # ---- looking -----------------------------------------------------------------------------------------------------
 
     @property
     def image(self) -> ClusterImage:
         """The cluster's metadata now."""
-        return self._controller.image
+        return self._machines.controller.image
 
     @property
     def brokers_alive(self) -> tuple[int, ...]:
@@ -259,7 +246,7 @@ class Cluster:
 
     def log(self, topic: str, partition: int) -> MemoryLog:
         """The log of a partition, to look into; raises KafkaException where there is none."""
-        found = self._storage.log(topic, partition)
+        found = self._machines.storage.log(topic, partition)
         if found is None:
             why = f"{topic}-{partition} does not exist"
             raise KafkaException(KafkaError(Errors.UNKNOWN_TOPIC_OR_PARTITION, why))
@@ -278,6 +265,8 @@ class Cluster:
     def close(self) -> None:
         """End the cluster: clients find it closed, nothing happens any more. Repeatable."""
         if not self.closed:
+            if self._server is not None:
+                self._server.close()
             self.closed = True
             self.loop.close()
 
@@ -292,29 +281,3 @@ class Cluster:
     def _check_open(self) -> None:
         if self.closed:
             raise IllegalStateException(f"{self.bootstrap_servers} is closed")
-
-    def _fork_rng(self) -> random.Random:
-        return random.Random(self._rng.getrandbits(64))
-
-    def _publish(self, image: ClusterImage) -> None:
-        self._storage.image_changed(image)
-        for broker in list(self._brokers.values()):
-            self.loop.post(broker.image_changed, image)
-
-    def _mark_transaction(self, at: TopicPartition, committed: bool, producer_id: int, producer_epoch: int) -> None:
-        """Write the marker that ends a transaction; a topic that has been deleted meanwhile needs none."""
-        done = self._storage.end_transaction(at, committed, producer_id, producer_epoch, self.now_ms)
-        leader = self.image.topics[at.topic].partitions[at.partition].leader if done else NO_LEADER
-        if done and leader in self._brokers:
-            self._brokers[leader].log_grew(at, done.base_offset, done.last_offset + 1)
-
-    def _clean(self) -> None:
-        self._storage.clean(self.now_ms)
-        self.loop.at(self.now_ms + CLEAN_INTERVAL_MS, self._clean)
-
-    def _record(self, broker_id: int, event: Event) -> None:
-        self.journal.record(self.loop.now_ms(), broker_id, event)
-
-    def record(self, event: Event) -> None:
-        """Put something that happened in a client, or to the cluster as a whole, into the journal."""
-        self._record(CLIENT, event)

@@ -1,0 +1,152 @@
+"""The machines of a cluster: brokers that come and go as processes do, and what they all stand on.
+
+`Cluster` is the handle that a person holds; here is what it moves. All of it happens on the loop: whoever is outside
+goes through `loop.enter`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from shareq.broker.controller import Controller
+from shareq.broker.loop import EventLoop
+from shareq.broker.network import Network
+from shareq.broker.node import Broker
+from shareq.broker.storage import Storage
+from shareq.broker.transactions import Transactions
+from shareq.model.configs import BrokerConfig
+from shareq.model.events import Event
+from shareq.model.ids import TopicPartition
+from shareq.model.image import NO_LEADER, BrokerImage, ClusterImage
+from shareq.trace import Journal
+
+CLEAN_INTERVAL_MS = 300_000
+"""How often retention and compaction look at the logs (Kafka: log.retention.check.interval.ms)."""
+
+CLIENT = -1
+"""The journal's broker id of what happens in clients and in the cluster as a whole."""
+
+_FIRST_PORT = 9092
+
+
+class Machines:
+    """The brokers that are alive, by id; the controller, the logs, the network. Chance is drawn from `rng`.
+
+    `watcher(broker_id, alive)` is told when a broker has started and when it is gone.
+    """
+
+    def __init__(
+        self,
+        brokers: int,
+        config: BrokerConfig,
+        *,
+        loop: EventLoop,
+        journal: Journal,
+        rng: random.Random,
+        latency_ms: int,
+        trace_messages: bool,
+    ) -> None:
+        self._loop = loop
+        self._journal = journal
+        self._rng = rng
+        self.storage = Storage(self.record)
+        self.network = Network(
+            loop, self.record, latency_ms=latency_ms, trace_messages=trace_messages and journal.enabled
+        )
+        images = {
+            b: BrokerImage(broker_id=b, host="127.0.0.1", port=_FIRST_PORT + b, rack=None) for b in range(brokers)
+        }
+        self.controller = Controller(images, config, self.fork_rng(), publish=self._publish, record=self.record)
+        self._transactions = Transactions(loop, self._mark_transaction)
+        self.brokers: dict[int, Broker] = {}
+        self.watcher: Callable[[int, bool], None] | None = None
+
+    # ---- brokers -----------------------------------------------------------------------------------------------------
+
+    def start_all(self) -> None:
+        for broker_id in self.controller.image.brokers:
+            self.start(broker_id)
+        self._clean_later()
+
+    def start(self, broker_id: int) -> None:
+        """A broker process starts; what the logs hold is all that it knows."""
+        broker = Broker(
+            broker_id,
+            loop=self._loop,
+            network=self.network,
+            controller=self.controller,
+            storage=self.storage,
+            transactions=self._transactions,
+            rng=self.fork_rng(),
+            record=self._record,
+            traced=self._journal.enabled,
+        )
+        self.brokers[broker_id] = broker
+        self.network.join(broker)
+        self.controller.broker_started(broker_id)
+        self._tell(broker_id, True)
+
+    def kill(self, broker_id: int) -> None:
+        """A broker process is gone without a goodbye."""
+        self._forget(broker_id)
+        self.controller.broker_stopped(broker_id, killed=True)
+
+    def stop(self, broker_id: int) -> None:
+        """A broker process ends in order: what it leads moves first."""
+        self.controller.broker_stopped(broker_id, killed=False)
+        self._loop.post(self._forget, broker_id)
+
+    def _forget(self, broker_id: int) -> None:
+        self.brokers.pop(broker_id).die()
+        self.network.leave(broker_id)
+        self._tell(broker_id, False)
+
+    def _tell(self, broker_id: int, alive: bool) -> None:
+        if self.watcher is not None:
+            self.watcher(broker_id, alive)
+
+    # ---- metadata ----------------------------------------------------------------------------------------------------
+
+    def readdress(self, addresses: Mapping[int, tuple[str, int]]) -> None:
+        """Brokers are to be found at these hosts and ports: from now on metadata says so."""
+        image = self.controller.image
+        moved = {b: replace(image.brokers[b], host=host, port=port) for b, (host, port) in addresses.items()}
+        brokers = MappingProxyType({**image.brokers, **moved})
+        self.controller.image = replace(image, version=image.version + 1, brokers=brokers)
+        self._publish(self.controller.image)
+
+    def _publish(self, image: ClusterImage) -> None:
+        self.storage.image_changed(image)
+        for broker in list(self.brokers.values()):
+            self._loop.post(broker.image_changed, image)
+
+    # ---- the rest ----------------------------------------------------------------------------------------------------
+
+    def _mark_transaction(self, at: TopicPartition, committed: bool, producer_id: int, producer_epoch: int) -> None:
+        """Write the marker that ends a transaction; a topic that has been deleted meanwhile needs none."""
+        done = self.storage.end_transaction(at, committed, producer_id, producer_epoch, self._loop.now_ms())
+        image = self.controller.image
+        leader = image.topics[at.topic].partitions[at.partition].leader if done else NO_LEADER
+        if done and leader in self.brokers:
+            self.brokers[leader].log_grew(at, done.base_offset, done.last_offset + 1)
+
+    def _clean(self) -> None:
+        self.storage.clean(self._loop.now_ms())
+        self._clean_later()
+
+    def _clean_later(self) -> None:
+        self._loop.at(self._loop.now_ms() + CLEAN_INTERVAL_MS, self._clean)
+
+    def fork_rng(self) -> random.Random:
+        """A generator of its own for somebody, seeded from the cluster's."""
+        return random.Random(self._rng.getrandbits(64))
+
+    def record(self, event: Event) -> None:
+        """Put something that happened in a client, or to the cluster as a whole, into the journal."""
+        self._record(CLIENT, event)
+
+    def _record(self, broker_id: int, event: Event) -> None:
+        self._journal.record(self._loop.now_ms(), broker_id, event)
