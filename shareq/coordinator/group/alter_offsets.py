@@ -60,9 +60,10 @@ class _Alteration:
         """Record the partitions as initializing; the persister is asked when that is committed."""
         del now_ms
         group_id = self.request.group_id
-        if group_id in shard.foreign:
+        group = shard.find(ShareGroup, group_id)
+        if group is None and group_id in shard.groups:
             return Outcome(_failure(Errors.GROUP_ID_NOT_FOUND))
-        group = shard.groups.get(group_id) or ShareGroup(group_id)
+        group = group or ShareGroup(group_id)
         if group.members:
             return Outcome(_failure(Errors.NON_EMPTY_GROUP))
         if not self.starts:

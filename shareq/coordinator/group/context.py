@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TypeVar
 
+from shareq.coordinator.group.deadlines import Deadlines
 from shareq.coordinator.group.metadata_hash import MetadataHash
-from shareq.coordinator.group.sessions import Sessions
 from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.runtime import ShardRuntime
 from shareq.coordinator.shard import Operation, Outcome
@@ -35,11 +36,12 @@ def nothing(result: object, now_ms: int) -> Iterable[Effect]:
 class Context:
     """Shared by all parts of one coordinator; every part gets it and keeps nothing itself."""
 
-    def __init__(self, runtime: ShardRuntime[GroupShard], *, traced: bool) -> None:
+    def __init__(self, runtime: ShardRuntime[GroupShard], rng: random.Random, *, traced: bool) -> None:
         self.runtime = runtime
+        self.rng = rng
         self.traced = traced
         self.image = ClusterImage()
-        self.sessions = Sessions()
+        self.deadlines = Deadlines()
         self.metadata_hash = MetadataHash()
         self._calls: dict[int, Then[Answer]] = {}
 

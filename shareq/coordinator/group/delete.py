@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 
 from shareq.coordinator.group.context import Context, Then
 from shareq.coordinator.group.gather import Task, gather
+from shareq.coordinator.group.group import Group
 from shareq.coordinator.group.partitions import PartitionSets, union
-from shareq.coordinator.group.records import RecordType, encode, tombstone
+from shareq.coordinator.group.records import encode
 from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.group.state import ShareGroup
 from shareq.coordinator.shard import Outcome
@@ -89,7 +90,7 @@ class _OffsetsDeletion:
     def begin(self, shard: GroupShard, now_ms: int) -> Outcome[OffsetsResponse | None]:
         """Record the topics as deleting, then ask the persister. Kafka records even that nothing is to be deleted."""
         del now_ms
-        group = shard.groups.get(self.request.group_id)
+        group = shard.find(ShareGroup, self.request.group_id)
         if group is None:
             return Outcome(_offsets_failure(Errors.GROUP_ID_NOT_FOUND))
         if group.members:
@@ -121,7 +122,7 @@ class _OffsetsDeletion:
 
         def compute(shard: GroupShard, now_ms: int) -> Outcome[OffsetsResponse]:
             del now_ms
-            group = shard.groups.get(self.request.group_id)
+            group = shard.find(ShareGroup, self.request.group_id)
             known = group.share_partitions if group else None
             if known is None or not gone & known.deleting:
                 return Outcome(self._response(verdicts))
@@ -161,10 +162,8 @@ def delete_groups(
     return gather([_delete_group(context, group_id) for group_id in request.groups_names], respond, now_ms)
 
 
-def _refuse_delete(group: ShareGroup | None) -> Errors:
-    if group is None:
-        return Errors.GROUP_ID_NOT_FOUND
-    return Errors.NON_EMPTY_GROUP if group.members else Errors.NONE
+def _refuse_delete(group: Group | None) -> Errors:
+    return Errors.GROUP_ID_NOT_FOUND if group is None else group.refuse_delete()
 
 
 def _delete_group(context: Context, group_id: str) -> Task[Errors]:
@@ -173,7 +172,7 @@ def _delete_group(context: Context, group_id: str) -> Task[Errors]:
             del now_ms
             group = shard.groups.get(group_id)
             error = _refuse_delete(group)
-            if error or group is None or group.share_partitions is None:
+            if error or not isinstance(group, ShareGroup) or group.share_partitions is None:
                 return Outcome(error)
             known = group.share_partitions
             going = union(_all_partitions(known.deleting, context.image), known.known())
@@ -219,15 +218,15 @@ def _bury(context: Context, group_id: str, then: Then[Errors], now_ms: int) -> l
 
     def compute(shard: GroupShard, now_ms: int) -> Outcome[Errors]:
         del now_ms
-        error = _refuse_delete(shard.groups.get(group_id))
-        if error:
+        group = shard.groups.get(group_id)
+        error = _refuse_delete(group)
+        if error or group is None:
             return Outcome(error)
-        kinds = RecordType.TARGET_ASSIGNMENT_METADATA, RecordType.STATE_PARTITION_METADATA, RecordType.METADATA
 
         def after(now_ms: int) -> Iterable[Effect]:
             del now_ms
             return context.trace((GroupDeleted(group_id),))
 
-        return Outcome(Errors.NONE, [tombstone(kind, group_id) for kind in kinds], after)
+        return Outcome(Errors.NONE, group.tombstones(), after)
 
     return context.write(group_id, compute, now_ms, then)

@@ -24,7 +24,6 @@ from shareq.model.messages.share_group import (
 
 Described = ShareGroupDescribeResponse.DescribedGroup
 
-SHARE = "share"
 ALL_GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 """READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS: without authorization, everybody may."""
 
@@ -47,7 +46,7 @@ def _describe(context: Context, group_id: str, operations: int) -> Task[Describe
 
     def compute(shard: GroupShard, now_ms: int) -> Outcome[Described]:
         del now_ms
-        group = shard.groups.get(group_id)
+        group = shard.find(ShareGroup, group_id)
         if group is None:
             error, message = group_not_found(shard, group_id)
             return Outcome(Described(error_code=error, error_message=message, group_id=group_id))
@@ -100,19 +99,24 @@ def _described_assignment(assigned: Assignment, image: ClusterImage) -> ShareGro
     )
 
 
-def list_groups(context: Context, request: ListGroupsRequest) -> ListGroupsResponse:
-    """ListGroups: the share groups that this broker coordinates. Filters ignore case; unknown values match nothing."""
+def list_groups(
+    context: Context, request: ListGroupsRequest, then: Then[ListGroupsResponse], now_ms: int
+) -> list[Effect]:
+    """ListGroups: the groups that this broker coordinates. Filters ignore case; unknown values match nothing."""
     runtime = context.runtime
     if any(runtime.state(partition) is ShardState.LOADING for partition in range(context.partition_count())):
-        return ListGroupsResponse(error_code=Errors.COORDINATOR_LOAD_IN_PROGRESS)
+        return list(then(ListGroupsResponse(error_code=Errors.COORDINATOR_LOAD_IN_PROGRESS), now_ms))
     states = {text.strip().lower() for text in request.states_filter}
     types = {text.strip().lower() for text in request.types_filter}
     listed = [
         ListGroupsResponse.Group(
-            group_id=group.group_id, protocol_type=SHARE, group_state=str(group.state), group_type=SHARE
+            group_id=group_id,
+            protocol_type=group.protocol_type,
+            group_state=str(group.state),
+            group_type=str(group.TYPE),
         )
         for _, shard in runtime.active()
-        for group in shard.groups.values()
-        if (not states or group.state.lower() in states) and (not types or SHARE in types)
+        for group_id, group in shard.groups.items()
+        if (not states or group.state.lower() in states) and (not types or group.TYPE in types)
     ]
-    return ListGroupsResponse(groups=tuple(listed))
+    return list(then(ListGroupsResponse(groups=tuple(listed)), now_ms))

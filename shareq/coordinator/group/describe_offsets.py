@@ -13,6 +13,7 @@ from shareq.coordinator.group.context import Context, Then
 from shareq.coordinator.group.gather import Task, gather
 from shareq.coordinator.group.partitions import SharePartitions
 from shareq.coordinator.group.shard import GroupShard
+from shareq.coordinator.group.state import ShareGroup
 from shareq.coordinator.shard import Outcome
 from shareq.model.actor import Answer, Effect
 from shareq.model.errors import Errors
@@ -90,7 +91,7 @@ class _Description:
     def _all_topics(self, shard: GroupShard, now_ms: int) -> Outcome[Asked | Errors]:
         """The initialized partitions of topics that exist; an unknown group has none, and that is no error."""
         del now_ms
-        group = shard.groups.get(self.group.group_id)
+        group = shard.find(ShareGroup, self.group.group_id)
         known = (group.share_partitions if group else None) or SharePartitions()
         topics = self.context.image.topics_by_id
         return Outcome(

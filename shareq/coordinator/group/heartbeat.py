@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from shareq.coordinator.group.assignor import EMPTY_ASSIGNMENT
 from shareq.coordinator.group.context import Context
+from shareq.coordinator.group.deadlines import Due, What
 from shareq.coordinator.group.initialize import (
     StartOffsets,
     initialize,
@@ -20,7 +21,6 @@ from shareq.coordinator.group.initialize import (
 from shareq.coordinator.group.partitions import SharePartitions
 from shareq.coordinator.group.records import CurrentMemberAssignment, MemberMetadata, Metadata, Value, encode
 from shareq.coordinator.group.refusal import refuse_member
-from shareq.coordinator.group.sessions import MemberKey
 from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.group.state import Member, ShareGroup, existing, to_topic_partitions
 from shareq.coordinator.group.target import TargetAssignment, by_name
@@ -77,7 +77,7 @@ class _Heartbeat:
     ) -> None:
         self.context, self.shard, self.request, self.now_ms = context, shard, request, now_ms
         self.image = context.image
-        self.group = shard.groups.get(request.group_id) or ShareGroup(request.group_id)
+        self.group = shard.find(ShareGroup, request.group_id) or ShareGroup(request.group_id)
         self.group_epoch = self.group.group_epoch
         self.before = self.group.members.get(request.member_id)
         self.member = _updated(self.before or Member(request.member_id), request, client)
@@ -196,10 +196,11 @@ class _Heartbeat:
     def _after(self, now_ms: int) -> Iterable[Effect]:
         """The heartbeat is committed: the session starts anew."""
         context, group_id = self.context, self.group.group_id
-        if self.refreshed and context.image is self.image:
-            self.shard.groups[group_id].refresh_at_ms = self.now_ms + INT_MAX
+        group = self.shard.find(ShareGroup, group_id)
+        if group and self.refreshed and context.image is self.image:
+            group.refresh_at_ms = self.now_ms + INT_MAX
         timeout_ms = context.image.group_config(group_id).session_timeout_ms
-        context.sessions.restart(MemberKey(group_id, self.member.member_id), now_ms + timeout_ms)
+        context.deadlines.restart(Due(What.SHARE_SESSION, group_id, self.member.member_id), now_ms + timeout_ms)
         effects: list[Effect] = list(self._events()) if context.traced else []
         if self.starts:
             effects.append(initialize(context, group_id, self.group_epoch, self.starts))

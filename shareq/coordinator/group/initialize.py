@@ -147,7 +147,7 @@ def _still_begun(shard: GroupShard, group_id: str, done: PartitionSets, image: C
 
     Kafka would take a late answer for an initialization of the topic's or the group's successor.
     """
-    group = shard.groups.get(group_id)
+    group = shard.find(ShareGroup, group_id)
     begun = group.share_partitions.initializing if group and group.share_partitions else {}
     wanted = ((topic, parts & begun.get(topic, frozenset())) for topic, parts in done.items())
     return {topic: parts for topic, parts in wanted if parts and topic in image.topics_by_id}
@@ -157,7 +157,7 @@ def _change(
     context: Context, shard: GroupShard, group_id: str, change: Callable[[SharePartitions], SharePartitions]
 ) -> Outcome[Errors]:
     """The record of a change to a group's share-partitions, where there is any."""
-    group = shard.groups.get(group_id)
+    group = shard.find(ShareGroup, group_id)
     if group is None or group.share_partitions is None:
         return Outcome(Errors.NONE)
     changed = change(group.share_partitions)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from shareq.coordinator.group.context import Context
+from shareq.coordinator.group.deadlines import Due, What
 from shareq.coordinator.group.records import Metadata, RecordType, TargetAssignmentMetadata, encode, tombstone
 from shareq.coordinator.group.refusal import refuse_member
-from shareq.coordinator.group.sessions import MemberKey
 from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.group.state import LEAVE_EPOCH, NO_TOPICS, Member, ShareGroup
 from shareq.coordinator.shard import Outcome, R
@@ -27,35 +27,30 @@ def leave(
     refusal = refuse_member(shard, request, context.image)
     if refusal:
         return Outcome(refusal.heartbeat())
-    group = shard.groups[request.group_id]
+    group = shard.find(ShareGroup, request.group_id)
+    assert group is not None, "who is no member was refused"
     response = ShareGroupHeartbeatResponse(member_id=request.member_id, member_epoch=LEAVE_EPOCH)
     return _remove(context, group, group.members[request.member_id], "left", response)
 
 
-def expire(context: Context, now_ms: int) -> list[Effect]:
-    """Remove all members whose time is up."""
-    effects: list[Effect] = []
-    for key in context.sessions.take_expired(now_ms):
-        effects += _expire_member(context, key, now_ms)
-    return effects
+def expire(context: Context, due: Due, now_ms: int) -> list[Effect]:
+    """Remove a member whose time is up."""
 
-
-def _expire_member(context: Context, key: MemberKey, now_ms: int) -> list[Effect]:
     def compute(shard: GroupShard, now_ms: int) -> Outcome[Errors]:
-        group = shard.groups.get(key.group_id)
-        member = group.members.get(key.member_id) if group else None
-        if group is None or member is None or not context.sessions.is_over(key, now_ms):
+        group = shard.find(ShareGroup, due.group_id)
+        member = group.members.get(due.member_id) if group else None
+        if group is None or member is None or not context.deadlines.is_over(due, now_ms):
             return Outcome(Errors.NONE)
         return _remove(context, group, member, "session expired", Errors.NONE)
 
     def then(error: Errors, now_ms: int) -> Iterable[Effect]:
-        if error and context.keeps(key.group_id):
-            context.sessions.restart(key, now_ms + RETRY_MS)
+        if error and context.keeps(due.group_id):
+            context.deadlines.restart(due, now_ms + RETRY_MS)
         elif error:
-            context.sessions.forget(key)  # whoever loads the group starts its sessions anew
+            context.deadlines.forget(due)  # whoever loads the group starts its sessions anew
         return ()
 
-    return context.write(key.group_id, compute, now_ms, then)
+    return context.write(due.group_id, compute, now_ms, then)
 
 
 def _remove(context: Context, group: ShareGroup, member: Member, reason: str, response: R) -> Outcome[R]:
@@ -73,7 +68,7 @@ def _remove(context: Context, group: ShareGroup, member: Member, reason: str, re
 
     def after(now_ms: int) -> Iterable[Effect]:
         del now_ms
-        context.sessions.forget(MemberKey(group_id, member_id))
+        context.deadlines.forget(Due(What.SHARE_SESSION, group_id, member_id))
         left = MemberLeft(group_id, member_id, reason)
         return context.trace((left, GroupEpochBumped(group_id, epoch, f"member {reason}")))
 

@@ -27,27 +27,6 @@ class RecordType(IntEnum):
     STATE_PARTITION_METADATA = 15
 
 
-class GroupType(IntEnum):
-    """Whose name a group id is. Share groups are ours; the others only hold their names against us."""
-
-    CLASSIC = 0
-    CONSUMER = 1
-    SHARE = 2
-
-
-_FOREIGN = {
-    0: GroupType.CLASSIC,  # OffsetCommit: a group that only commits offsets is a classic one, too
-    1: GroupType.CLASSIC,
-    2: GroupType.CLASSIC,
-    3: GroupType.CONSUMER,
-    4: GroupType.CONSUMER,
-    5: GroupType.CONSUMER,
-    6: GroupType.CONSUMER,
-    7: GroupType.CONSUMER,
-    8: GroupType.CONSUMER,
-}
-_GROUP_TOMBSTONES = frozenset({2, 3})  # foreign types whose tombstone ends the group
-
 _WITH_MEMBER = frozenset(
     {RecordType.MEMBER_METADATA, RecordType.TARGET_ASSIGNMENT_MEMBER, RecordType.CURRENT_MEMBER_ASSIGNMENT}
 )
@@ -130,14 +109,6 @@ class GroupRecord(NamedTuple):
     value: Value | None
 
 
-class ForeignRecord(NamedTuple):
-    """A record of another type of group: it takes the name, or with `ends_group` gives it back."""
-
-    group_type: GroupType
-    group_id: str
-    ends_group: bool
-
-
 # ---- writing ---------------------------------------------------------------------------------------------------------
 
 
@@ -215,21 +186,10 @@ _WRITE: Mapping[type, tuple[RecordType, Callable[..., None]]] = {
 # ---- reading ---------------------------------------------------------------------------------------------------------
 
 
-def decode(key: bytes, value: bytes | None) -> GroupRecord | ForeignRecord | None:
-    """The record, or None where it is nothing to us: its type is unknown (left over from another version), or it takes
-    something away from a foreign group.
-
-    Raises UnreadableRecordError where the type is ours and the rest makes no sense.
-    """
+def decode(key: bytes, value: bytes | None) -> GroupRecord:
+    """The record. Raises UnreadableRecordError where it makes no sense; its type must be one of ours."""
     given = Reader(key)
-    number = given.int16()
-    if number in _FOREIGN:
-        if value is None and number not in _GROUP_TOMBSTONES:
-            return None
-        return ForeignRecord(_FOREIGN[number], given.string(), value is None)
-    if number not in _READ:
-        return None
-    record_type = RecordType(number)
+    record_type = RecordType(given.int16())
     group_id = given.string()
     member_id = given.string() if record_type in _WITH_MEMBER else ""
     if value is None:
@@ -288,7 +248,7 @@ def _read_state_partitions(given: Reader) -> StatePartitionMetadata:
     return StatePartitionMetadata(*coming, given.array(_read_named_topic))
 
 
-_READ: Mapping[int, Callable[[Reader], Value]] = {
+_READ: Mapping[RecordType, Callable[[Reader], Value]] = {
     RecordType.MEMBER_METADATA: _read_member_metadata,
     RecordType.METADATA: _read_metadata,
     RecordType.TARGET_ASSIGNMENT_METADATA: _read_target_metadata,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from shareq.coordinator.group.records import GroupType
 from shareq.coordinator.group.shard import GroupShard
-from shareq.coordinator.group.state import LEAVE_EPOCH, Member
+from shareq.coordinator.group.state import LEAVE_EPOCH, Member, ShareGroup
 from shareq.model.errors import Errors
 from shareq.model.image import ClusterImage
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
@@ -47,8 +46,8 @@ def _problem(request: ShareGroupHeartbeatRequest) -> str | None:
 def refuse_member(shard: GroupShard, request: ShareGroupHeartbeatRequest, image: ClusterImage) -> Refusal | None:
     """The checks against the group (rows 9 to 12)."""
     group_id, member_id, epoch = request.group_id, request.member_id, request.member_epoch
-    group = shard.groups.get(group_id)
-    if group is None and (epoch != 0 or group_id in shard.foreign):
+    group = shard.find(ShareGroup, group_id)
+    if group is None and (epoch != 0 or group_id in shard.groups):
         return group_not_found(shard, group_id)
     members = group.members if group else {}
     member = members.get(member_id)
@@ -81,29 +80,5 @@ def _fenced(epoch: int, member: Member) -> Refusal:
 
 def group_not_found(shard: GroupShard, group_id: str) -> Refusal:
     """An absent group, or one of another type: the id is taken, but not by a share group."""
-    why = "is not a share group" if group_id in shard.foreign else "not found"
+    why = "is not a share group" if group_id in shard.groups else "not found"
     return Refusal(Errors.GROUP_ID_NOT_FOUND, f"Group {group_id} {why}.")
-
-
-# ---- what requests for other types of group are told when they meet a share group's id -------------------------------
-
-_FOR_OTHER_TYPE = {
-    8: Errors.GROUP_ID_NOT_FOUND,  # OffsetCommit
-    9: Errors.NONE,  # OffsetFetch: offsets of -1
-    11: Errors.INCONSISTENT_GROUP_PROTOCOL,  # JoinGroup
-    12: Errors.UNKNOWN_MEMBER_ID,  # Heartbeat
-    13: Errors.UNKNOWN_MEMBER_ID,  # LeaveGroup
-    14: Errors.UNKNOWN_MEMBER_ID,  # SyncGroup
-    15: Errors.GROUP_ID_NOT_FOUND,  # DescribeGroups from version 6; before, no error and state Dead
-    47: Errors.GROUP_ID_NOT_FOUND,  # OffsetDelete
-    68: Errors.GROUP_ID_NOT_FOUND,  # ConsumerGroupHeartbeat
-    69: Errors.GROUP_ID_NOT_FOUND,  # ConsumerGroupDescribe
-}
-
-
-def error_for_other_type(api_key: int, group_type: GroupType) -> Errors:
-    """What a request of the classic and consumer protocols is answered about a group of `group_type`.
-
-    A share group refuses them; to a group of their own type there is nothing to object here.
-    """
-    return _FOR_OTHER_TYPE[api_key] if group_type is GroupType.SHARE else Errors.NONE

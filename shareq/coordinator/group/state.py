@@ -7,14 +7,17 @@ nothing to do the last time. Source: KIP-932, "Share group state"; Kafka's Share
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from shareq.coordinator.group import records
 from shareq.coordinator.group.assignor import EMPTY_ASSIGNMENT, Assignment
+from shareq.coordinator.group.group import Committer, Group, GroupType, claim, find
 from shareq.coordinator.group.partitions import SharePartitions
-from shareq.coordinator.group.records import GroupRecord, RecordType, TopicPartitions
+from shareq.coordinator.group.records import RecordType, TopicPartitions, decode, tombstone
 from shareq.coordinator.shard import UnreadableRecordError
+from shareq.model.errors import Errors
 from shareq.model.image import ClusterImage
+from shareq.model.records import CoordinatorRecord
 from shareq.model.states import GroupState
 
 NEVER_MS = (1 << 63) - 1
@@ -50,6 +53,10 @@ class ShareGroup:
     `share_partitions` is None as long as none were ever recorded; `recorded_at_ms` is when they last were, which is
     the age that retries of initialization go by.
     """
+
+    TYPE: ClassVar[GroupType] = GroupType.SHARE
+    protocol_type: ClassVar[str] = "share"
+    is_simple: ClassVar[bool] = False
 
     __slots__ = (
         "assignment_epoch",
@@ -87,6 +94,35 @@ class ShareGroup:
     @property
     def state(self) -> GroupState:
         return GroupState.STABLE if self.members else GroupState.EMPTY
+
+    # ---- what other protocols meet: a share group has no committed offsets ------------------------------------------
+
+    def refuse_commit(self, committer: Committer) -> Errors:
+        del committer
+        return Errors.GROUP_ID_NOT_FOUND
+
+    def refuse_fetch(self, member_id: str | None, member_epoch: int) -> Errors:
+        del member_id, member_epoch
+        return Errors.GROUP_ID_NOT_FOUND
+
+    def refuse_offset_delete(self) -> Errors:
+        return Errors.GROUP_ID_NOT_FOUND
+
+    def refuse_delete(self) -> Errors:
+        return Errors.NON_EMPTY_GROUP if self.members else Errors.NONE
+
+    def subscribes(self, topic: str) -> bool:
+        return topic in self.subscriptions
+
+    def expiry_base_ms(self, committed_at_ms: int) -> int | None:
+        del committed_at_ms
+        return None
+
+    def tombstones(self) -> list[CoordinatorRecord]:
+        kinds = RecordType.TARGET_ASSIGNMENT_METADATA, RecordType.STATE_PARTITION_METADATA, RecordType.METADATA
+        return [tombstone(kind, self.group_id) for kind in kinds]
+
+    # ---- questions ---------------------------------------------------------------------------------------------------
 
     def look_again(self) -> None:
         """Topics or configurations have changed: nothing that was found out about them holds."""
@@ -194,14 +230,14 @@ class ShareGroup:
             raise UnreadableRecordError(f"{self.group_id}: the group vanishes while something of it remains")
 
 
-def replay(groups: dict[str, ShareGroup], record: GroupRecord, now_ms: int) -> None:
+def replay(groups: dict[str, Group], key: bytes, value_bytes: bytes | None, now_ms: int) -> None:
     """Take one record in. Anything but a tombstone creates the group that it is about."""
-    record_type, group_id, member_id, value = record
-    group = groups.get(group_id)
+    record_type, group_id, member_id, value = decode(key, value_bytes)
+    group = find(groups, ShareGroup, group_id)
     if group is None:
         if value is None:
             return
-        group = groups[group_id] = ShareGroup(group_id)
+        group = claim(groups, ShareGroup(group_id))
     match record_type, value:
         case RecordType.MEMBER_METADATA, records.MemberMetadata() | None:
             group.replay_member_metadata(member_id, value)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shareq.coordinator.group.sessions import MemberKey, Sessions
+from shareq.coordinator.group.deadlines import Deadlines, Due, What
 from shareq.model.actor import ImageChanged, ShardElected
 from shareq.model.errors import Errors
 from shareq.model.events import (
@@ -197,36 +197,36 @@ def test_a_load_is_told_with_its_records() -> None:
     assert sum(event.record_count for event in loaded) == 11
 
 
-# ---- session deadlines -----------------------------------------------------------------------------------------------
+# ---- deadlines -----------------------------------------------------------------------------------------------
 
-A, B = MemberKey("g", "A"), MemberKey("g", "B")
-
-
-def test_sessions_expire_in_order_and_once() -> None:
-    sessions = Sessions()
-    sessions.restart(A, 20)
-    sessions.restart(B, 10)
-    assert sessions.wake_at_ms == 10
-    assert sessions.take_expired(9) == []
-    assert sessions.take_expired(20) == [B, A]
-    assert sessions.take_expired(99) == []
-    assert sessions.wake_at_ms is None
+A, B = Due(What.SHARE_SESSION, "g", "A"), Due(What.SHARE_SESSION, "g", "B")
 
 
-def test_a_restarted_session_moves_its_deadline_either_way() -> None:
-    sessions = Sessions()
-    sessions.restart(A, 10)
-    sessions.restart(A, 30)
-    assert sessions.take_expired(29) == []
-    sessions.restart(A, 20)
-    assert sessions.wake_at_ms == 20
-    assert sessions.take_expired(20) == [A]
-    assert sessions.take_expired(99) == []
+def test_deadlines_expire_in_order_and_once() -> None:
+    deadlines = Deadlines()
+    deadlines.restart(A, 20)
+    deadlines.restart(B, 10)
+    assert deadlines.wake_at_ms == 10
+    assert deadlines.take_expired(9) == []
+    assert deadlines.take_expired(20) == [B, A]
+    assert deadlines.take_expired(99) == []
+    assert deadlines.wake_at_ms is None
 
 
-def test_a_forgotten_session_never_expires() -> None:
-    sessions = Sessions()
-    sessions.restart(A, 10)
-    sessions.forget(A)
-    assert not sessions.is_over(A, 99)
-    assert sessions.take_expired(99) == []
+def test_a_restarted_deadline_moves_either_way() -> None:
+    deadlines = Deadlines()
+    deadlines.restart(A, 10)
+    deadlines.restart(A, 30)
+    assert deadlines.take_expired(29) == []
+    deadlines.restart(A, 20)
+    assert deadlines.wake_at_ms == 20
+    assert deadlines.take_expired(20) == [A]
+    assert deadlines.take_expired(99) == []
+
+
+def test_a_forgotten_deadline_never_expires() -> None:
+    deadlines = Deadlines()
+    deadlines.restart(A, 10)
+    deadlines.forget(A)
+    assert not deadlines.is_over(A, 99)
+    assert deadlines.take_expired(99) == []

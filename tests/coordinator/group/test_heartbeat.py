@@ -4,9 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from shareq.coordinator.group.records import GroupType
-from shareq.coordinator.group.refusal import error_for_other_type
-from shareq.coordinator.group.sessions import MemberKey
+from shareq.coordinator.group.deadlines import Due, What
 from shareq.model.actor import ClientContext
 from shareq.model.errors import Errors
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest
@@ -377,7 +375,7 @@ def heartbeat_of(member: str, *topics: str) -> ShareGroupHeartbeatRequest:
 def test_1_4_nobody_watches_for_a_member_that_left() -> None:
     world = grown_world()
     world.heartbeat("B", -1)
-    assert not world.coordinator._context.sessions.is_over(MemberKey("g", "B"), world.now_ms + 100_000)
+    assert not world.coordinator._context.deadlines.is_over(Due(What.SHARE_SESSION, "g", "B"), world.now_ms + 100_000)
 
 
 def test_7_a_changed_time_out_and_interval_show_at_the_next_heartbeat() -> None:
@@ -411,23 +409,3 @@ def test_all_to_all_gives_everybody_everything() -> None:
     assert world.beat("A", 2) == "3 {t1:0,1}"
     assert world.beat("B", 3, ["t1"]) == "3 {t1:0,1}"
     assert world.describe().assignor_name == "all_to_all"
-
-
-@pytest.mark.parametrize(
-    ("api_key", "expected"),
-    [
-        (11, Errors.INCONSISTENT_GROUP_PROTOCOL),
-        (12, Errors.UNKNOWN_MEMBER_ID),
-        (13, Errors.UNKNOWN_MEMBER_ID),
-        (14, Errors.UNKNOWN_MEMBER_ID),
-        (8, Errors.GROUP_ID_NOT_FOUND),
-        (47, Errors.GROUP_ID_NOT_FOUND),
-        (68, Errors.GROUP_ID_NOT_FOUND),
-        (69, Errors.GROUP_ID_NOT_FOUND),
-        (15, Errors.GROUP_ID_NOT_FOUND),
-        (9, Errors.NONE),
-    ],
-)
-def test_6_other_protocols_on_a_share_group(api_key: int, expected: Errors) -> None:
-    assert error_for_other_type(api_key, GroupType.SHARE) is expected
-    assert error_for_other_type(api_key, GroupType.CONSUMER) is Errors.NONE

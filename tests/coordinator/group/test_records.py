@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from shareq.coordinator.group.codec import Reader, Writer
 from shareq.coordinator.group.records import (
     CurrentMemberAssignment,
-    ForeignRecord,
     GroupRecord,
-    GroupType,
     MemberMetadata,
     Metadata,
     NamedTopic,
@@ -28,11 +26,9 @@ from shareq.coordinator.group.records import (
 )
 from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.shard import ShardState, UnreadableRecordError
-from shareq.model.errors import Errors
 from shareq.model.ids import topic_id_from_bytes
 from shareq.model.records import CoordinatorRecord
 from tests.coordinator.group.test_initialize import settled
-from tests.coordinator.group.world import GROUP, World
 
 ID = topic_id_from_bytes(bytes(range(16)))
 ID_HEX = bytes(range(16)).hex()
@@ -222,66 +218,14 @@ def test_4_a_member_goes_and_the_group_after_it() -> None:
     assert shard_with(*records, TARGET_METADATA_T, STATE_T, GROUP_T).groups == {}
 
 
-# ---- ids of other types ----------------------------------------------------------------------------------------------
+# ---- other records -------------------------------------------------------------------------------------------------
 
 
-def foreign(kind: int, group: str = "g", *, deleted: bool = False) -> CoordinatorRecord:
-    """A record of another type of group; only its group id is ever looked at."""
-    rest = b"\0\1x\0\0\0\0"
-    return CoordinatorRecord(Writer().int16(kind).string(group).finish() + rest, None if deleted else b"\0\0?")
-
-
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [(kind, GroupType.CLASSIC) for kind in (0, 1, 2)] + [(kind, GroupType.CONSUMER) for kind in range(3, 9)],
-)
-def test_foreign_records_take_the_name(kind: int, expected: GroupType) -> None:
-    record = foreign(kind)
-    assert decode(*record) == ForeignRecord(expected, "g", ends_group=False)
-    assert shard_with(record).foreign == {"g": expected}
-
-
-@pytest.mark.parametrize("kind", [9, 16, 17, 99, -1])
-def test_records_of_unknown_types_are_passed_over(kind: int) -> None:
-    assert decode(*foreign(kind)) is None
-    assert decode(*foreign(kind, deleted=True)) is None
-
-
-@pytest.mark.parametrize(
-    ("records", "expected"),
-    [
-        pytest.param([foreign(2), foreign(2, deleted=True)], {}, id="a classic group is deleted"),
-        pytest.param([foreign(3), foreign(3, deleted=True)], {}, id="a consumer group is deleted"),
-        pytest.param([foreign(0), foreign(1, deleted=True)], {"g": GroupType.CLASSIC}, id="an offset is deleted"),
-        pytest.param([foreign(3), foreign(1)], {"g": GroupType.CONSUMER}, id="a consumer group commits offsets"),
-        pytest.param([foreign(2), foreign(3)], {"g": GroupType.CONSUMER}, id="a group is upgraded"),
-    ],
-)
-def test_the_life_of_foreign_names(records: list[CoordinatorRecord], expected: dict[str, GroupType]) -> None:
-    assert shard_with(*records).foreign == expected
-
-
-@pytest.mark.parametrize(
-    "records",
-    [
-        pytest.param([foreign(2), MEMBER], id="a share record for a classic group"),
-        pytest.param([MEMBER, foreign(3)], id="a consumer record for a share group"),
-    ],
-)
-def test_4_an_id_of_two_types_fails_the_load(records: list[CoordinatorRecord]) -> None:
-    with pytest.raises(UnreadableRecordError):
-        shard_with(*records)
-
-
-def test_1_1_row_9_an_id_of_another_type() -> None:
-    world = World(t1=1)
-    world.log[world.shard_of()].append(foreign(2, GROUP))
-    world.fail_over()
-    assert world.heartbeat("A", 0, ["t1"]) == "GROUP_ID_NOT_FOUND"
-    assert world.heartbeat("A", -1) == "GROUP_ID_NOT_FOUND"
-    described = world.describe()
-    assert described.error_code is Errors.GROUP_ID_NOT_FOUND
-    assert described.error_message == "Group g is not a share group."
+@pytest.mark.parametrize("kind", [9, 17, 99, -1])
+@pytest.mark.parametrize("value", [b"\0\0?", None], ids=["value", "tombstone"])
+def test_records_of_unknown_types_are_passed_over(kind: int, value: bytes | None) -> None:
+    record = CoordinatorRecord(Writer().int16(kind).string("g").finish(), value)
+    assert shard_with(record).groups == {}
 
 
 def test_an_unreadable_log_leaves_the_shard_failed() -> None:
