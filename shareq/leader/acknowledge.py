@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from shareq.leader.cell import Cell, Change
+from shareq.leader.cell import Cell, Change, new_cell
 from shareq.leader.window import Window
 from shareq.model.configs import GroupConfig
 from shareq.model.errors import Errors
 from shareq.model.messages.share_fetch import AcknowledgementBatch
-from shareq.model.states import ACKNOWLEDGE_EVENT, AcknowledgeType, RecordEvent, next_state
+from shareq.model.states import ACKNOWLEDGE_EVENT, AcknowledgeType, RecordEvent, RecordState, next_state
 
 _EVENTS = {int(kind): event for kind, event in ACKNOWLEDGE_EVENT.items()}
 _WRITTEN = frozenset(_EVENTS) - {int(AcknowledgeType.RENEW)}
@@ -33,6 +33,7 @@ class Acknowledgement:
         self._member_id = member_id
         self._write_id = write_id
         self._config = config
+        self._goes: dict[tuple[int, int], tuple[RecordEvent, RecordState | None]] = {}
         self._said = window.spso  # up to here all has been said: it is out of the window, or came up in this request
 
     def take_in(self, batches: Sequence[AcknowledgementBatch]) -> Errors:
@@ -40,23 +41,27 @@ class Acknowledgement:
         firsts = [batch.first_offset for batch in batches]
         ends = [batch.last_offset + 1 for batch in batches]
         judged, judged_kind, change = None, -1, None
-        changes = self.changes
+        changes, said = self.changes, self._said
         for first, end, batch, cell in zip(
             firsts, ends, batches, self._window.cells.uniform(firsts, ends), strict=True
         ):
             types = batch.acknowledge_types
-            if cell is None or first < self._said or len(types) != 1 or types[0] not in _WRITTEN or self.renewed:
+            if cell is None or first < said or len(types) != 1 or types[0] not in _WRITTEN or self.renewed:
+                self._said = said
                 error = self._look_closer(first, end, types)
                 if error:
                     return error
+                said = self._said
                 continue
             kind = types[0]
             if cell is not judged or kind != judged_kind:
                 judged, judged_kind, change = cell, kind, self._judge(cell, kind)
-            if change is None:
-                return Errors.INVALID_RECORD_STATE
+                if change is None:
+                    return Errors.INVALID_RECORD_STATE
+            assert change is not None
             changes.append((first, end, cell, change))
-            self._said = end
+            said = end
+        self._said = said
         return Errors.NONE
 
     def _look_closer(self, first: int, end: int, types: Sequence[int]) -> Errors:
@@ -100,13 +105,23 @@ class Acknowledgement:
 
     def _judge(self, cell: Cell, kind: int) -> Cell | None:
         """The cell that records of this one get, or None if the member may not say so."""
-        if cell.member_id != self._member_id or cell.write_id is not None:
+        state, _, count, member_id, deadline_ms, write_id, _ = cell
+        if member_id != self._member_id or write_id is not None:
             return None
         if kind not in _WRITTEN:
             return cell.renewed(self.deadline_ms) if self._config.renew_acknowledge_enable else None
-        event, limit = _EVENTS[kind], self._config.delivery_count_limit
-        target = next_state(cell.state, event, delivery_count=cell.delivery_count, delivery_count_limit=limit)
-        return None if target is None else cell.prepared(event, target, self._write_id)
+        goes = self._goes.get((kind, count))
+        if goes is None:
+            goes = self._goes[kind, count] = self._where(count, _EVENTS[kind])
+        event, target = goes
+        if target is None:
+            return None
+        return new_cell((state, target, count, member_id, deadline_ms, self._write_id, event))
+
+    def _where(self, count: int, event: RecordEvent) -> tuple[RecordEvent, RecordState | None]:
+        """Where the event takes a record that a member holds: that depends on nothing but its deliveries."""
+        limit = self._config.delivery_count_limit
+        return event, next_state(RecordState.ACQUIRED, event, delivery_count=count, delivery_count_limit=limit)
 
 
 def _by_type(first: int, end: int, types: Sequence[int]) -> Iterator[tuple[int, int, int]]:

@@ -27,7 +27,7 @@ Edit = tuple[int, int, C, C]
 FLOOR, CEILING = -(1 << 62), 1 << 62
 """Below and above every offset."""
 
-MAX_RUNS = 256
+MAX_RUNS = 512
 """A chunk with more of them is cut in two, or kept by offset."""
 SHORT = 8
 """Runs of so many offsets on average or fewer are kept by offset; when they have grown to four times that, no more."""

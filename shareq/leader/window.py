@@ -149,8 +149,14 @@ class Window:
 
     def commit(self, changes: list[Change]) -> None:
         """The write of these changes has come through: what still has its tag goes where it was to go."""
-        finals = ((f, e, tagged, settled(tagged.to_state, tagged.delivery_count)) for f, e, _, tagged in changes)
-        back = any(tagged.to_state is RecordState.AVAILABLE for _, _, _, tagged in changes)
+        finals: list[Change] = []
+        to_state, count, final, back = None, -1, None, False
+        for first, end, _, tagged in changes:
+            if final is None or tagged[1] is not to_state or tagged[2] != count:
+                to_state, count = tagged[1], tagged[2]
+                final = settled(to_state, count)
+                back = back or to_state is RecordState.AVAILABLE
+            finals.append((first, end, tagged, final))
         told = back or self.journal is not None  # else nobody needs to know of each
         for first, end, tagged, final in finals if told else self.cells.swap(finals):
             for f, e, cell in self.cells.overlap(first, end):

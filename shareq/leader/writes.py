@@ -111,10 +111,11 @@ def state_batches(changes: Sequence[Change]) -> tuple[StateBatch, ...]:
     batches: list[StateBatch] = []
     at, state, count = -1, RecordState.AVAILABLE, -1
     for first, end, _, cell in changes:
-        if first == at and cell.to_state is state and cell.delivery_count == count:
+        to_state, delivery_count = cell[1], cell[2]
+        if first == at and to_state is state and delivery_count == count:
             batches[-1] = StateBatch(batches[-1].first_offset, end - 1, state, count)
         else:
-            state, count = cell.to_state, cell.delivery_count
+            state, count = to_state, delivery_count
             batches.append(StateBatch(first, end - 1, state, count))
         at = end
     return tuple(batches)
