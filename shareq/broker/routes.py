@@ -18,7 +18,7 @@ from shareq.model.messages.cluster import (
     ListGroupsRequest,
     MetadataRequest,
 )
-from shareq.model.messages.data import DeleteRecordsRequest, EndTxnRequest, InitProducerIdRequest, ListOffsetsRequest
+from shareq.model.messages.data import DeleteRecordsRequest, ListOffsetsRequest
 from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
 from shareq.model.messages.share_group import (
     AlterShareGroupOffsetsRequest,
@@ -41,6 +41,7 @@ from shareq.model.messages.topics import (
     DescribeConfigsRequest,
     IncrementalAlterConfigsRequest,
 )
+from shareq.model.messages.transactions import EndTxnRequest, InitProducerIdRequest
 
 Answering = Callable[[Any, ClientContext], Response]
 

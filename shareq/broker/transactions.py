@@ -13,12 +13,12 @@ from enum import StrEnum
 from shareq.broker.loop import EventLoop, Timer
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicPartition
-from shareq.model.messages.data import (
+from shareq.model.messages.data import ProduceRequest
+from shareq.model.messages.transactions import (
     EndTxnRequest,
     EndTxnResponse,
     InitProducerIdRequest,
     InitProducerIdResponse,
-    ProduceRequest,
 )
 
 MAX_TIMEOUT_MS = 900_000

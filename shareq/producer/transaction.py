@@ -9,7 +9,7 @@ from shareq.client.calls import Backoff, Calls
 from shareq.model.actor import ANY_NODE
 from shareq.model.errors import Errors, IllegalStateException, KafkaError
 from shareq.model.messages.base import Response
-from shareq.model.messages.data import (
+from shareq.model.messages.transactions import (
     EndTxnRequest,
     EndTxnResponse,
     InitProducerIdRequest,

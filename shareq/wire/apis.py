@@ -18,6 +18,7 @@ from shareq.model.messages import (
     share_group,
     share_state,
     topics,
+    transactions,
 )
 from shareq.model.messages.base import Request, Response
 
@@ -56,13 +57,18 @@ APIS = (
     Api(topics.CreateTopicsRequest, topics.CreateTopicsResponse, 4, 7),
     Api(topics.DeleteTopicsRequest, topics.DeleteTopicsResponse, 4, 6),
     Api(data.DeleteRecordsRequest, data.DeleteRecordsResponse, 2, 2),
-    Api(data.InitProducerIdRequest, data.InitProducerIdResponse, 4, 5),
-    Api(data.EndTxnRequest, data.EndTxnResponse, 1, 5),
+    Api(transactions.InitProducerIdRequest, transactions.InitProducerIdResponse, 4, 5),
+    Api(transactions.AddPartitionsToTxnRequest, transactions.AddPartitionsToTxnResponse, 0, 3),
+    Api(transactions.AddOffsetsToTxnRequest, transactions.AddOffsetsToTxnResponse, 0, 4),
+    Api(transactions.EndTxnRequest, transactions.EndTxnResponse, 1, 5),
+    Api(transactions.TxnOffsetCommitRequest, transactions.TxnOffsetCommitResponse, 3, 5),
     Api(topics.DescribeConfigsRequest, topics.DescribeConfigsResponse, 1, 4),
     Api(topics.CreatePartitionsRequest, topics.CreatePartitionsResponse, 2, 3),
     Api(cluster.DeleteGroupsRequest, cluster.DeleteGroupsResponse, 2, 2),
     Api(topics.IncrementalAlterConfigsRequest, topics.IncrementalAlterConfigsResponse, 1, 1),
     Api(offsets.OffsetDeleteRequest, offsets.OffsetDeleteResponse, 0, 0),
+    Api(transactions.DescribeTransactionsRequest, transactions.DescribeTransactionsResponse, 0, 0),
+    Api(transactions.ListTransactionsRequest, transactions.ListTransactionsResponse, 2, 2),
     Api(share_group.ShareGroupHeartbeatRequest, share_group.ShareGroupHeartbeatResponse, 1, 1),
     Api(share_group.ShareGroupDescribeRequest, share_group.ShareGroupDescribeResponse, 1, 1),
     Api(share_fetch.ShareFetchRequest, share_fetch.ShareFetchResponse, 1, 2),

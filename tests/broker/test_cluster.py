@@ -19,13 +19,7 @@ from shareq.model.messages.cluster import (
     FindCoordinatorRequest,
     MetadataRequest,
 )
-from shareq.model.messages.data import (
-    DeleteRecordsRequest,
-    EndTxnRequest,
-    InitProducerIdRequest,
-    ListOffsetsRequest,
-    ProduceRequest,
-)
+from shareq.model.messages.data import DeleteRecordsRequest, ListOffsetsRequest, ProduceRequest
 from shareq.model.messages.share_group import ShareGroupDescribeRequest, ShareGroupHeartbeatRequest
 from shareq.model.messages.topics import (
     AlterOperation,
@@ -36,6 +30,7 @@ from shareq.model.messages.topics import (
     IncrementalAlterConfigsRequest,
     ResourceType,
 )
+from shareq.model.messages.transactions import EndTxnRequest, InitProducerIdRequest
 from shareq.model.transport import transport_for
 from tests.broker.probe import Probe
 

@@ -9,12 +9,12 @@ import pytest
 
 from shareq.log.batches import parse_batch
 from shareq.model.errors import Errors, IllegalStateException, KafkaError, KafkaException
-from shareq.model.messages.data import (
+from shareq.model.messages.data import ProduceRequest
+from shareq.model.messages.transactions import (
     EndTxnRequest,
     EndTxnResponse,
     InitProducerIdRequest,
     InitProducerIdResponse,
-    ProduceRequest,
 )
 from shareq.producer import Producer
 from shareq.producer.transaction import TRANSITIONS, TransactionEvent, TransactionState

@@ -1,4 +1,4 @@
-"""Records in and offsets out: Produce (0), ListOffsets (2), DeleteRecords (21), and transactions (22, 26)."""
+"""Records in and offsets out: Produce (0), ListOffsets (2), DeleteRecords (21)."""
 
 from __future__ import annotations
 
@@ -126,37 +126,3 @@ class DeleteRecordsResponse(Response):
         partitions: tuple[DeleteRecordsResponse.Partition, ...]
 
     topics: tuple[Topic, ...] = ()
-
-
-@message
-class InitProducerIdRequest(Request):
-    API_KEY: ClassVar[int] = 22
-
-    transactional_id: str | None = None
-    transaction_timeout_ms: int = 60000
-    producer_id: int = -1
-    producer_epoch: int = -1
-
-
-@message
-class InitProducerIdResponse(Response):
-    error_code: Errors = Errors.NONE
-    producer_id: int = -1
-    producer_epoch: int = -1
-
-
-@message
-class EndTxnRequest(Request):
-    API_KEY: ClassVar[int] = 26
-
-    transactional_id: str
-    producer_id: int
-    producer_epoch: int
-    committed: bool
-
-
-@message
-class EndTxnResponse(Response):
-    error_code: Errors = Errors.NONE
-    producer_id: int = -1
-    producer_epoch: int = -1

@@ -1,0 +1,273 @@
+"""Transactions: InitProducerId (22), AddPartitionsToTxn (24), AddOffsetsToTxn (25), EndTxn (26), TxnOffsetCommit (28),
+DescribeTransactions (65), ListTransactions (66); between brokers WriteTxnMarkers (27) and AllocateProducerIds (67).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from shareq.model.errors import Errors
+from shareq.model.messages.base import Request, Response, message
+
+
+@message
+class InitProducerIdRequest(Request):
+    """Producer id and epoch are told by a producer that goes on after an error."""
+
+    API_KEY: ClassVar[int] = 22
+
+    transactional_id: str | None = None
+    transaction_timeout_ms: int = 60000
+    producer_id: int = -1
+    producer_epoch: int = -1
+
+
+@message
+class InitProducerIdResponse(Response):
+    error_code: Errors = Errors.NONE
+    producer_id: int = -1
+    producer_epoch: int = -1
+
+
+@message
+class AddPartitionsToTxnRequest(Request):
+    """Clients name one transaction (versions 0-3), partition leaders ask for many (`transactions`, 4 and later)."""
+
+    API_KEY: ClassVar[int] = 24
+
+    @message
+    class Topic:
+        name: str
+        partitions: tuple[int, ...]
+
+    @message
+    class Transaction:
+        """`verify_only`: nothing is added, the answer is whether the partitions belong to the transaction."""
+
+        transactional_id: str
+        producer_id: int
+        producer_epoch: int
+        verify_only: bool = False
+        topics: tuple[AddPartitionsToTxnRequest.Topic, ...]
+
+    v3_and_below_transactional_id: str = ""
+    v3_and_below_producer_id: int = -1
+    v3_and_below_producer_epoch: int = -1
+    v3_and_below_topics: tuple[Topic, ...] = ()
+    transactions: tuple[Transaction, ...] = ()
+
+
+@message
+class AddPartitionsToTxnResponse(Response):
+    """`error_code` is for versions 4 and later; a client is told of each partition."""
+
+    @message
+    class Partition:
+        partition_index: int
+        partition_error_code: Errors = Errors.NONE
+
+    @message
+    class Topic:
+        name: str
+        results_by_partition: tuple[AddPartitionsToTxnResponse.Partition, ...]
+
+    @message
+    class Transaction:
+        transactional_id: str
+        topic_results: tuple[AddPartitionsToTxnResponse.Topic, ...]
+
+    error_code: Errors = Errors.NONE
+    results_by_topic_v3_and_below: tuple[Topic, ...] = ()
+    results_by_transaction: tuple[Transaction, ...] = ()
+
+
+@message
+class AddOffsetsToTxnRequest(Request):
+    API_KEY: ClassVar[int] = 25
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    group_id: str
+
+
+@message
+class AddOffsetsToTxnResponse(Response):
+    error_code: Errors = Errors.NONE
+
+
+@message
+class EndTxnRequest(Request):
+    API_KEY: ClassVar[int] = 26
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    committed: bool
+
+
+@message
+class EndTxnResponse(Response):
+    """Id and epoch of the next transaction, told since version 5."""
+
+    error_code: Errors = Errors.NONE
+    producer_id: int = -1
+    producer_epoch: int = -1
+
+
+@message
+class WriteTxnMarkersRequest(Request):
+    """From the transaction coordinator to the leaders of partitions. `transaction_result`: True commits."""
+
+    API_KEY: ClassVar[int] = 27
+
+    @message
+    class Topic:
+        name: str
+        partition_indexes: tuple[int, ...]
+
+    @message
+    class Marker:
+        producer_id: int
+        producer_epoch: int
+        transaction_result: bool
+        topics: tuple[WriteTxnMarkersRequest.Topic, ...]
+        coordinator_epoch: int
+
+    markers: tuple[Marker, ...]
+
+
+@message
+class WriteTxnMarkersResponse(Response):
+    @message
+    class Partition:
+        partition_index: int
+        error_code: Errors = Errors.NONE
+
+    @message
+    class Topic:
+        name: str
+        partitions: tuple[WriteTxnMarkersResponse.Partition, ...]
+
+    @message
+    class Marker:
+        producer_id: int
+        topics: tuple[WriteTxnMarkersResponse.Topic, ...]
+
+    markers: tuple[Marker, ...] = ()
+
+
+@message
+class TxnOffsetCommitRequest(Request):
+    """Generation -1 and no member: the member is not checked."""
+
+    API_KEY: ClassVar[int] = 28
+
+    @message
+    class Partition:
+        partition_index: int
+        committed_offset: int
+        committed_leader_epoch: int = -1
+        committed_metadata: str | None = None
+
+    @message
+    class Topic:
+        name: str
+        partitions: tuple[TxnOffsetCommitRequest.Partition, ...]
+
+    transactional_id: str
+    group_id: str
+    producer_id: int
+    producer_epoch: int
+    generation_id: int = -1
+    member_id: str = ""
+    group_instance_id: str | None = None
+    topics: tuple[Topic, ...]
+
+
+@message
+class TxnOffsetCommitResponse(Response):
+    @message
+    class Partition:
+        partition_index: int
+        error_code: Errors = Errors.NONE
+
+    @message
+    class Topic:
+        name: str
+        partitions: tuple[TxnOffsetCommitResponse.Partition, ...]
+
+    topics: tuple[Topic, ...] = ()
+
+
+@message
+class DescribeTransactionsRequest(Request):
+    API_KEY: ClassVar[int] = 65
+
+    transactional_ids: tuple[str, ...]
+
+
+@message
+class DescribeTransactionsResponse(Response):
+    @message
+    class Topic:
+        topic: str
+        partitions: tuple[int, ...]
+
+    @message
+    class TransactionState:
+        """`transaction_start_time_ms` -1: no transaction is open."""
+
+        error_code: Errors = Errors.NONE
+        transactional_id: str
+        transaction_state: str = ""
+        transaction_timeout_ms: int = 0
+        transaction_start_time_ms: int = 0
+        producer_id: int = 0
+        producer_epoch: int = 0
+        topics: tuple[DescribeTransactionsResponse.Topic, ...] = ()
+
+    transaction_states: tuple[TransactionState, ...] = ()
+
+
+@message
+class ListTransactionsRequest(Request):
+    """Empty filters let everything pass; `duration_filter` in ms, -1 for none; `transactional_id_pattern` a regular
+    expression that has to match the whole id."""
+
+    API_KEY: ClassVar[int] = 66
+
+    state_filters: tuple[str, ...] = ()
+    producer_id_filters: tuple[int, ...] = ()
+    duration_filter: int = -1
+    transactional_id_pattern: str | None = None
+
+
+@message
+class ListTransactionsResponse(Response):
+    @message
+    class TransactionState:
+        transactional_id: str
+        producer_id: int
+        transaction_state: str
+
+    error_code: Errors = Errors.NONE
+    unknown_state_filters: tuple[str, ...] = ()
+    transaction_states: tuple[TransactionState, ...] = ()
+
+
+@message
+class AllocateProducerIdsRequest(Request):
+    """From a broker to the controller: a block of producer ids that nobody else gets."""
+
+    API_KEY: ClassVar[int] = 67
+
+    broker_id: int
+    broker_epoch: int = -1
+
+
+@message
+class AllocateProducerIdsResponse(Response):
+    error_code: Errors = Errors.NONE
+    producer_id_start: int = -1
+    producer_id_len: int = 0
