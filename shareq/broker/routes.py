@@ -18,6 +18,7 @@ from shareq.model.messages.cluster import (
     ListGroupsRequest,
     MetadataRequest,
 )
+from shareq.model.messages.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
 from shareq.model.messages.data import DeleteRecordsRequest, ListOffsetsRequest
 from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
 from shareq.model.messages.share_group import (
@@ -51,6 +52,8 @@ def actors(*, leader: Host, groups: Host, states: Host) -> dict[type[Request], H
     return {
         ShareFetchRequest: leader,
         ShareAcknowledgeRequest: leader,
+        ConsumerGroupHeartbeatRequest: groups,
+        ConsumerGroupDescribeRequest: groups,
         ShareGroupHeartbeatRequest: groups,
         ShareGroupDescribeRequest: groups,
         ListGroupsRequest: groups,

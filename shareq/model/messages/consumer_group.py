@@ -1,0 +1,109 @@
+"""Consumer groups of the new protocol (KIP-848): ConsumerGroupHeartbeat (68) and ConsumerGroupDescribe (69)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from shareq.model.errors import Errors
+from shareq.model.ids import TopicId
+from shareq.model.messages.base import Request, Response, message
+from shareq.model.messages.share_group import AUTHORIZED_OPERATIONS_OMITTED
+
+
+@message
+class ConsumerGroupHeartbeatRequest(Request):
+    """None and -1 mean unchanged since the last heartbeat. Epoch 0 joins, -1 leaves, -2 leaves to come back.
+
+    `topic_partitions` is what the member owns, that is, has not revoked yet. Before version 1 an empty `member_id`
+    asks for one; since then the member makes its own.
+    """
+
+    API_KEY: ClassVar[int] = 68
+
+    @message
+    class TopicPartitions:
+        topic_id: TopicId
+        partitions: tuple[int, ...]
+
+    group_id: str
+    member_id: str
+    member_epoch: int
+    instance_id: str | None = None
+    rack_id: str | None = None
+    rebalance_timeout_ms: int = -1
+    subscribed_topic_names: tuple[str, ...] | None = None
+    subscribed_topic_regex: str | None = None
+    server_assignor: str | None = None
+    topic_partitions: tuple[TopicPartitions, ...] | None = None
+
+
+@message
+class ConsumerGroupHeartbeatResponse(Response):
+    """`assignment`: the partitions that may be used from now on; None where nothing changed."""
+
+    @message
+    class TopicPartitions:
+        topic_id: TopicId
+        partitions: tuple[int, ...]
+
+    @message
+    class Assignment:
+        topic_partitions: tuple[ConsumerGroupHeartbeatResponse.TopicPartitions, ...] = ()
+
+    error_code: Errors = Errors.NONE
+    error_message: str | None = None
+    member_id: str | None = None
+    member_epoch: int = 0
+    heartbeat_interval_ms: int = 0
+    assignment: Assignment | None = None
+
+
+@message
+class ConsumerGroupDescribeRequest(Request):
+    API_KEY: ClassVar[int] = 69
+
+    group_ids: tuple[str, ...]
+    include_authorized_operations: bool = False
+
+
+@message
+class ConsumerGroupDescribeResponse(Response):
+    @message
+    class TopicPartitions:
+        topic_id: TopicId
+        topic_name: str
+        partitions: tuple[int, ...]
+
+    @message
+    class Assignment:
+        topic_partitions: tuple[ConsumerGroupDescribeResponse.TopicPartitions, ...] = ()
+
+    @message
+    class Member:
+        """`member_type`: 0 a member of the classic protocol, 1 of the new one."""
+
+        member_id: str
+        instance_id: str | None = None
+        rack_id: str | None = None
+        member_epoch: int
+        client_id: str
+        client_host: str
+        subscribed_topic_names: tuple[str, ...]
+        subscribed_topic_regex: str | None = None
+        assignment: ConsumerGroupDescribeResponse.Assignment
+        target_assignment: ConsumerGroupDescribeResponse.Assignment
+        member_type: int = -1
+
+    @message
+    class DescribedGroup:
+        error_code: Errors = Errors.NONE
+        error_message: str | None = None
+        group_id: str
+        group_state: str = ""
+        group_epoch: int = 0
+        assignment_epoch: int = 0
+        assignor_name: str = ""
+        members: tuple[ConsumerGroupDescribeResponse.Member, ...] = ()
+        authorized_operations: int = AUTHORIZED_OPERATIONS_OMITTED
+
+    groups: tuple[DescribedGroup, ...] = ()
