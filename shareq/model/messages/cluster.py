@@ -9,10 +9,16 @@ from shareq.model.errors import Errors
 from shareq.model.ids import ZERO_TOPIC_ID, TopicId
 from shareq.model.messages.base import Request, Response, message
 
+NOT_ASKED = -(1 << 31)
+"""Authorized operations that nobody has asked for; else bit `1 << code` stands for an operation."""
+
 
 @message
 class MetadataRequest(Request):
-    """`topics` None asks for all topics, () for none (brokers only)."""
+    """`topics` None asks for all topics, () for none (brokers only).
+
+    One id that is not zero makes the whole request by id. Authorized operations of the cluster: up to version 10.
+    """
 
     API_KEY: ClassVar[int] = 3
 
@@ -25,6 +31,8 @@ class MetadataRequest(Request):
 
     topics: tuple[Topic, ...] | None = None
     allow_auto_topic_creation: bool = False
+    include_topic_authorized_operations: bool = False
+    include_cluster_authorized_operations: bool = False
 
 
 @message
@@ -43,6 +51,7 @@ class MetadataResponse(Response):
         leader_epoch: int
         replica_nodes: tuple[int, ...] = ()
         isr_nodes: tuple[int, ...] = ()
+        offline_replicas: tuple[int, ...] = ()
         error_code: Errors = Errors.NONE
 
     @message
@@ -51,12 +60,15 @@ class MetadataResponse(Response):
         topic_id: TopicId
         is_internal: bool = False
         partitions: tuple[MetadataResponse.Partition, ...] = ()
+        topic_authorized_operations: int = NOT_ASKED
         error_code: Errors = Errors.NONE
 
     brokers: tuple[Broker, ...]
     cluster_id: str
     controller_id: int
     topics: tuple[Topic, ...] = ()
+    cluster_authorized_operations: int = NOT_ASKED
+    error_code: Errors = Errors.NONE
 
 
 class CoordinatorType(IntEnum):

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 from shareq.model.errors import Errors
-from shareq.model.ids import TopicId
+from shareq.model.ids import ZERO_TOPIC_ID, TopicId
 from shareq.model.messages.base import Request, Response, message
+from shareq.model.messages.fetch import UNKNOWN_LEADER
+from shareq.model.messages.share_fetch import LeaderIdAndEpoch, NodeEndpoint
 from shareq.model.states import IsolationLevel
 
 LATEST_TIMESTAMP = -1
@@ -27,7 +29,10 @@ class ProduceRequest(Request):
 
     @message
     class Topic:
-        topic_id: TopicId
+        """By id, or by name where the id is zero (before version 13)."""
+
+        topic_id: TopicId = ZERO_TOPIC_ID
+        name: str = ""
         partitions: tuple[ProduceRequest.Partition, ...]
 
     transactional_id: str | None = None
@@ -39,20 +44,31 @@ class ProduceRequest(Request):
 @message
 class ProduceResponse(Response):
     @message
+    class RecordError:
+        """`batch_index` counts the records of the batch."""
+
+        batch_index: int
+        batch_index_error_message: str | None = None
+
+    @message
     class Partition:
         index: int
         error_code: Errors = Errors.NONE
         base_offset: int = -1
         log_append_time_ms: int = -1
         log_start_offset: int = -1
+        record_errors: tuple[ProduceResponse.RecordError, ...] = ()
         error_message: str | None = None
+        current_leader: LeaderIdAndEpoch = UNKNOWN_LEADER
 
     @message
     class Topic:
-        topic_id: TopicId
+        topic_id: TopicId = ZERO_TOPIC_ID
+        name: str = ""
         partitions: tuple[ProduceResponse.Partition, ...]
 
     responses: tuple[Topic, ...] = ()
+    node_endpoints: tuple[NodeEndpoint, ...] = ()
 
 
 @message

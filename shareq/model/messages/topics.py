@@ -1,5 +1,5 @@
-"""Administration of topics and configurations: CreateTopics (19), DeleteTopics (20), DescribeConfigs (32),
-CreatePartitions (37), IncrementalAlterConfigs (44)."""
+"""Administration of topics and configurations: CreateTopics (19), DeleteTopics (20), CreatePartitions (37),
+ElectLeaders (43), DescribeConfigs (32), AlterConfigs (33), IncrementalAlterConfigs (44)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,20 @@ class CreateTopicsRequest(Request):
     API_KEY: ClassVar[int] = 19
 
     @message
+    class Assignment:
+        """Replicas of one partition; the first is the preferred leader."""
+
+        partition_index: int
+        broker_ids: tuple[int, ...]
+
+    @message
     class Topic:
-        """-1 asks for the broker's default."""
+        """-1 asks for the broker's default; so do both counts where `assignments` say it all."""
 
         name: str
         num_partitions: int = -1
         replication_factor: int = -1
+        assignments: tuple[CreateTopicsRequest.Assignment, ...] = ()
         configs: tuple[tuple[str, str | None], ...] = ()
 
     topics: tuple[Topic, ...]
@@ -32,6 +40,14 @@ class CreateTopicsRequest(Request):
 @message
 class CreateTopicsResponse(Response):
     @message
+    class Config:
+        name: str
+        value: str | None
+        read_only: bool = False
+        config_source: int = -1
+        is_sensitive: bool = False
+
+    @message
     class Topic:
         name: str
         topic_id: TopicId = ZERO_TOPIC_ID
@@ -39,6 +55,7 @@ class CreateTopicsResponse(Response):
         error_message: str | None = None
         num_partitions: int = -1
         replication_factor: int = -1
+        configs: tuple[CreateTopicsResponse.Config, ...] | None = ()
 
     topics: tuple[Topic, ...] = ()
 
@@ -72,14 +89,19 @@ class DeleteTopicsResponse(Response):
 
 @message
 class CreatePartitionsRequest(Request):
-    """`count` is the new total."""
+    """`count` is the new total; `assignments` are the replicas of each new partition, None lets the broker choose."""
 
     API_KEY: ClassVar[int] = 37
+
+    @message
+    class Assignment:
+        broker_ids: tuple[int, ...]
 
     @message
     class Topic:
         name: str
         count: int
+        assignments: tuple[CreatePartitionsRequest.Assignment, ...] | None = None
 
     topics: tuple[Topic, ...]
     timeout_ms: int = 60000
@@ -97,9 +119,44 @@ class CreatePartitionsResponse(Response):
     results: tuple[Topic, ...] = ()
 
 
+@message
+class ElectLeadersRequest(Request):
+    """`topic_partitions` None asks for all."""
+
+    API_KEY: ClassVar[int] = 43
+
+    @message
+    class TopicPartitions:
+        topic: str
+        partitions: tuple[int, ...]
+
+    election_type: int = 0
+    topic_partitions: tuple[TopicPartitions, ...] | None = None
+    timeout_ms: int = 60000
+
+
+@message
+class ElectLeadersResponse(Response):
+    @message
+    class Partition:
+        partition_id: int
+        error_code: Errors = Errors.NONE
+        error_message: str | None = None
+
+    @message
+    class Topic:
+        topic: str
+        partition_result: tuple[ElectLeadersResponse.Partition, ...]
+
+    error_code: Errors = Errors.NONE
+    replica_election_results: tuple[Topic, ...] = ()
+
+
 class ResourceType(IntEnum):
     TOPIC = 2
     BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
     GROUP = 32
 
 
@@ -116,7 +173,22 @@ class ConfigSource(IntEnum):
     DYNAMIC_DEFAULT_BROKER = 3
     STATIC_BROKER = 4
     DEFAULT = 5
+    BROKER_LOGGER = 6
+    CLIENT_METRICS = 7
     GROUP = 8
+
+
+class ConfigType(IntEnum):
+    UNKNOWN = 0
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
 
 
 @message
@@ -139,11 +211,22 @@ class DescribeConfigsRequest(Request):
 @message
 class DescribeConfigsResponse(Response):
     @message
+    class Synonym:
+        name: str
+        value: str | None
+        source: int
+
+    @message
     class Config:
+        """A sensitive value is None. `synonyms` are all that could have set it, the one in force first."""
+
         name: str
         value: str | None
         read_only: bool = False
         config_source: int = ConfigSource.DEFAULT
+        is_sensitive: bool = False
+        synonyms: tuple[DescribeConfigsResponse.Synonym, ...] = ()
+        config_type: int = ConfigType.UNKNOWN
         documentation: str | None = None
 
     @message
@@ -179,6 +262,39 @@ class IncrementalAlterConfigsRequest(Request):
 
 @message
 class IncrementalAlterConfigsResponse(Response):
+    @message
+    class Result:
+        resource_type: int
+        resource_name: str
+        error_code: Errors = Errors.NONE
+        error_message: str | None = None
+
+    responses: tuple[Result, ...] = ()
+
+
+@message
+class AlterConfigsRequest(Request):
+    """Replaces all of a resource's configurations. Newer clients use IncrementalAlterConfigs instead."""
+
+    API_KEY: ClassVar[int] = 33
+
+    @message
+    class Config:
+        name: str
+        value: str | None
+
+    @message
+    class Resource:
+        resource_type: int
+        resource_name: str
+        configs: tuple[AlterConfigsRequest.Config, ...]
+
+    resources: tuple[Resource, ...]
+    validate_only: bool = False
+
+
+@message
+class AlterConfigsResponse(Response):
     @message
     class Result:
         resource_type: int

@@ -1,0 +1,126 @@
+"""Records out: Fetch (1), and how far a leader epoch reached: OffsetForLeaderEpoch (23)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from shareq.model.errors import Errors
+from shareq.model.ids import TopicId
+from shareq.model.messages.base import Request, Response, message
+from shareq.model.messages.share_fetch import LeaderIdAndEpoch, NodeEndpoint
+from shareq.model.records import RecordBatch
+from shareq.model.states import IsolationLevel
+
+NO_SESSION = 0
+"""Fetch session id of a fetch outside of any session."""
+
+INITIAL_EPOCH = 0
+"""Fetch session epoch that asks for a new session; with the id of one, that takes the place of the old."""
+
+FINAL_EPOCH = -1
+"""Fetch session epoch of a fetch outside of any session; with the id of one, that closes it."""
+
+UNKNOWN_LEADER = LeaderIdAndEpoch(leader_id=-1, leader_epoch=-1)
+
+
+@message
+class FetchRequest(Request):
+    """Topics by id. `current_leader_epoch` -1 is not checked; `max_wait_ms` bounds the wait for `min_bytes`."""
+
+    API_KEY: ClassVar[int] = 1
+
+    @message
+    class Partition:
+        partition: int
+        fetch_offset: int
+        partition_max_bytes: int = 1048576
+        current_leader_epoch: int = -1
+        last_fetched_epoch: int = -1
+
+    @message
+    class Topic:
+        topic_id: TopicId
+        partitions: tuple[FetchRequest.Partition, ...]
+
+    @message
+    class ForgottenTopic:
+        topic_id: TopicId
+        partitions: tuple[int, ...]
+
+    max_wait_ms: int = 500
+    min_bytes: int = 1
+    max_bytes: int = 52428800
+    isolation_level: int = IsolationLevel.READ_UNCOMMITTED
+    session_id: int = NO_SESSION
+    session_epoch: int = FINAL_EPOCH
+    topics: tuple[Topic, ...] = ()
+    forgotten_topics_data: tuple[ForgottenTopic, ...] = ()
+    rack_id: str = ""
+
+
+@message
+class FetchResponse(Response):
+    @message
+    class AbortedTransaction:
+        producer_id: int
+        first_offset: int
+
+    @message
+    class Partition:
+        """`aborted_transactions` is None for read_uncommitted; `records` may begin below the offset asked for."""
+
+        partition_index: int
+        error_code: Errors = Errors.NONE
+        high_watermark: int = -1
+        last_stable_offset: int = -1
+        log_start_offset: int = -1
+        current_leader: LeaderIdAndEpoch = UNKNOWN_LEADER
+        aborted_transactions: tuple[FetchResponse.AbortedTransaction, ...] | None = None
+        records: tuple[RecordBatch, ...] = ()
+
+    @message
+    class Topic:
+        topic_id: TopicId
+        partitions: tuple[FetchResponse.Partition, ...]
+
+    error_code: Errors = Errors.NONE
+    session_id: int = NO_SESSION
+    responses: tuple[Topic, ...] = ()
+    node_endpoints: tuple[NodeEndpoint, ...] = ()
+
+
+@message
+class OffsetForLeaderEpochRequest(Request):
+    API_KEY: ClassVar[int] = 23
+
+    @message
+    class Partition:
+        partition: int
+        leader_epoch: int
+        current_leader_epoch: int = -1
+
+    @message
+    class Topic:
+        topic: str
+        partitions: tuple[OffsetForLeaderEpochRequest.Partition, ...]
+
+    topics: tuple[Topic, ...]
+
+
+@message
+class OffsetForLeaderEpochResponse(Response):
+    """`end_offset` is exclusive; -1 and epoch -1 for an epoch that nobody knows."""
+
+    @message
+    class Partition:
+        partition: int
+        error_code: Errors = Errors.NONE
+        leader_epoch: int = -1
+        end_offset: int = -1
+
+    @message
+    class Topic:
+        topic: str
+        partitions: tuple[OffsetForLeaderEpochResponse.Partition, ...]
+
+    topics: tuple[Topic, ...] = ()
