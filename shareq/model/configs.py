@@ -122,6 +122,8 @@ BROKER_CONFIGS: dict[str, ConfigDef] = {
                 "",
             ),
         ),
+        ConfigDef("socket.request.max.bytes", 104857600, "The largest request that is read.", 1, INT_MAX),
+        ConfigDef("connections.max.idle.ms", 600000, "Connections idle for so long are closed.", 1, INT_MAX),
         ConfigDef("fetch.max.bytes", 57671680, "The most bytes of one fetch response.", 1024, INT_MAX),
         ConfigDef("offsets.topic.num.partitions", 50, "Partitions of __consumer_offsets.", 1, INT_MAX),
         ConfigDef("offsets.commit.timeout.ms", 5000, "How long a group record may take to commit.", 1, INT_MAX),

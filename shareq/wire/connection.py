@@ -1,0 +1,259 @@
+"""One connection from outside to one broker: frames come in, answers go out in the order of the requests.
+
+The broker has one request of a connection at a time; what arrives meanwhile is kept, and when much is kept the peer is
+not read from. Nor is the broker asked while the peer does not read its answers. So a connection takes bounded memory,
+and a slow peer's time is its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from time import perf_counter
+from typing import Protocol
+
+from shareq.broker.loop import EventLoop
+from shareq.broker.network import Network
+from shareq.model.actor import Answer, Call, ClientContext
+from shareq.model.messages.api_versions import ApiVersionsRequest
+from shareq.model.messages.base import Request, Response
+from shareq.model.messages.data import ProduceRequest
+from shareq.wire.api_versions import api_versions
+from shareq.wire.apis import API_BY_KEY
+from shareq.wire.errors import MalformedFrame, UnsupportedVersion
+from shareq.wire.frames import FrameReader, RequestHeader, decode_request, encode_response
+from shareq.wire.observing import Exchanged, errors_of
+
+_log = logging.getLogger("shareq.server")
+
+SIZE_PREFIX = 4
+
+PATIENCE_MS = 24 * 3600 * 1000
+"""How long a broker may take to answer, of the cluster's time: a rebalance waits for minutes, Kafka sets no limit."""
+
+KEPT_FRAMES = 100
+KEPT_BYTES = 1 << 20
+"""A peer that has sent so much ahead of its answers is not read from until all of it is worked off."""
+
+UNSENT_BYTES = 1 << 20
+"""A peer that leaves more than this unread is asked nothing more of the broker until it has read."""
+
+TURN = 32
+"""How many requests of one connection are worked off before others have their turn."""
+
+
+class Backend(Protocol):
+    """What a connection knows of the server."""
+
+    loop: EventLoop
+    network: Network
+    observer: Callable[[Exchanged], None] | None
+
+    def answered(self, connection: ServerConnection) -> None:
+        """An answer has come from wherever the loop runs: call `go_on` soon, in the server's thread."""
+        ...
+
+    def report(self, failure: BaseException) -> None:
+        """A mistake of ours; the server goes on."""
+        ...
+
+    def opened(self, connection: ServerConnection) -> None: ...
+    def lost(self, connection: ServerConnection) -> None: ...
+
+
+class ServerConnection(asyncio.Protocol):
+    """Lives in the server's thread; `deliver` alone is called from wherever the cluster's loop runs."""
+
+    def __init__(self, backend: Backend, broker_id: int, connection_id: int, max_frame_bytes: int) -> None:
+        self.broker_id = broker_id
+        self.connection_id = connection_id
+        self.name = ""
+        self.peer = ""
+        self.active_ms = backend.loop.now_ms()
+        self._backend = backend
+        self._frames = FrameReader(max_frame_bytes)
+        self._kept: deque[bytes] = deque()
+        self._kept_bytes = 0
+        self._header: RequestHeader | None = None
+        self._request: Request | None = None
+        self._request_size = 0
+        self._began = 0.0
+        self._context = ClientContext()
+        self._answer: Answer | None = None
+        self._entering = False
+        self._transport: asyncio.Transport | None = None
+        self._unsent: list[bytes] = []
+        self._peer_reads = True
+        self._reading = True
+
+    # ---- what asyncio tells ------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        transport.set_write_buffer_limits(high=UNSENT_BYTES)
+        host, port = (transport.get_extra_info("peername") or ("", 0))[:2]
+        self.name = self.peer = f"{host}:{port}"
+        self._context = ClientContext(client_host=f"/{host}", connection_id=self.connection_id)
+        self._backend.opened(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self._transport is None:
+            return
+        self.active_ms = self._backend.loop.now_ms()
+        try:
+            frames = self._frames.feed(data)
+        except MalformedFrame as problem:
+            self.close(str(problem))
+            return
+        if frames:
+            self._kept.extend(frames)
+            self._kept_bytes += sum(map(len, frames))
+            self.go_on()
+
+    def pause_writing(self) -> None:
+        self._peer_reads = False
+
+    def resume_writing(self) -> None:
+        self._peer_reads = True
+        self.active_ms = self._backend.loop.now_ms()
+        self.go_on()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        self._transport = None
+        self._kept.clear()
+        self._backend.lost(self)
+
+    # ---- requests and answers ----------------------------------------------------------------------------------------
+
+    def go_on(self) -> None:
+        """Write the answer that has come, ask the broker the next thing, until there is nothing or it takes time."""
+        try:
+            self._work()
+        except (MalformedFrame, UnsupportedVersion) as problem:
+            self.close(str(problem))
+        except Exception as failure:
+            self._backend.report(failure)
+            self.close("a mistake of ours")
+
+    def _work(self) -> None:
+        for _ in range(TURN):
+            if self._answer is not None:
+                self._finish(self._answer)
+            if self._header is not None or not self._kept or not self._peer_reads:
+                break
+            self._begin(self._kept.popleft())
+        else:
+            asyncio.get_running_loop().call_soon(self.go_on)
+        self._send()
+        self._regulate()
+
+    def _begin(self, frame: bytes) -> None:
+        self._kept_bytes -= len(frame)
+        header, request = decode_request(frame)
+        if isinstance(request, ApiVersionsRequest):
+            self._write(header, api_versions(request, header.api_version))
+            return
+        self._header, self._request, self._request_size = header, request, len(frame)
+        if self._backend.observer is not None:
+            self._began = perf_counter()
+        self._entering = True
+        try:
+            self._backend.loop.enter(self._ask)
+        finally:
+            self._entering = False
+
+    def _ask(self) -> None:
+        header, request = self._header, self._request
+        assert header is not None
+        assert request is not None
+        client_id = header.client_id or ""
+        context = self._context
+        if context.api_version != header.api_version or context.client_id != client_id:
+            context = self._context = context._replace(api_version=header.api_version, client_id=client_id)
+            self.name = client_id or self.peer
+        self._backend.network.call(self, Call(0, self.broker_id, request, PATIENCE_MS), context)
+
+    def deliver(self, message: Answer) -> None:
+        """The broker has answered: mostly while it is being asked, in the server's thread, else later, in any."""
+        self._answer = message
+        if not self._entering:
+            self._backend.answered(self)
+
+    def _finish(self, answer: Answer) -> None:
+        header, request, response = self._header, self._request, answer.response
+        self._answer = self._header = self._request = None
+        if header is None or self._transport is None:
+            return
+        self.active_ms = self._backend.loop.now_ms()
+        size = 0
+        if response is None:
+            self.close(f"{header} has no answer: {answer.error.name}")
+        elif not isinstance(request, ProduceRequest) or request.acks != 0:
+            size = self._write(header, response)
+        elif errors := errors_of(response):
+            self.close(f"a Produce that asks for no answer has failed: {errors[0].name}")
+        if self._backend.observer is not None:
+            self._tell(self._backend.observer, header, answer, size)
+
+    def _write(self, header: RequestHeader, response: Response) -> int:
+        data = encode_response(header, response)
+        self._unsent.append(data)
+        return len(data) - SIZE_PREFIX
+
+    def _tell(self, observer: Callable[[Exchanged], None], header: RequestHeader, answer: Answer, size: int) -> None:
+        if answer.response is None:
+            text = f"closed, {answer.error.name}"
+        else:
+            text = ", ".join(error.name for error in errors_of(answer.response)) or "ok"
+        observer(
+            Exchanged(
+                time_ms=self.active_ms,
+                peer=self.peer,
+                broker_id=self.broker_id,
+                client_id=header.client_id or "",
+                api=API_BY_KEY[header.api_key].name,
+                version=header.api_version,
+                request_size=self._request_size,
+                response_size=size,
+                answer=text,
+                duration_ms=(perf_counter() - self._began) * 1000,
+            )
+        )
+
+    def _send(self) -> None:
+        if self._unsent and self._transport is not None:
+            self._transport.write(self._unsent[0] if len(self._unsent) == 1 else b"".join(self._unsent))
+        self._unsent.clear()
+
+    def _regulate(self) -> None:
+        """Read from the peer as long as what it has sent ahead is little."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        if self._reading and (len(self._kept) > KEPT_FRAMES or self._kept_bytes > KEPT_BYTES):
+            self._reading = False
+            self._transport.pause_reading()
+        elif not self._reading and not self._kept:
+            self._reading = True
+            self._transport.resume_reading()
+
+    @property
+    def idle(self) -> bool:
+        """Whether the peer has nothing to wait for."""
+        return self._header is None
+
+    def close(self, why: str) -> None:
+        """Send what has been answered, then close."""
+        self._kept.clear()
+        if self._transport is not None and not self._transport.is_closing():
+            _log.debug("%s at broker %s: closed: %s", self.name, self.broker_id, why)
+            self._send()
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close now; what the peer has not read yet is lost."""
+        if self._transport is not None:
+            self._transport.abort()

@@ -1,0 +1,111 @@
+"""One broker's port: open while the broker is alive, closed while it is not, always the same number."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+import socket
+from collections.abc import Callable, Sequence
+
+from shareq.model.errors import ConfigException
+
+_log = logging.getLogger("shareq.server")
+
+MAX_PORT = 65535
+REOPEN_AFTER_S = 1
+_BACKLOG = 128
+_WILDCARDS = ("", "*", "0.0.0.0", "::")
+
+
+class Listener:
+    """A port that follows its broker. `make` makes the protocol object of a new connection."""
+
+    def __init__(self, host: str, port: int, make: Callable[[], asyncio.BaseProtocol]) -> None:
+        self._make = make
+        self._turn = asyncio.Lock()
+        self._wanted = True
+        self._server: asyncio.Server | None = None
+        self._bound: socket.socket | None = bind(host, port)
+        self.host = host
+        self.port: int = self._bound.getsockname()[1]
+
+    async def follow(self, alive: bool) -> None:
+        """Open the port, or close it; what was asked for last is what holds."""
+        self._wanted = alive
+        async with self._turn:
+            if not self._wanted:
+                self.close()
+            elif self._server is None:
+                await self._open()
+
+    async def _open(self) -> None:
+        """While a broker is down somebody may take its port; then it is to be had again some time."""
+        while self._bound is None and self._wanted:
+            try:
+                self._bound = bind(self.host, self.port)
+            except ConfigException as problem:
+                _log.warning("%s; trying again", problem)
+                await asyncio.sleep(REOPEN_AFTER_S)
+        if self._bound is not None:
+            loop = asyncio.get_running_loop()
+            self._server = await loop.create_server(self._make, sock=self._bound, backlog=_BACKLOG)
+            self._bound = None
+
+    def close(self) -> None:
+        """Let nobody in any more; connections that stand are not touched."""
+        if self._bound is not None:
+            self._bound.close()
+        if self._server is not None:
+            self._server.close()
+        self._bound = self._server = None
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens; ConfigException says what is wrong with the host or the port, and what to do."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except OSError as problem:
+        raise ConfigException(f"host={host!r}: not to be found here ({problem.strerror})") from problem
+    listening = socket.socket(family, kind, protocol)
+    try:
+        if os.name == "posix":  # a port that was closed a moment ago may be opened again; elsewhere this means theft
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(_BACKLOG)
+    except OSError as problem:
+        listening.close()
+        raise ConfigException(_why(host, port, problem)) from problem
+    return listening
+
+
+def _why(host: str, port: int, problem: OSError) -> str:
+    if problem.errno == errno.EADDRINUSE:
+        return f"port {port} on {host} is taken by another program: stop that one, or choose other ports"
+    if problem.errno == errno.EACCES:
+        return f"port {port} on {host} is not ours to open: choose ports from 1024 on"
+    if problem.errno == errno.EADDRNOTAVAIL:
+        return f"host={host!r}: not an address of this machine"
+    return f"port {port} on {host} cannot be opened: {problem.strerror}"
+
+
+def ports_of(host: str, ports: int | Sequence[int] | None, brokers: int) -> list[int]:
+    """A port for each broker, 0 for a free one. ConfigException names what is absurd."""
+    if host in _WILDCARDS:
+        raise ConfigException(f"host={host!r}: clients are told this name, so it must be one that they can connect to")
+    if ports is None:
+        return [0] * brokers
+    if isinstance(ports, int):
+        if isinstance(ports, bool) or not 1 <= ports <= MAX_PORT + 1 - brokers:
+            raise ConfigException(f"ports={ports!r}: the first of {brokers} must be 1..{MAX_PORT + 1 - brokers}")
+        return list(range(ports, ports + brokers))
+    chosen = list(ports)
+    if len(chosen) != brokers:
+        raise ConfigException(f"ports={ports!r}: must be {brokers}, one for each broker")
+    for port in chosen:
+        if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= MAX_PORT:
+            raise ConfigException(f"ports={ports!r}: {port!r} must be 0..{MAX_PORT}, 0 for a free one")
+    if len(set(chosen) - {0}) != len([port for port in chosen if port]):
+        raise ConfigException(f"ports={ports!r}: each broker needs a port of its own")
+    return chosen

@@ -1,0 +1,239 @@
+"""A cluster as real Kafka clients see it: every broker on a port of its own.
+
+One daemon thread with an asyncio loop reads and writes sockets; a request is answered inside the same call that brought
+it wherever its broker can, so that it costs no thread switch. What is answered later, from whichever thread the
+cluster's loop runs in, is handed over in one go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, Self
+
+from shareq.broker.cluster import Cluster
+from shareq.broker.loop import Timer
+from shareq.model.errors import ConfigException
+from shareq.model.html import strong, table
+from shareq.wire.connection import ServerConnection
+from shareq.wire.hints import hints_html
+from shareq.wire.listener import Listener, ports_of
+from shareq.wire.observing import Exchanged
+
+_log = logging.getLogger("shareq.server")
+
+GOODBYE_S = 1.0
+"""How long a server that closes waits for peers to take what has been answered."""
+
+MAX_REQUEST = "socket.request.max.bytes"
+MAX_IDLE = "connections.max.idle.ms"
+
+
+class Server:
+    """Serves `cluster` until `close()` or the end of a `with` block; `Cluster.serve` makes it.
+
+    `observer`: told of each request that was answered, in the server's thread. `failures`: mistakes of ours that came
+    to light while serving; each closed the connection that it befell and was logged, and the server went on.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        host: str = "127.0.0.1",
+        ports: int | Sequence[int] | None = None,
+        *,
+        observer: Callable[[Exchanged], None] | None = None,
+    ) -> None:
+        self.cluster = cluster
+        self.loop = cluster.loop
+        self.network = cluster.network
+        self.observer = observer
+        self.closed = False
+        self.failures: deque[BaseException] = deque(maxlen=100)
+        self.connections: set[ServerConnection] = set()
+        self._listeners = self._bind(host, ports)
+        self._answered: deque[ServerConnection] = deque()
+        self._handing_over = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._idle_timer: Timer | None = None
+        self._asyncio = asyncio.new_event_loop()
+        self._asyncio.set_exception_handler(self._stray)
+        self._thread = threading.Thread(target=self._asyncio.run_forever, name="shareq-server", daemon=True)
+        self._thread.start()
+        self.loop.report = self.report
+        cluster.served_by(self._broker_changed, {b: (one.host, one.port) for b, one in self._listeners.items()})
+        self._run(self._open())
+
+    def _bind(self, host: str, ports: int | Sequence[int] | None) -> dict[int, Listener]:
+        brokers = sorted(self.cluster.image.brokers)
+        listeners: dict[int, Listener] = {}
+        try:
+            for broker_id, port in zip(brokers, ports_of(host, ports, len(brokers)), strict=True):
+                listeners[broker_id] = Listener(host, port, partial(self._connection, broker_id))
+        except ConfigException:
+            for listener in listeners.values():
+                listener.close()
+            raise
+        return listeners
+
+    def _connection(self, broker_id: int) -> ServerConnection:
+        config = self.cluster.image.broker_config
+        return ServerConnection(self, broker_id, self.cluster.connection_id(), config[MAX_REQUEST])
+
+    async def _open(self) -> None:
+        alive = self.cluster.brokers_alive
+        for broker_id, listener in self._listeners.items():
+            await listener.follow(broker_id in alive)
+        self._watch_idle()
+
+    # ---- looking -----------------------------------------------------------------------------------------------------
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """The port of each broker, open or not."""
+        return tuple(listener.port for listener in self._listeners.values())
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where clients find the cluster."""
+        return ",".join(_address(one.host, one.port) for one in self._listeners.values())
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"{len(self.connections)} connections"
+        return f"Server({self.bootstrap_servers}, {self.cluster.bootstrap_servers}, {state})"
+
+    def _repr_html_(self) -> str:
+        alive, connections = self.cluster.brokers_alive, list(self.connections)
+        rows = [
+            (
+                broker_id,
+                _address(one.host, one.port),
+                "open" if broker_id in alive and not self.closed else strong("closed"),
+                sum(c.broker_id == broker_id for c in connections),
+            )
+            for broker_id, one in self._listeners.items()
+        ]
+        brokers = table(("broker", "address", "port", "connections"), rows, caption=self.bootstrap_servers)
+        return brokers + hints_html(self.bootstrap_servers)
+
+    # ---- closing -----------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let nobody in any more, close all connections, end the thread; the cluster goes on. Repeatable."""
+        if self.closed:
+            return
+        self.closed = True
+        self._run(self._shut())
+        self._asyncio.call_soon_threadsafe(self._asyncio.stop)
+        self._thread.join()
+        self._asyncio.close()
+        self.loop.report = None
+
+    async def _shut(self) -> None:
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for listener in self._listeners.values():
+            await listener.follow(False)
+        for connection in list(self.connections):
+            connection.close("the server closes")
+        deadline = self._asyncio.time() + GOODBYE_S
+        while self.connections and self._asyncio.time() < deadline:
+            await asyncio.sleep(0.001)
+        for connection in list(self.connections):
+            connection.abort()
+        while self.connections:
+            await asyncio.sleep(0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _run(self, doing: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(doing, self._asyncio).result()
+
+    # ---- brokers come and go -----------------------------------------------------------------------------------------
+
+    def _broker_changed(self, broker_id: int, alive: bool) -> None:
+        self._soon(self._follow, broker_id, alive)
+
+    def _follow(self, broker_id: int, alive: bool) -> None:
+        """What the broker has answered still goes out; then its connections are closed as a dead process's are."""
+        self._hand_over()
+        if not alive:
+            for connection in [c for c in self.connections if c.broker_id == broker_id]:
+                connection.close("the broker is gone")
+        task = self._asyncio.create_task(self._listeners[broker_id].follow(alive))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # ---- for connections ---------------------------------------------------------------------------------------------
+
+    def opened(self, connection: ServerConnection) -> None:
+        self.connections.add(connection)
+
+    def lost(self, connection: ServerConnection) -> None:
+        """The broker closes the share sessions of a connection that is gone, and releases their locks."""
+        self.connections.discard(connection)
+        self.loop.enter(lambda: self.network.disconnect(connection.connection_id, connection.broker_id))
+
+    def answered(self, connection: ServerConnection) -> None:
+        self._answered.append(connection)
+        if not self._handing_over:
+            self._handing_over = True
+            self._soon(self._hand_over)
+
+    def _soon(self, call: Callable[..., object], *args: object) -> None:
+        """Call in the server's thread; the thread itself need not be woken for it."""
+        if threading.get_ident() == self._thread.ident:
+            self._asyncio.call_soon(call, *args)
+        else:
+            with suppress(RuntimeError):  # the server has closed meanwhile: there is nobody left to tell
+                self._asyncio.call_soon_threadsafe(call, *args)
+
+    def _hand_over(self) -> None:
+        """Let connections go on that have been answered. The flag first: what comes now calls again."""
+        self._handing_over = False
+        answered = self._answered
+        while answered:
+            answered.popleft().go_on()
+
+    def report(self, failure: BaseException) -> None:
+        self.failures.append(failure)
+        _log.error("a mistake of ours; the server goes on", exc_info=failure)
+
+    def _stray(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """What nobody has caught in the server's thread."""
+        del loop
+        self.report(context.get("exception") or RuntimeError(context["message"]))
+
+    # ---- idle connections --------------------------------------------------------------------------------------------
+
+    def _watch_idle(self) -> None:
+        """Look again when the first connection may have been idle for too long, on the cluster's clock."""
+        if self.closed:
+            return
+        now_ms = self.loop.now_ms()
+        limit_ms = self.cluster.image.broker_config[MAX_IDLE]
+        quiet = [c for c in self.connections if c.idle]
+        for connection in quiet:
+            if connection.active_ms + limit_ms <= now_ms:
+                connection.abort()
+        due_ms = min((c.active_ms for c in quiet if c.active_ms + limit_ms > now_ms), default=now_ms) + limit_ms
+        self.loop.enter(partial(self._watch_again, due_ms))
+
+    def _watch_again(self, due_ms: int) -> None:
+        self._idle_timer = self.loop.at(due_ms, lambda: self._soon(self._watch_idle))
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
