@@ -38,14 +38,23 @@ class DataPlane:
             return Errors.NOT_LEADER_OR_FOLLOWER, None, -1
         return Errors.NONE, self._storage.log(topic, partition), found.partitions[partition].leader_epoch
 
-    def append(self, topic: str, partition: int, records: bytes, now_ms: int) -> ProduceResponse.Partition:
+    def append(
+        self, topic: str, partition: int, records: bytes, now_ms: int, *, from_coordinator: bool = False
+    ) -> ProduceResponse.Partition:
         """Append one record batch to a partition that this broker leads."""
         error, log, leader_epoch = self.led_log(topic, partition)
         error = error or self._storage.next_fault(topic)
         if error or log is None:
             return ProduceResponse.Partition(index=partition, error_code=error)
         # In process nothing can damage a batch on its way, so its CRC and its records need not be walked through.
-        done = log.append(records, now_ms=now_ms, leader_epoch=leader_epoch, validate=False, transaction_version=2)
+        done = log.append(
+            records,
+            now_ms=now_ms,
+            leader_epoch=leader_epoch,
+            validate=False,
+            transaction_version=2,
+            from_coordinator=from_coordinator,
+        )
         return ProduceResponse.Partition(
             index=partition,
             error_code=done.error,

@@ -10,6 +10,7 @@ from typing import Any
 from shareq.broker.controller import Controller
 from shareq.broker.data_plane import DataPlane
 from shareq.broker.host import Host
+from shareq.broker.loading import CHUNK_BYTES, records_read
 from shareq.broker.loop import EventLoop
 from shareq.broker.network import Network
 from shareq.broker.routes import Answering, actors, answers
@@ -18,7 +19,7 @@ from shareq.broker.transactions import Transactions
 from shareq.coordinator.group import GroupCoordinator
 from shareq.coordinator.share import ShareCoordinator
 from shareq.leader import ShareLeader
-from shareq.log.records import decode_key_values, encode_coordinator_records
+from shareq.log.records import encode_coordinator_records
 from shareq.model.actor import (
     Actor,
     Answer,
@@ -51,9 +52,6 @@ from shareq.model.messages.base import Request, Response
 from shareq.model.messages.data import ProduceRequest
 from shareq.model.states import IsolationLevel
 from shareq.persister import make_persister
-
-LOAD_CHUNK_BYTES = 5 << 20
-"""How much of its log a coordinator is handed at a time while it loads (Kafka: load.buffer.size)."""
 
 PERSISTER_CLASS = "group.share.persister.class.name"
 
@@ -217,8 +215,10 @@ class Broker:
 
     def _append_records(self, host: Host, effect: AppendRecords) -> None:
         now_ms = self._loop.now_ms()
-        batch = encode_coordinator_records(effect.records, now_ms)
-        done = self._data.append(*effect.topic_partition, batch, now_ms)
+        batch = encode_coordinator_records(
+            effect.records, now_ms, producer_id=effect.producer_id, producer_epoch=effect.producer_epoch
+        )
+        done = self._data.append(*effect.topic_partition, batch, now_ms, from_coordinator=True)
         self._loop.post(host.deliver, Appended(effect.id, done.error_code, done.base_offset))
 
     def _read_records(self, host: Host, effect: ReadRecords) -> None:
@@ -227,10 +227,8 @@ class Broker:
             result = RecordsRead(effect.id, error)
         else:
             offset = max(effect.offset, log.log_start_offset)
-            read = log.read(offset, max_bytes=LOAD_CHUNK_BYTES, isolation=IsolationLevel.READ_UNCOMMITTED)
-            records = [kv for batch in read.batches for kv in decode_key_values(batch) if kv[0] >= offset]
-            next_offset = read.batches[-1].last_offset + 1 if read.batches else read.high_watermark
-            result = RecordsRead(effect.id, read.error, records, next_offset, next_offset >= read.high_watermark)
+            read = log.read(offset, max_bytes=CHUNK_BYTES, isolation=IsolationLevel.READ_UNCOMMITTED)
+            result = records_read(effect.id, read, offset)
         self._loop.post(host.deliver, result)
 
     def _delete_records_before(self, host: Host, effect: DeleteRecordsBefore) -> None:

@@ -19,9 +19,11 @@ from shareq.coordinator.shard import (
     TRANSITIONS,
     Operation,
     Outcome,
+    Shard,
     ShardEvent,
     ShardState,
     ShardT,
+    TransactionalShard,
     UnreadableRecordError,
     coordinator_error,
 )
@@ -29,6 +31,8 @@ from shareq.model.actor import (
     Appended,
     AppendRecords,
     Effect,
+    EndMarker,
+    MarkerWritten,
     Message,
     ReadRecords,
     RecordsRead,
@@ -39,6 +43,7 @@ from shareq.model.actor import (
 from shareq.model.errors import Errors
 from shareq.model.events import CoordinatorLoaded
 from shareq.model.ids import TopicPartition
+from shareq.model.records import NO_PRODUCER_ID
 
 R = TypeVar("R")
 
@@ -140,7 +145,8 @@ class ShardRuntime(Generic[ShardT]):
                 slot.appending = operation, outcome
                 append_id = self._wait(slot)
                 at = TopicPartition(self.topic, slot.partition)
-                effects.append(AppendRecords(append_id, at, tuple(outcome.records)))
+                producer = outcome.producer_id, outcome.producer_epoch
+                effects.append(AppendRecords(append_id, at, tuple(outcome.records), *producer))
             else:
                 self._settle(operation, outcome, now_ms, effects)
 
@@ -172,6 +178,8 @@ class ShardRuntime(Generic[ShardT]):
             return self._elected(message, now_ms)
         if isinstance(message, ShardResigned):
             return self._resigned(message.partition, now_ms)
+        if isinstance(message, MarkerWritten):
+            self._marker_written(message, now_ms)
         return []
 
     def _appended(self, message: Appended, now_ms: int) -> list[Effect]:
@@ -187,10 +195,16 @@ class ShardRuntime(Generic[ShardT]):
             self._answer(operation, operation.failure(coordinator_error(message.error)), now_ms, effects)
         else:
             for offset, (key, value) in enumerate(outcome.records, message.base_offset):
-                slot.shard.replay(offset, key, value, now_ms)
+                _replay(slot.shard, (offset, key, value), outcome.producer_id, now_ms)
             self._settle(operation, outcome, now_ms, effects)
         self._run(slot, now_ms, effects)
         return effects
+
+    def _marker_written(self, message: MarkerWritten, now_ms: int) -> None:
+        """A shard that is still loading meets the marker in its log."""
+        shard = self.shard(message.partition)
+        if shard is not None:
+            _replay_marker(shard, message, now_ms)
 
     def _expire(self, now_ms: int) -> list[Effect]:
         """Answer COORDINATOR_NOT_AVAILABLE to operations past their time. One under way is still settled later."""
@@ -248,11 +262,31 @@ class ShardRuntime(Generic[ShardT]):
         return effects
 
     def _replayed(self, slot: _Slot[ShardT], message: RecordsRead, now_ms: int) -> bool:
-        replay = slot.shard.replay
+        shard, producer_ids = slot.shard, message.producer_ids
+        markers = deque(message.markers)
         try:
-            for offset, key, value in message.records:
-                replay(offset, key, value, now_ms)
+            for record in message.records:
+                offset = record[0]
+                while markers and markers[0].offset < offset:
+                    _replay_marker(shard, markers.popleft(), now_ms)
+                _replay(shard, record, producer_ids.get(offset, NO_PRODUCER_ID), now_ms)
+            for marker in markers:
+                _replay_marker(shard, marker, now_ms)
         except UnreadableRecordError:
             return False
         slot.record_count += len(message.records)
         return True
+
+
+def _replay(shard: Shard, record: tuple[int, bytes, bytes | None], producer_id: int, now_ms: int) -> None:
+    """Take in one record, of a transaction or not."""
+    if producer_id == NO_PRODUCER_ID:
+        shard.replay(*record, now_ms)
+    else:
+        assert isinstance(shard, TransactionalShard), "only what such a shard writes belongs to transactions"
+        shard.replay_transactional(*record, producer_id, now_ms)
+
+
+def _replay_marker(shard: Shard, marker: EndMarker | MarkerWritten, now_ms: int) -> None:
+    assert isinstance(shard, TransactionalShard), "transactions reach no other shard"
+    shard.replay_marker(marker.producer_id, marker.committed, now_ms)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from shareq.model.actor import Effect
 from shareq.model.errors import Errors
-from shareq.model.records import CoordinatorRecord
+from shareq.model.records import NO_PRODUCER_ID, CoordinatorRecord
 
 R = TypeVar("R")
 
@@ -86,13 +86,16 @@ def nothing_after(now_ms: int) -> Iterable[Effect]:
 class Outcome(NamedTuple, Generic[R]):
     """What an operation would do to the state it was shown.
 
-    `records` are appended atomically. `after(now_ms)` gives the effects that follow the commit (events, calls to
-    others): they follow it also when nobody waits for the response any more.
+    `records` are appended atomically, with a producer id as part of that producer's transaction. `after(now_ms)` gives
+    the effects that follow the commit (events, calls to others): they follow it also when nobody waits for the
+    response any more.
     """
 
     response: R
     records: Sequence[CoordinatorRecord] = ()
     after: Callable[[int], Iterable[Effect]] = nothing_after
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = -1
 
 
 class Shard(Protocol):
@@ -104,6 +107,19 @@ class Shard(Protocol):
 
     def loaded(self, now_ms: int) -> Iterable[Operation[Any, Any]]:
         """The whole log has been replayed. The operations returned run before anybody else's."""
+        ...
+
+
+@runtime_checkable
+class TransactionalShard(Shard, Protocol):
+    """A shard whose records may belong to transactions: they count once the marker of a commit follows them."""
+
+    def replay_transactional(self, offset: int, key: bytes, value: bytes | None, producer_id: int, now_ms: int) -> None:
+        """Take in one record of the producer's open transaction, for later."""
+        ...
+
+    def replay_marker(self, producer_id: int, committed: bool, now_ms: int) -> None:
+        """The producer's transaction is over: what was kept for it counts now, or never."""
         ...
 
 

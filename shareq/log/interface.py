@@ -91,12 +91,14 @@ class Log(Protocol):
         leader_epoch: int,
         validate: bool = True,
         transaction_version: int = 0,
+        from_coordinator: bool = False,
     ) -> AppendResult:
         """Append one record batch as a producer sent it, with base offset 0.
 
         `validate=False` trusts that the batch came undamaged from this process's own encoder and saves the CRC and the
         walk through its records; what a producer may do is checked all the same. `transaction_version` is the level of
-        the feature that the request speaks (Produce v12+: 2). Errors: Produce's, in the order of Kafka's checks.
+        the feature that the request speaks (Produce v12+: 2). `from_coordinator`: what a coordinator of this broker
+        writes in a producer's transaction has no sequence. Errors: Produce's, in the order of Kafka's checks.
         """
         ...
 

@@ -74,8 +74,9 @@ class MemoryLog:
         leader_epoch: int,
         validate: bool = True,
         transaction_version: int = 0,
+        from_coordinator: bool = False,
     ) -> AppendResult:
-        batch = admit(data, self.config, now_ms, validate)
+        batch = admit(data, self.config, now_ms, validate, from_coordinator=from_coordinator)
         if isinstance(batch, Refusal):
             return AppendResult(batch.error, message=batch.message, record_errors=batch.record_errors)
         if batch.producer_id >= 0:

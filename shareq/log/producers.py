@@ -14,6 +14,8 @@ from shareq.model.records import AbortedTransaction, RecordBatch
 
 BATCHES_REMEMBERED = 5
 PRODUCER_ID_EXPIRATION_MS = 86_400_000
+NO_SEQUENCE = -1
+"""What a coordinator writes on behalf of a producer (offsets in a transaction) has no sequence."""
 _SEQUENCES = 1 << 31
 OK = (Errors.NONE, None)
 
@@ -74,7 +76,7 @@ class Producers:
     def duplicate(self, batch: RecordBatch) -> Appended | None:
         """The earlier append of this very batch, if it is one of the last five of its producer's epoch."""
         known = self._known.get(batch.producer_id)
-        if known is None or known.epoch != batch.producer_epoch:
+        if known is None or known.epoch != batch.producer_epoch or batch.base_sequence == NO_SEQUENCE:
             return None
         sequences = (batch.base_sequence, last_sequence(batch))
         return next((earlier for earlier in known.batches if earlier[:2] == sequences), None)
@@ -83,11 +85,13 @@ class Producers:
         """Whether the producer may append this batch now. Not asked for duplicates."""
         known = self._known.get(batch.producer_id)
         if known is None:
-            if batch.is_transactional and transaction_version >= 2 and batch.base_sequence:
+            if batch.is_transactional and transaction_version >= 2 and batch.base_sequence > 0:
                 return self._out_of_order(batch, 0)
             return OK
         if batch.producer_epoch < known.epoch:
             return self._stale_epoch(batch.producer_id, batch.producer_epoch, known)
+        if batch.base_sequence == NO_SEQUENCE:
+            return OK
         expected = known.next_sequence if batch.producer_epoch == known.epoch else 0
         if batch.base_sequence != expected:
             return self._out_of_order(batch, expected)
@@ -101,11 +105,9 @@ class Producers:
         if known is None:
             known = self._known[batch.producer_id] = Producer(batch.producer_epoch)
         known.enter_epoch(batch.producer_epoch)
-        known.batches.append(
-            Appended(
-                batch.base_sequence, last_sequence(batch), batch.base_offset, batch.last_offset, log_append_time_ms
-            )
-        )
+        if batch.base_sequence != NO_SEQUENCE:
+            sequences = batch.base_sequence, last_sequence(batch)
+            known.batches.append(Appended(*sequences, batch.base_offset, batch.last_offset, log_append_time_ms))
         known.last_seen_ms = now_ms
         if batch.is_transactional and known.open_from is None:
             known.open_from = self._open[batch.producer_id] = batch.base_offset

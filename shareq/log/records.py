@@ -242,9 +242,21 @@ def decode_control(batch: RecordBatch) -> ControlType | None:
     return ControlType(kind) if kind in (ControlType.ABORT, ControlType.COMMIT) else None
 
 
-def encode_coordinator_records(records: Iterable[CoordinatorRecord], timestamp_ms: int) -> bytes:
-    """One batch of a coordinator's log: no producer, no headers, CreateTime."""
-    return encode_batch((record.key, record.value, (), timestamp_ms) for record in records)
+def encode_coordinator_records(
+    records: Iterable[CoordinatorRecord],
+    timestamp_ms: int,
+    *,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = -1,
+) -> bytes:
+    """One batch of a coordinator's log: no sequence, no headers, CreateTime. With a producer id it belongs to that
+    producer's transaction."""
+    return encode_batch(
+        ((record.key, record.value, (), timestamp_ms) for record in records),
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        transactional=producer_id != NO_PRODUCER_ID,
+    )
 
 
 def decode_key_values(batch: RecordBatch | bytes) -> list[tuple[int, bytes, bytes | None]]:

@@ -30,7 +30,9 @@ class Refusal(NamedTuple):
     record_errors: tuple[tuple[int, str], ...] = ()
 
 
-def admit(data: bytes, config: LogConfig, now_ms: int, validate: bool) -> RecordBatch | Refusal:
+def admit(
+    data: bytes, config: LogConfig, now_ms: int, validate: bool, *, from_coordinator: bool = False
+) -> RecordBatch | Refusal:
     """The batch as it will be kept, at base offset 0 still, or the first reason against it.
 
     Records are decoded only where `validate` asks for it or the configuration cannot be obeyed otherwise.
@@ -38,7 +40,7 @@ def admit(data: bytes, config: LogConfig, now_ms: int, validate: bool) -> Record
     batch = _frame(data)
     if isinstance(batch, Refusal):
         return batch
-    refusal = _check_header(batch, config, validate)
+    refusal = _check_header(batch, config, validate) or (None if from_coordinator else _check_producer(batch))
     if refusal:
         return refusal
     if batch.attributes & LOG_APPEND_TIME:  # a client cannot know it; the records' own timestamps count
@@ -78,6 +80,11 @@ def _check_header(batch: RecordBatch, config: LogConfig, validate: bool) -> Refu
         )
     if batch.attributes & CONTROL:
         return Refusal(Errors.INVALID_RECORD, "clients do not write control batches")
+    return None
+
+
+def _check_producer(batch: RecordBatch) -> Refusal | None:
+    """What a producer's batch has to say of itself; a coordinator writes for producers, without sequences."""
     if batch.producer_id >= 0 and batch.base_sequence < 0:
         return Refusal(Errors.INVALID_RECORD, f"producer {batch.producer_id} sent sequence {batch.base_sequence}")
     if batch.producer_id < 0 and batch.is_transactional:

@@ -10,7 +10,8 @@ early or spurious `Tick` is harmless.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from shareq.model.errors import Errors
@@ -18,7 +19,7 @@ from shareq.model.events import Event
 from shareq.model.ids import TopicPartition
 from shareq.model.image import ClusterImage
 from shareq.model.messages.base import Request, Response
-from shareq.model.records import AbortedTransaction, CoordinatorRecord, RecordBatch
+from shareq.model.records import NO_PRODUCER_ID, AbortedTransaction, CoordinatorRecord, RecordBatch
 
 NEWEST_VERSION = 32767
 
@@ -90,14 +91,27 @@ class Appended(NamedTuple):
     base_offset: int = -1
 
 
+class EndMarker(NamedTuple):
+    """A marker in a coordinator's own log: the producer's transaction is over."""
+
+    offset: int
+    producer_id: int
+    committed: bool
+
+
 class RecordsRead(NamedTuple):
-    """A chunk of a coordinator's own log: (offset, key, value) each. `done`: the log holds no more."""
+    """A chunk of a coordinator's own log: (offset, key, value) each. `done`: the log holds no more.
+
+    Records of transactions are named by offset in `producer_ids`; `markers` are in order of offset, too.
+    """
 
     id: int
     error: Errors
     records: Sequence[tuple[int, bytes, bytes | None]] = ()
     next_offset: int = 0
     done: bool = False
+    producer_ids: Mapping[int, int] = MappingProxyType({})
+    markers: Sequence[EndMarker] = ()
 
 
 class RecordsDeleted(NamedTuple):
@@ -126,6 +140,14 @@ class ShardResigned(NamedTuple):
     partition: int
 
 
+class MarkerWritten(NamedTuple):
+    """A transaction has ended in `partition` of the coordinator's own topic, which this broker leads."""
+
+    partition: int
+    producer_id: int
+    committed: bool
+
+
 class LogGrew(NamedTuple):
     """Records can be read that could not before: the high watermark or the last stable offset moved."""
 
@@ -151,6 +173,7 @@ Message = (
     | ImageChanged
     | ShardElected
     | ShardResigned
+    | MarkerWritten
     | LogGrew
     | ConnectionClosed
     | Tick
@@ -206,11 +229,16 @@ class FindOffset(NamedTuple):
 
 
 class AppendRecords(NamedTuple):
-    """Append records atomically to `partition` of the coordinator's own topic; comes back as `Appended`."""
+    """Append records atomically to `partition` of the coordinator's own topic; comes back as `Appended`.
+
+    With a producer id they belong to that producer's transaction.
+    """
 
     id: int
     topic_partition: TopicPartition
     records: tuple[CoordinatorRecord, ...]
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = -1
 
 
 class ReadRecords(NamedTuple):

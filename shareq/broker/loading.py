@@ -1,0 +1,35 @@
+"""A coordinator's own log as its shards are handed it: records, whose transaction they belong to, and its markers."""
+
+from __future__ import annotations
+
+from shareq.log.interface import ReadResult
+from shareq.log.records import ControlType, decode_control, decode_key_values
+from shareq.model.actor import EndMarker, RecordsRead
+from shareq.model.records import RecordBatch
+
+CHUNK_BYTES = 5 << 20
+"""How much of its log a coordinator is handed at a time while it loads (Kafka: load.buffer.size)."""
+
+
+def records_read(read_id: int, read: ReadResult, offset: int) -> RecordsRead:
+    """What was read from `offset` on, decoded. A batch may begin below it."""
+    records: list[tuple[int, bytes, bytes | None]] = []
+    producer_ids: dict[int, int] = {}
+    markers: list[EndMarker] = []
+    for batch in read.batches:
+        if batch.is_control:
+            markers += _marker(batch)
+            continue
+        found = [record for record in decode_key_values(batch) if record[0] >= offset]
+        records += found
+        if batch.is_transactional:
+            producer_ids.update((record[0], batch.producer_id) for record in found)
+    next_offset = read.batches[-1].last_offset + 1 if read.batches else read.high_watermark
+    done = next_offset >= read.high_watermark
+    return RecordsRead(read_id, read.error, records, next_offset, done, producer_ids, markers)
+
+
+def _marker(batch: RecordBatch) -> list[EndMarker]:
+    """The marker in a control batch; none where the batch is about something else, or compaction has emptied it."""
+    kind = decode_control(batch) if batch.record_count else None
+    return [] if kind is None else [EndMarker(batch.base_offset, batch.producer_id, kind is ControlType.COMMIT)]
