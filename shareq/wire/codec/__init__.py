@@ -1,0 +1,71 @@
+"""Messages to bytes and back, for every version of the table.
+
+kio's schema says how a version lies on the wire, our dataclass says what we make of it. `shapes` pairs the two;
+`reading` and `writing` turn such a pair into the function that one would write by hand with `struct`: straight lines,
+neighbouring fields packed at once, no object in between. A function is made when its version is first spoken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from kio.index import load_request_schema, load_response_schema
+
+from shareq.model.messages.base import Request, Response
+from shareq.wire.codec.reading import compile_reader
+from shareq.wire.codec.shapes import Shape, shape_of
+from shareq.wire.codec.variants import VARIANTS, Variant
+from shareq.wire.codec.writing import compile_writer
+
+Message = Request | Response
+
+Read = Callable[[bytes, int], tuple[Any, int]]
+"""`read(data, at) -> (message, end)`; raises what slicing and unpacking raise: ValueError, IndexError, struct.error."""
+
+Write = Callable[[Callable[[bytes], None], Any], None]
+"""`write(add, message)` hands the bytes of a message to `add`, piece by piece."""
+
+
+class Reader(NamedTuple):
+    """`flexible`: whether the version has tagged fields, in its header, too."""
+
+    flexible: bool
+    read: Read
+
+
+class Writer(NamedTuple):
+    flexible: bool
+    write: Write
+
+
+def reader(cls: type[Message], api_key: int, version: int) -> Reader:
+    """Reads messages of a class. To be kept: making the function takes milliseconds."""
+    variant = VARIANTS.get((cls, version), Variant(cls))
+    shape = _shape(cls, variant.cls, api_key, version)
+    read = compile_reader(shape)
+    if variant.from_wire is None:
+        return Reader(shape.flexible, read)
+    from_wire = variant.from_wire
+
+    def read_variant(data: bytes, at: int) -> tuple[Any, int]:
+        wire, end = read(data, at)
+        return from_wire(wire), end
+
+    return Reader(shape.flexible, read_variant)
+
+
+def writer(cls: type[Message], api_key: int, version: int) -> Writer:
+    """Writes messages of a class. To be kept: making the function takes milliseconds."""
+    variant = VARIANTS.get((cls, version), Variant(cls))
+    shape = _shape(cls, variant.cls, api_key, version)
+    write = compile_writer(shape)
+    if variant.to_wire is None:
+        return Writer(shape.flexible, write)
+    to_wire = variant.to_wire
+    return Writer(shape.flexible, lambda add, message: write(add, to_wire(message)))
+
+
+def _shape(cls: type[Message], travels_as: type, api_key: int, version: int) -> Shape:
+    load = load_request_schema if issubclass(cls, Request) else load_response_schema
+    return shape_of(travels_as, load(api_key, version))

@@ -1,0 +1,131 @@
+"""What the functions made by `reading` and `writing` call: lengths, tags, ids and errors of the protocol."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from functools import lru_cache
+
+from shareq.log.batches import split_batches
+from shareq.model.errors import Errors
+from shareq.model.ids import topic_id_from_bytes, topic_id_to_bytes
+from shareq.model.records import RecordBatch
+from shareq.wire.errors import MalformedFrame, UnsupportedVersion
+
+MAX_VARINT_BYTES = 5
+
+topic_id = lru_cache(maxsize=4096)(topic_id_from_bytes)
+uuid = lru_cache(maxsize=4096)(topic_id_to_bytes)
+
+
+# ---- reading ---------------------------------------------------------------------------------------------------------
+
+
+class _ErrorsByCode(dict[int, Errors]):
+    """A newer broker may know errors that we do not; like Java's client we take them for unknown server errors."""
+
+    def __missing__(self, code: int) -> Errors:
+        return Errors.UNKNOWN_SERVER_ERROR
+
+
+errors = _ErrorsByCode({int(error): error for error in Errors})
+
+
+def uvarint(data: bytes, at: int) -> tuple[int, int]:
+    """An unsigned varint and where it ends: seven bits a byte, the lowest first."""
+    value = 0
+    for i in range(MAX_VARINT_BYTES):
+        byte = data[at + i]
+        value |= (byte & 0x7F) << 7 * i
+        if byte < 0x80:
+            return value, at + i + 1
+    raise MalformedFrame(f"a varint of more than {MAX_VARINT_BYTES} bytes")
+
+
+def read_tags(data: bytes, at: int) -> tuple[dict[int, tuple[int, int]], int]:
+    """The tagged fields at the end of a struct, each with its first byte and its end; and where the struct ends."""
+    found = {}
+    count, at = uvarint(data, at)
+    for _ in range(count):
+        tag, at = uvarint(data, at)
+        size, at = uvarint(data, at)
+        found[tag] = (at, at + size)
+        at += size
+    if at > len(data):
+        raise MalformedFrame("tagged fields end beyond the frame")
+    return found, at
+
+
+def skip_tags(data: bytes, at: int) -> int:
+    """Where a struct ends whose tagged fields nobody here knows."""
+    return read_tags(data, at)[1]
+
+
+@lru_cache(maxsize=256)
+def many(letter: str, count: int) -> Callable[..., tuple[int, ...]]:
+    """Unpacks an array of numbers."""
+    return struct.Struct(f">{count}{letter}").unpack_from
+
+
+def batches(data: bytes, start: int, end: int) -> tuple[RecordBatch, ...]:
+    """The complete record batches of a `records` field; each is copied out of the frame once."""
+    return tuple(split_batches(memoryview(data)[start:end]))
+
+
+def illegal_null(name: str) -> MalformedFrame:
+    return MalformedFrame(f"{name} is null")
+
+
+def beyond(name: str) -> MalformedFrame:
+    return MalformedFrame(f"{name} does not fit into what is left of the frame")
+
+
+# ---- writing ---------------------------------------------------------------------------------------------------------
+
+
+class _Lengths(dict[int, bytes]):
+    """How a length is written; -1 stands for null. The short ones are at hand, the others are computed."""
+
+    def __init__(self, write: Callable[[int], bytes]) -> None:
+        super().__init__({length: write(length) for length in range(-1, 128)})
+        self._write = write
+
+    def __missing__(self, length: int) -> bytes:
+        return self._write(length)
+
+
+def write_uvarint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+compact = _Lengths(lambda length: write_uvarint(length + 1))
+int16 = _Lengths(struct.Struct(">h").pack)
+int32 = _Lengths(struct.Struct(">i").pack)
+
+
+@lru_cache(maxsize=256)
+def pack_many(letter: str, count: int) -> Callable[..., bytes]:
+    """Packs an array of numbers."""
+    return struct.Struct(f">{count}{letter}").pack
+
+
+def tag_section(tags: list[tuple[int, list[bytes]]]) -> bytes:
+    """Tagged fields as they end a struct, the lowest tag first."""
+    parts = [write_uvarint(len(tags))]
+    for tag, value in tags:
+        body = b"".join(value)
+        parts += write_uvarint(tag), write_uvarint(len(body)), body
+    return b"".join(parts)
+
+
+def cannot_be_null(name: str) -> UnsupportedVersion:
+    return UnsupportedVersion(f"{name} may not be null in this version")
+
+
+def cannot_travel(name: str) -> UnsupportedVersion:
+    return UnsupportedVersion(f"{name} is not part of this version")

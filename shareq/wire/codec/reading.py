@@ -1,0 +1,188 @@
+"""Makes the function that reads one message in one version.
+
+    def read(data, at):
+        size = len(data)
+        v1, v2, n3 = unpack4(data, at); at += 9
+        ...
+        return ShareFetchResponse(error_code=errors[v1], ...), at
+
+Neighbours of fixed size, and the length or the tag count behind them, are unpacked at once. What ends beyond the frame
+is found by the next thing that is read, or by the caller, who compares the end with the frame's.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import MISSING
+from typing import Any
+
+from shareq.wire.codec import primitives
+from shareq.wire.codec.shapes import LETTERS, Shape, WireField
+from shareq.wire.codec.source import Source
+
+_HELPERS = {
+    name: getattr(primitives, name)
+    for name in ("batches", "beyond", "errors", "illegal_null", "many", "read_tags", "skip_tags", "topic_id", "uvarint")
+}
+
+
+def compile_reader(shape: Shape) -> Callable[[bytes, int], tuple[Any, int]]:
+    reading = _Reading(shape)
+    value = reading.struct(shape)
+    reading.source.line(f"return {value}, at")
+    return reading.source.function("read", _HELPERS)
+
+
+class _Reading:
+    """Each method adds lines that read something, and returns the expression that is its value."""
+
+    def __init__(self, whole: Shape) -> None:
+        self.source = Source("def read(data, at):", f"Read a {whole.name}.")
+        self.source.line("size = len(data)")
+        self._run: list[tuple[str, str]] = []
+
+    def struct(self, shape: Shape) -> str:
+        values = {field.attribute: self._field(field, shape.flexible) for field in shape.ordinary}
+        if shape.flexible:
+            values |= self._tags(shape)
+        self._unpack()
+        values.pop(None, None)
+        if shape.cls is None:
+            return "None"
+        if shape.cls is tuple:
+            return f"({', '.join(values.values())},)"
+        for name, value in shape.absent.items():
+            values[name] = self.source.bind("absent", value)
+        made = ", ".join(f"{name}={value}" for name, value in values.items())
+        return f"{self.source.bind(shape.cls.__name__, shape.cls)}({made})"
+
+    def _field(self, field: WireField, flexible: bool) -> str:
+        if field.letter:
+            return self._fixed(field)
+        if field.is_array:
+            return self._sized(field, flexible, self._numbers if field.is_numbers else self._elements)
+        if field.shape is not None:
+            return self._nullable_struct(field) if field.nullable else self.struct(field.shape)
+        return self._sized(field, flexible, self._text if field.kind == "string" else self._bytes)
+
+    # ---- fixed sizes
+
+    def _fixed(self, field: WireField) -> str:
+        if field.attribute is None:
+            self._run.append((f"{struct.calcsize('>' + field.letter)}x", ""))
+            return ""
+        variable = self._next(field.letter, "v")
+        if field.kind == "uuid":
+            return f"topic_id({variable})"
+        return f"errors[{variable}]" if field.is_error else variable
+
+    def _next(self, letter: str, stem: str) -> str:
+        variable = self.source.fresh(stem)
+        self._run.append((letter, variable))
+        return variable
+
+    def _unpack(self) -> None:
+        """Read what has gathered."""
+        letters = "".join(letter for letter, _ in self._run)
+        targets = ", ".join(variable for _, variable in self._run if variable)
+        if letters == "B":
+            self.source.line(f"{targets} = data[at]; at += 1")
+        elif letters:
+            fixed = struct.Struct(">" + letters)
+            unpack = f"{self.source.bind('unpack', fixed.unpack_from)}(data, at); at += {fixed.size}"
+            self.source.line(f"{targets}, = {unpack}" if targets else unpack)
+        self._run.clear()
+
+    # ---- what has a length before it
+
+    def _sized(self, field: WireField, flexible: bool, read: Callable[[WireField, bool, str, str], None]) -> str:
+        """Length first, -1 for null; then `read(field, flexible, length, target)` makes the lines for the rest."""
+        target = self.source.fresh("v")
+        length = self._length(field, flexible)
+        if field.on_null is MISSING:
+            self.source.line(f"if {length} < 0: raise illegal_null({field.name!r})")
+            read(field, flexible, length, target)
+            return target
+        with self.source.block(f"if {length} < 0:"):
+            self.source.line(f"{target} = {field.on_null!r}")
+        with self.source.block("else:"):
+            read(field, flexible, length, target)
+        return target
+
+    def _length(self, field: WireField, flexible: bool) -> str:
+        if not flexible:
+            length = self._next("h" if field.kind == "string" and not field.is_array else "i", "n")
+            self._unpack()
+            return length
+        length = self._next("B", "n")
+        self._unpack()
+        self.source.line(f"if {length} > 127: {length}, at = uvarint(data, at - 1)")
+        self.source.line(f"{length} -= 1")
+        return length
+
+    def _text(self, _: WireField, __: bool, length: str, target: str) -> None:
+        self.source.line(f"{target} = data[at:at + {length}].decode(); at += {length}")
+
+    def _bytes(self, field: WireField, _: bool, length: str, target: str) -> None:
+        value = f"batches(data, at, at + {length})" if field.is_batches else f"data[at:at + {length}]"
+        self.source.line(f"{target} = {value}; at += {length}")
+
+    def _numbers(self, field: WireField, _: bool, length: str, target: str) -> None:
+        letter = LETTERS[field.kind]
+        self.source.line(
+            f"{target} = many({letter!r}, {length})(data, at); at += {length} * {struct.calcsize('>' + letter)}"
+        )
+
+    def _elements(self, field: WireField, flexible: bool, length: str, target: str) -> None:
+        least = field.shape.min_bytes if field.shape else 1
+        self.source.line(f"if {length} * {least} > size - at: raise beyond({field.name!r})")
+        items = self.source.fresh("items")
+        self.source.line(f"{items} = []")
+        with self.source.block(f"for _ in range({length}):"):
+            element = self.struct(field.shape) if field.shape else self._field(field.element, flexible)
+            self._unpack()
+            self.source.line(f"{items}.append({element})")
+        self.source.line(f"{target} = tuple({items})")
+
+    def _nullable_struct(self, field: WireField) -> str:
+        """A marker byte says whether a struct follows (KIP-893)."""
+        assert field.shape is not None
+        marker = self._next("b", "n")
+        self._unpack()
+        target = self.source.fresh("v")
+        with self.source.block(f"if {marker} < 0:"):
+            self.source.line(f"{target} = None")
+        with self.source.block("else:"):
+            self.source.line(f"{target} = {self.struct(field.shape)}")
+        return target
+
+    # ---- tagged fields
+
+    def _tags(self, shape: Shape) -> dict[str | None, str]:
+        known = [field for field in shape.tagged if field.attribute]
+        count = self._next("B", "tags")
+        self._unpack()
+        if not known:
+            self.source.line(f"if {count}: at = skip_tags(data, at - 1)")
+            return {}
+        found, end = self.source.fresh("found"), self.source.fresh("end")
+        values = {}
+        for field in known:
+            values[field.attribute] = target = self.source.fresh("v")
+            self.source.line(f"{target} = {self.source.bind('default', field.default)}")
+        with self.source.block(f"if {count}:"):
+            self.source.line(f"{found}, {end} = read_tags(data, at - 1)")
+            for field in known:
+                with self.source.block(f"if {field.tag} in {found}:"):
+                    self._tagged(field, found, values[field.attribute])
+            self.source.line(f"at = {end}")
+        return values
+
+    def _tagged(self, field: WireField, found: str, target: str) -> None:
+        stop = self.source.fresh("stop")
+        self.source.line(f"at, {stop} = {found}[{field.tag}]")
+        value = self._field(field, True)
+        self._unpack()
+        self.source.line(f"{target} = {value}")
+        self.source.line(f"if at != {stop}: raise beyond({field.name!r})")

@@ -1,0 +1,229 @@
+"""How one of our structs lies on the wire in one version: kio's schema and our class side by side.
+
+kio's schema is Kafka's own, one dataclass a struct and version. Fields find each other by name; times have our `_ms`.
+A field that our class lacks is written with its default and read into nothing; a field that the version lacks keeps
+its default when read, and is not written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
+from datetime import timedelta
+from types import MappingProxyType, NoneType
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+
+from shareq.model.errors import Errors
+from shareq.model.ids import ZERO_TOPIC_ID, TopicId
+from shareq.model.records import RecordBatch
+from shareq.wire.codec.variants import ALIASES, CONSTANTS, MUST_TRAVEL
+
+LETTERS = MappingProxyType(
+    {
+        "bool": "?",
+        "int8": "b",
+        "int16": "h",
+        "uint16": "H",
+        "int32": "i",
+        "int64": "q",
+        "float64": "d",
+        "uuid": "16s",
+        "error_code": "h",
+        "timedelta_i32": "i",
+        "timedelta_i64": "q",
+        "datetime_i64": "q",
+    }
+)
+"""Kafka's types of fixed size, in the letters of `struct`."""
+
+
+class Ours(NamedTuple):
+    """What our class says of a field: the type of the value, or of an element, and whether the whole may be None."""
+
+    inner: Any = None
+    takes_none: bool = False
+
+    @property
+    def zero(self) -> object:
+        """What stands in a field without default that a version lacks."""
+        if self.takes_none:
+            return None
+        if self.inner is TopicId:
+            return ZERO_TOPIC_ID
+        return self.inner() if self.inner in (str, int, bool, bytes) else ()
+
+
+class Theirs(NamedTuple):
+    """What kio says of a field: the type of the value, or of an element, and whether the whole may be null."""
+
+    inner: Any
+    nullable: bool
+    is_array: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireField:
+    """A field of a struct. `attribute` is ours, None where we leave it out; `shape` is there for structs.
+
+    `default` is in our terms: what an absent tag means, and what is written for a field that we leave out.
+    """
+
+    name: str
+    attribute: str | None
+    kind: str
+    shape: Shape | None
+    is_array: bool
+    nullable: bool
+    ours: Ours
+    tag: int | None
+    default: Any
+
+    @property
+    def letter(self) -> str:
+        """The letter of `struct` where the value has a fixed size; empty for all others."""
+        return "" if self.is_array else LETTERS.get(self.kind, "")
+
+    @property
+    def is_batches(self) -> bool:
+        return self.ours.inner is RecordBatch
+
+    @property
+    def is_numbers(self) -> bool:
+        """An array that is packed and unpacked at once."""
+        return self.is_array and self.kind != "uuid" and self.kind in LETTERS
+
+    @property
+    def element(self) -> WireField:
+        """One of the values of an array, as a field of its own."""
+        return replace(self, is_array=False, nullable=False, ours=Ours(self.ours.inner))
+
+    @property
+    def is_error(self) -> bool:
+        return self.ours.inner is Errors
+
+    @property
+    def on_null(self) -> object:
+        """What null on the wire is to us: None, or empty where our class knows no None; MISSING where it is illegal."""
+        if self.is_batches:
+            return ()
+        if not self.nullable:
+            return MISSING
+        if self.ours.takes_none or self.attribute is None:
+            return None
+        return () if self.is_array else "" if self.kind == "string" else b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """A struct in one version. `cls` is None where we leave it out, `tuple` where ours is a plain tuple.
+
+    `absent`: fields of ours that this version lacks and that have no default of their own, with what they are then.
+    `must_travel`: fields that this version lacks, with the only value that a message in this version may have there.
+    """
+
+    name: str
+    cls: Any
+    flexible: bool
+    ordinary: tuple[WireField, ...]
+    tagged: tuple[WireField, ...]
+    absent: Mapping[str, object]
+    must_travel: Mapping[str, object]
+
+    @property
+    def min_bytes(self) -> int:
+        """No such struct is smaller, so a count that promises more than is there can be refused at once."""
+        return self.flexible + len(self.ordinary)
+
+
+def shape_of(ours: Any, entity: Any) -> Shape:
+    """Pair a class of ours, or a plain `tuple[...]` by position, with an entity of kio's; None leaves it out."""
+    attributes = _attributes(ours, entity)
+    found = [_wire_field(theirs, attributes) for theirs in fields(entity)]
+    lacking = sorted(attributes.keys() - {field.attribute for field in found})
+    defaults = {f.name: f.default for f in fields(ours)} if is_dataclass(ours) else {}
+    return Shape(
+        name=entity.__name__,
+        cls=tuple if get_origin(ours) is tuple else ours,
+        flexible=entity.__flexible__,
+        ordinary=tuple(field for field in found if field.tag is None),
+        tagged=tuple(sorted((field for field in found if field.tag is not None), key=lambda field: field.tag or 0)),
+        absent={name: attributes[name].zero for name in lacking if defaults[name] is MISSING},
+        must_travel={name: defaults[name] for name in lacking if (ours, name) in MUST_TRAVEL},
+    )
+
+
+def _attributes(ours: Any, entity: Any) -> dict[str, Ours]:
+    """The fields of a class of ours, by name."""
+    if ours is None:
+        return {}
+    if get_origin(ours) is tuple:
+        return {theirs.name: _ours(hint) for theirs, hint in zip(fields(entity), get_args(ours), strict=True)}
+    hints = get_type_hints(ours, localns=dict(vars(ours)))  # nested structs are named as the class body sees them
+    names = [f.name for f in fields(ours)] if is_dataclass(ours) else ours._fields
+    return {name: _ours(hints[name]) for name in names}
+
+
+def _ours(hint: Any) -> Ours:
+    """`tuple[X, ...] | None` is an X that takes None, and so is `X | None`."""
+    options = get_args(hint) if NoneType in get_args(hint) else (hint,)
+    inner = next(option for option in options if option is not NoneType)
+    arguments = get_args(inner)
+    return Ours(arguments[0] if arguments[1:] == (...,) else inner, NoneType in options)
+
+
+def _theirs(hint: Any) -> Theirs:
+    """kio writes an array as `tuple[X, ...]`, and null as `| None`; a null uuid is the zero uuid."""
+    nullable = NoneType in get_args(hint)
+    inner = next(option for option in get_args(hint) if option is not NoneType) if nullable else hint
+    is_array = get_origin(inner) is tuple
+    return Theirs(get_args(inner)[0] if is_array else inner, nullable, is_array)
+
+
+def _wire_field(field: Field[Any], attributes: Mapping[str, Ours]) -> WireField:
+    names = (field.name, f"{field.name}_ms", ALIASES.get(field.name))
+    attribute = next((name for name in names if name in attributes), None)
+    ours = attributes[attribute] if attribute else Ours()
+    theirs = _theirs(field.type)
+    shape = shape_of(ours.inner, theirs.inner) if is_dataclass(theirs.inner) else None
+    tag = field.metadata.get("tag")
+    return WireField(
+        name=field.name,
+        attribute=attribute,
+        kind=field.metadata.get("kafka_type", "struct"),
+        shape=shape,
+        is_array=theirs.is_array,
+        nullable=theirs.nullable and tag is None,
+        ours=ours,
+        tag=tag,
+        default=None if ours.takes_none else _default(field, theirs, shape),
+    )
+
+
+def _default(field: Field[Any], theirs: Theirs, shape: Shape | None) -> object:
+    """kio's default in our terms; where it names none, the protocol's: null, empty or zero."""
+    if field.default is not MISSING:
+        return _in_our_terms(field.default, shape, field.metadata.get("kafka_type"))
+    if theirs.is_array or (theirs.nullable and field.metadata.get("kafka_type") != "uuid"):
+        return None if theirs.nullable else ()
+    zeros = {"string": "", "bytes": b"", "uuid": ZERO_TOPIC_ID, "bool": False}
+    return CONSTANTS.get(field.name, zeros.get(field.metadata.get("kafka_type", ""), 0))
+
+
+def _in_our_terms(value: Any, shape: Shape | None, kind: str | None) -> object:
+    if shape is not None and is_dataclass(value):
+        return _struct_in_our_terms(value, shape)
+    if kind == "uuid":
+        return ZERO_TOPIC_ID
+    return value // timedelta(milliseconds=1) if isinstance(value, timedelta) else value
+
+
+def _struct_in_our_terms(value: Any, shape: Shape) -> object:
+    """A struct's default; of one that we leave out, nothing is ever written."""
+    if shape.cls is None:
+        return None
+    values = {
+        field.attribute: _in_our_terms(getattr(value, field.name), field.shape, field.kind)
+        for field in shape.ordinary
+        if field.attribute
+    }
+    return shape.cls(**values)

@@ -1,0 +1,138 @@
+"""Where our messages and Kafka's differ in more than a missing field, and what else no schema says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from shareq.model.errors import Errors
+from shareq.model.messages.api_versions import ApiVersionsResponse
+from shareq.model.messages.base import message
+from shareq.model.messages.cluster import CoordinatorType, FindCoordinatorRequest, FindCoordinatorResponse
+from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
+from shareq.model.messages.topics import DeleteTopicsRequest, DescribeConfigsRequest
+from shareq.wire.errors import UnsupportedVersion
+
+ALIASES: Mapping[str, str] = MappingProxyType(
+    {"topic_data": "topics", "partition_data": "partitions", "partition_responses": "partitions"}
+)
+"""Fields that Kafka calls otherwise than we do."""
+
+CONSTANTS: Mapping[str, int] = MappingProxyType({"replica_id": -1})
+"""What is written for fields that we leave out and that have no default: no client is a replica."""
+
+MUST_TRAVEL = frozenset(
+    {
+        (DescribeConfigsRequest, "include_documentation"),
+        (ShareAcknowledgeRequest, "is_renew_ack"),
+        (ShareFetchRequest, "is_renew_ack"),
+        (ShareFetchRequest, "share_acquire_mode"),
+    }
+)
+"""Fields that Kafka does not call ignorable: a request that needs them cannot be made in a version without them."""
+
+
+class Variant(NamedTuple):
+    """How a message travels in a version: as which class, and how one becomes the other (None: it is the same)."""
+
+    cls: type
+    to_wire: Callable[[Any], Any] | None = None
+    from_wire: Callable[[Any], Any] | None = None
+
+
+# ---- FindCoordinator before version 4: one key, one answer -----------------------------------------------------------
+
+
+@message
+class _OneKey:
+    key: str
+    key_type: int = CoordinatorType.GROUP
+
+
+@message
+class _OneCoordinator:
+    error_code: Errors
+    error_message: str | None
+    node_id: int
+    host: str
+    port: int
+
+
+def _one_key(request: FindCoordinatorRequest) -> _OneKey:
+    if len(request.coordinator_keys) != 1:
+        raise UnsupportedVersion("before version 4 one coordinator is looked for at a time")
+    return _OneKey(key=request.coordinator_keys[0], key_type=request.key_type)
+
+
+def _any_keys(wire: _OneKey) -> FindCoordinatorRequest:
+    return FindCoordinatorRequest(coordinator_keys=(wire.key,), key_type=wire.key_type)
+
+
+def _one_coordinator(response: FindCoordinatorResponse) -> _OneCoordinator:
+    (found,) = response.coordinators
+    return _OneCoordinator(
+        error_code=found.error_code,
+        error_message=found.error_message,
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
+    )
+
+
+def _any_coordinators(wire: _OneCoordinator) -> FindCoordinatorResponse:
+    """Which key was asked for is known to the asker alone."""
+    coordinator = FindCoordinatorResponse.Coordinator(
+        key="",
+        node_id=wire.node_id,
+        host=wire.host,
+        port=wire.port,
+        error_code=wire.error_code,
+        error_message=wire.error_message,
+    )
+    return FindCoordinatorResponse(coordinators=(coordinator,))
+
+
+# ---- DeleteTopics before version 6: names alone ----------------------------------------------------------------------
+
+
+@message
+class _TopicNames:
+    topic_names: tuple[str, ...]
+    timeout_ms: int
+
+
+def _names(request: DeleteTopicsRequest) -> _TopicNames:
+    names = tuple(topic.name for topic in request.topics if topic.name is not None)
+    if len(names) != len(request.topics):
+        raise UnsupportedVersion("before version 6 topics are deleted by name")
+    return _TopicNames(topic_names=names, timeout_ms=request.timeout_ms)
+
+
+def _topics(wire: _TopicNames) -> DeleteTopicsRequest:
+    topics = tuple(DeleteTopicsRequest.Topic(name=name) for name in wire.topic_names)
+    return DeleteTopicsRequest(topics=topics, timeout_ms=wire.timeout_ms)
+
+
+# ---- ApiVersions before version 4: old clients stumble over features that may be at 0 --------------------------------
+
+
+def _without_zero_features(response: ApiVersionsResponse) -> ApiVersionsResponse:
+    shown = tuple(feature for feature in response.supported_features if feature.min_version > 0)
+    return response if len(shown) == len(response.supported_features) else replace(response, supported_features=shown)
+
+
+_FIND_REQUEST = Variant(_OneKey, _one_key, _any_keys)
+_FIND_RESPONSE = Variant(_OneCoordinator, _one_coordinator, _any_coordinators)
+_DELETE_TOPICS = Variant(_TopicNames, _names, _topics)
+_API_VERSIONS = Variant(ApiVersionsResponse, _without_zero_features)
+
+VARIANTS: Mapping[tuple[type, int], Variant] = MappingProxyType(
+    {
+        **{(FindCoordinatorRequest, version): _FIND_REQUEST for version in (2, 3)},
+        **{(FindCoordinatorResponse, version): _FIND_RESPONSE for version in (2, 3)},
+        **{(DeleteTopicsRequest, version): _DELETE_TOPICS for version in (4, 5)},
+        (ApiVersionsResponse, 3): _API_VERSIONS,
+    }
+)

@@ -1,0 +1,184 @@
+"""Makes the function that writes one message in one version.
+
+    def write(add, m):
+        add(pack1(0, m.error_code))
+        ...
+
+It hands the pieces to `add`, so that records are copied once, when the frame is joined. Neighbours of fixed size are
+packed at once.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from shareq.wire.codec import primitives
+from shareq.wire.codec.shapes import LETTERS, Shape, WireField
+from shareq.wire.codec.source import Source
+
+_HELPERS = {
+    name: getattr(primitives, name)
+    for name in ("cannot_be_null", "cannot_travel", "compact", "int16", "int32", "pack_many", "tag_section", "uuid")
+}
+
+
+def compile_writer(shape: Shape) -> Callable[[Callable[[bytes], None], Any], None]:
+    writing = _Writing(shape)
+    writing.struct(shape, "m")
+    writing.pack()
+    return writing.source.function("write", _HELPERS)
+
+
+class _Writing:
+    """Each method adds lines that write something, given the expression of its value."""
+
+    def __init__(self, whole: Shape) -> None:
+        self.source = Source("def write(add, m):", f"Write a {whole.name}.")
+        self._add = "add"
+        self._run: list[tuple[str, str]] = []
+
+    def struct(self, shape: Shape, value: str) -> None:
+        """A struct's fields. What has a fixed size may still wait to be packed with what follows."""
+        for name, only in shape.must_travel.items():
+            self.source.line(f"if {value}.{name} != {self.source.bind('only', only)}: raise cannot_travel({name!r})")
+        for i, field in enumerate(shape.ordinary):
+            if field.attribute is None:
+                self._left_out(field, shape.flexible)
+            else:
+                self._field(
+                    field, f"{value}[{i}]" if shape.cls is tuple else f"{value}.{field.attribute}", shape.flexible
+                )
+        if shape.flexible:
+            self._tags([field for field in shape.tagged if field.attribute], value)
+
+    def _field(self, field: WireField, value: str, flexible: bool) -> None:
+        if field.letter:
+            self._run.append((field.letter, f"uuid({value})" if field.kind == "uuid" else value))
+        elif field.is_array or field.shape is None:
+            self._sized(field, value, flexible)
+        else:
+            self._struct(field, value)
+
+    def pack(self) -> None:
+        """Write what has gathered."""
+        letters = "".join(letter for letter, _ in self._run)
+        values = ", ".join(value for _, value in self._run if value)
+        if letters:
+            self._line(f"{self.source.bind('pack', struct.Struct('>' + letters).pack)}({values})")
+        self._run.clear()
+
+    def _line(self, piece: str) -> None:
+        self.source.line(f"{self._add}({piece})")
+
+    def _let(self, stem: str, value: str) -> str:
+        variable = self.source.fresh(stem)
+        self.source.line(f"{variable} = {value}")
+        return variable
+
+    # ---- what we leave out
+
+    def _left_out(self, field: WireField, flexible: bool) -> None:
+        """Constants gather like all that has a fixed size; zeros are padding."""
+        if field.letter:
+            size = struct.calcsize(">" + field.letter)
+            zero = field.kind == "uuid" or not field.default
+            self._run.append((f"{size}x", "") if zero else (field.letter, repr(field.default)))
+        elif field.is_array or field.shape is None:
+            length = -1 if field.default is None else len(field.default)
+            assert length <= 0, f"{field.name}: only null and empty are left out"
+            self._run.append(("B", str(length + 1)) if flexible else (self._length_letter(field), str(length)))
+        elif field.nullable:
+            self._run.append(("b", "-1"))
+        else:
+            self.struct(field.shape, "")
+
+    # ---- what has a length before it
+
+    def _sized(self, field: WireField, value: str, flexible: bool) -> None:
+        self.pack()
+        lengths = "compact" if flexible else {"h": "int16", "i": "int32"}[self._length_letter(field)]
+        value = self._let("v", value)
+        if not field.ours.takes_none:
+            self._value(field, value, lengths, flexible)
+            return
+        with self.source.block(f"if {value} is None:"):
+            if field.nullable:
+                self._line(f"{lengths}[-1]")
+            else:
+                self.source.line(f"raise cannot_be_null({field.name!r})")
+        with self.source.block("else:"):
+            self._value(field, value, lengths, flexible)
+
+    @staticmethod
+    def _length_letter(field: WireField) -> str:
+        """Before flexible versions only strings have short lengths."""
+        return "h" if field.kind == "string" and not field.is_array else "i"
+
+    def _value(self, field: WireField, value: str, lengths: str, flexible: bool) -> None:
+        if field.is_batches:
+            self._batches(value, lengths)
+        elif not field.is_array:
+            value = self._let("v", f"{value}.encode()") if field.kind == "string" else value
+            self._line(f"{lengths}[len({value})]")
+            self._line(value)
+        elif field.is_numbers:
+            self._line(f"{lengths}[len({value})]")
+            self._line(f"pack_many({LETTERS[field.kind]!r}, len({value}))(*{value})")
+        else:
+            self._line(f"{lengths}[len({value})]")
+            element = self.source.fresh("m")
+            with self.source.block(f"for {element} in {value}:"):
+                if field.shape:
+                    self.struct(field.shape, element)
+                else:
+                    self._field(field.element, element, flexible)
+                self.pack()
+
+    def _batches(self, value: str, lengths: str) -> None:
+        data = self._let("data", f"[batch.data for batch in {value}]")
+        self._line(f"{lengths}[sum(map(len, {data}))]")
+        piece = self.source.fresh("piece")
+        with self.source.block(f"for {piece} in {data}:"):
+            self._line(piece)
+
+    def _struct(self, field: WireField, value: str) -> None:
+        """A nullable one has a marker byte before it (KIP-893)."""
+        assert field.shape is not None
+        if not field.nullable:
+            self.struct(field.shape, self._let("m", value))
+            return
+        self.pack()
+        value = self._let("m", value)
+        with self.source.block(f"if {value} is None:"):
+            self._line(r"b'\xff'")
+        with self.source.block("else:"):
+            self._line(r"b'\x01'")
+            self.struct(field.shape, value)
+            self.pack()
+
+    # ---- tagged fields
+
+    def _tags(self, fields: list[WireField], value: str) -> None:
+        """A field that has its default is not written."""
+        if not fields:
+            self._run.append(("x", ""))
+            return
+        self.pack()
+        tags = self._let("tags", "[]")
+        for field in fields:
+            variable = self._let("v", f"{value}.{field.attribute}")
+            default = self.source.bind("default", field.default)
+            with self.source.block(f"if {variable} is not {default} and {variable} != {default}:"):
+                self._tagged(field, variable, tags)
+        self._line(rf"tag_section({tags}) if {tags} else b'\0'")
+
+    def _tagged(self, field: WireField, value: str, tags: str) -> None:
+        """The bytes of one tagged field gather on their own, for their number comes first."""
+        body = self._let("body", "[]")
+        outer, self._add = self._add, f"{body}.append"
+        self._field(field, value, True)
+        self.pack()
+        self._add = outer
+        self.source.line(f"{tags}.append(({field.tag}, {body}))")

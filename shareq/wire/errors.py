@@ -1,0 +1,23 @@
+"""What can be wrong with bytes from outside."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from shareq.wire.frames import RequestHeader
+
+
+class MalformedFrame(ValueError):
+    """Bytes that are not what they claim to be. Kafka closes such a connection without an answer."""
+
+
+class UnsupportedVersion(ValueError):
+    """An API or a version of it that the table lacks, or a field that a version cannot carry.
+
+    `header`: of the request that came, None where a request of our own could not be written.
+    """
+
+    def __init__(self, reason: str, header: RequestHeader | None = None) -> None:
+        super().__init__(reason)
+        self.header = header

@@ -1,0 +1,196 @@
+"""Frames: a message with its header, and its size before it.
+
+    request   int32 size | api key, version, correlation id, client id [tags] | body
+    response  int32 size | correlation id [tags]                             | body
+
+Headers have tags in flexible versions; the response to ApiVersions never does, so that an old client can read it.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+from typing import NamedTuple
+
+from shareq.model.errors import Errors
+from shareq.model.messages.api_versions import ApiVersionsRequest
+from shareq.model.messages.base import Request, Response
+from shareq.wire.apis import API_BY_KEY, Api
+from shareq.wire.codec import Reader, Writer, reader, writer
+from shareq.wire.codec.primitives import skip_tags
+from shareq.wire.errors import MalformedFrame, UnsupportedVersion
+
+MAX_FRAME_BYTES = 104857600
+"""Kafka's default of `socket.request.max.bytes`."""
+
+_API_VERSIONS = ApiVersionsRequest.API_KEY
+_SIZE = struct.Struct(">i")
+_REQUEST = struct.Struct(">hhih")
+_CORRELATION_ID = struct.Struct(">i")
+_UNSUPPORTED = struct.pack(">h", Errors.UNSUPPORTED_VERSION)
+
+_BAD_BYTES = (IndexError, ValueError, struct.error)
+"""What reading raises on bytes that are not what they claim to be."""
+
+
+class RequestHeader(NamedTuple):
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None = None
+
+
+def decode_request(frame: bytes) -> tuple[RequestHeader, Request]:
+    """A request without its size. Bytes after it, unknown tagged fields and a null client id are fine.
+
+    ApiVersions in a version that nobody offers is what a newer client begins with: it comes back without its fields,
+    `header.api_version` as it was asked for. Raises MalformedFrame, UnsupportedVersion.
+    """
+    try:
+        header, at = _request_header(frame)
+        found = _request_reader(header.api_key, header.api_version)
+        if found is None:
+            if header.api_key == _API_VERSIONS:
+                return header, ApiVersionsRequest()
+            raise UnsupportedVersion(f"API {header.api_key} version {header.api_version} is not offered", header)
+        if found.flexible:
+            at = _skip_tags(frame, at)
+        request, end = found.read(frame, at)
+    except UnsupportedVersion:
+        raise
+    except _BAD_BYTES as error:
+        raise MalformedFrame(f"request of {len(frame)} bytes: {error}") from error
+    if end > len(frame):
+        raise MalformedFrame(f"request of {len(frame)} bytes ends at {end}")
+    return header, request
+
+
+def encode_response(header: RequestHeader, response: Response) -> bytes:
+    """The answer to a request in the request's version, with its size before it.
+
+    ApiVersions is answered in version 0 where its own version is not offered: every client can read that.
+    """
+    version = header.api_version
+    found = _response_writer(header.api_key, version) or _response_writer(_API_VERSIONS, 0)
+    assert found is not None
+    head = _CORRELATION_ID.pack(header.correlation_id)
+    parts = [b"", head + b"\0" if found.flexible and header.api_key != _API_VERSIONS else head]
+    found.write(parts.append, response)
+    return _framed(parts)
+
+
+def encode_request(request: Request, version: int, correlation_id: int, client_id: str | None) -> bytes:
+    """A request with its size before it. Raises UnsupportedVersion where `version` cannot say it."""
+    found = _request_writer(request.API_KEY, version)
+    if found is None:
+        raise UnsupportedVersion(f"{type(request).__name__} version {version} is not known here")
+    name = None if client_id is None else client_id.encode()
+    parts = [
+        b"",
+        _REQUEST.pack(request.API_KEY, version, correlation_id, -1 if name is None else len(name)),
+        name or b"",
+    ]
+    if found.flexible:
+        parts.append(b"\0")
+    found.write(parts.append, request)
+    return _framed(parts)
+
+
+def decode_response(api_key: int, version: int, frame: bytes) -> tuple[int, Response]:
+    """A response without its size, and the correlation id of its request. Raises MalformedFrame.
+
+    A broker that does not know our version of ApiVersions says so in version 0, whatever we asked for.
+    """
+    if api_key == _API_VERSIONS and frame[4:6] == _UNSUPPORTED:
+        version = 0
+    found = _response_reader(api_key, version)
+    if found is None:
+        raise UnsupportedVersion(f"API {api_key} version {version} is not known here")
+    try:
+        (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
+        at = _skip_tags(frame, 4) if found.flexible and api_key != _API_VERSIONS else 4
+        response, end = found.read(frame, at)
+    except _BAD_BYTES as error:
+        raise MalformedFrame(f"response of {len(frame)} bytes: {error}") from error
+    if end > len(frame):
+        raise MalformedFrame(f"response of {len(frame)} bytes ends at {end}")
+    return correlation_id, response
+
+
+class FrameReader:
+    """Cuts a stream of bytes into frames, in whatever pieces it comes."""
+
+    def __init__(self, max_bytes: int = MAX_FRAME_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._held = bytearray()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The frames that are complete now, without their sizes.
+
+        A size that is not positive or above `max_bytes` raises MalformedFrame before anything is set aside for it.
+        """
+        held = self._held
+        if held:
+            held += data
+        frames = []
+        at = 0
+        with memoryview(held or data) as view:
+            while len(view) - at >= _SIZE.size:
+                (size,) = _SIZE.unpack_from(view, at)
+                if not 0 < size <= self._max_bytes:
+                    raise MalformedFrame(f"a frame of {size} bytes; 1 to {self._max_bytes} are accepted")
+                end = at + _SIZE.size + size
+                if end > len(view):
+                    break
+                frames.append(bytes(view[at + _SIZE.size : end]))
+                at = end
+            if at or not held:
+                self._held = bytearray(view[at:])
+        return frames
+
+
+def _request_header(frame: bytes) -> tuple[RequestHeader, int]:
+    """The fields that all versions of the header have, and where they end; the client id is nullable."""
+    api_key, version, correlation_id, length = _REQUEST.unpack_from(frame)
+    end = _REQUEST.size + max(length, 0)
+    client_id = frame[_REQUEST.size : end].decode() if length >= 0 else None
+    return RequestHeader(api_key, version, correlation_id, client_id), end
+
+
+def _skip_tags(frame: bytes, at: int) -> int:
+    return at + 1 if frame[at] == 0 else skip_tags(frame, at)
+
+
+def _framed(parts: list[bytes]) -> bytes:
+    """Everything joined once, its size before it; the first part is there to take it."""
+    parts[0] = _SIZE.pack(sum(map(len, parts)))
+    return b"".join(parts)
+
+
+@cache
+def _request_reader(api_key: int, version: int) -> Reader | None:
+    api = _offered(api_key, version)
+    return api and reader(api.request, api_key, version)
+
+
+@cache
+def _request_writer(api_key: int, version: int) -> Writer | None:
+    api = _offered(api_key, version)
+    return api and writer(api.request, api_key, version)
+
+
+@cache
+def _response_reader(api_key: int, version: int) -> Reader | None:
+    api = _offered(api_key, version)
+    return api and reader(api.response, api_key, version)
+
+
+@cache
+def _response_writer(api_key: int, version: int) -> Writer | None:
+    api = _offered(api_key, version)
+    return api and writer(api.response, api_key, version)
+
+
+def _offered(api_key: int, version: int) -> Api | None:
+    api = API_BY_KEY.get(api_key)
+    return api if api and api.min_version <= version <= api.max_version else None
