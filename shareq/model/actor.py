@@ -53,11 +53,13 @@ class Incoming(NamedTuple):
 
 class Answer(NamedTuple):
     """What became of a `Call` or `Persist` of this id. Without a response `error` says why: NETWORK_EXCEPTION when the
-    connection broke or the node is dead, REQUEST_TIMED_OUT when the broker gave up waiting."""
+    connection broke or the node is dead, REQUEST_TIMED_OUT when the broker gave up waiting, UNSUPPORTED_VERSION when the
+    broker does not know such a request; `reason` says it in words, where there is more to say."""
 
     id: int
     response: Response | None
     error: Errors = Errors.NONE
+    reason: str = ""
 
 
 class LogRead(NamedTuple):
