@@ -133,8 +133,6 @@ class ServerConnection(asyncio.Protocol):
         """Write the answer that has come, ask the broker the next thing, until there is nothing or it takes time."""
         try:
             self._work()
-        except (MalformedFrame, UnsupportedVersion) as problem:
-            self.close(str(problem))
         except Exception as failure:
             self._backend.report(failure)
             self.close("a mistake of ours")
@@ -153,13 +151,16 @@ class ServerConnection(asyncio.Protocol):
 
     def _begin(self, frame: bytes) -> None:
         self._kept_bytes -= len(frame)
-        header, request = decode_request(frame)
-        if isinstance(request, ApiVersionsRequest):
-            self._write(header, api_versions(request, header.api_version))
+        self._began = perf_counter()
+        try:
+            header, request = decode_request(frame)
+        except (MalformedFrame, UnsupportedVersion) as problem:
+            self.close(str(problem))
             return
         self._header, self._request, self._request_size = header, request, len(frame)
-        if self._backend.observer is not None:
-            self._began = perf_counter()
+        if isinstance(request, ApiVersionsRequest):
+            self._answer = Answer(0, api_versions(request, header.api_version))
+            return
         self._entering = True
         try:
             self._backend.loop.enter(self._ask)

@@ -1,0 +1,90 @@
+"""A client with no logic of its own, on a real socket: it sends the bytes that a test says and shows what came back."""
+
+from __future__ import annotations
+
+import select
+import socket
+import struct
+from typing import Any, Self
+
+from shareq.broker import Cluster
+from shareq.model.ids import TopicId
+from shareq.model.messages.base import Request, Response
+from shareq.wire.apis import API_BY_KEY
+from shareq.wire.frames import decode_response, encode_request
+
+PATIENCE_S = 30
+"""How long a test waits for what must come; nothing is ever waited for that must not come."""
+
+
+class Raw:
+    """One connection to one port of a server."""
+
+    def __init__(self, port: int, host: str = "127.0.0.1", client_id: str | None = "raw") -> None:
+        self.socket = socket.create_connection((host, port), timeout=PATIENCE_S)
+        self.client_id = client_id
+        self._sent: dict[int, tuple[int, int]] = {}
+        self._ids = 0
+
+    def frame(self, request: Request, version: int | None = None) -> bytes:
+        """A request as bytes, in the newest version unless told otherwise; its answer can be read later."""
+        chosen = API_BY_KEY[request.API_KEY].max_version if version is None else version
+        self._ids += 1
+        self._sent[self._ids] = (request.API_KEY, chosen)
+        return encode_request(request, chosen, self._ids, self.client_id)
+
+    def send(self, request: Request, version: int | None = None) -> int:
+        """Send a request and do not wait; answers its correlation id."""
+        self.socket.sendall(self.frame(request, version))
+        return self._ids
+
+    def receive(self) -> tuple[int, Any]:
+        """The next answer: its correlation id and the response."""
+        (size,) = struct.unpack(">i", self._exactly(4))
+        frame = self._exactly(size)
+        (correlation_id,) = struct.unpack_from(">i", frame)
+        key, version = self._sent.pop(correlation_id)
+        answered, response = decode_response(key, version, frame)
+        assert answered == correlation_id
+        assert isinstance(response, Response)
+        return correlation_id, response
+
+    def ask(self, request: Request, version: int | None = None) -> Any:
+        """Send, wait, and answer the response."""
+        sent = self.send(request, version)
+        correlation_id, response = self.receive()
+        assert correlation_id == sent
+        return response
+
+    def _exactly(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            more = self.socket.recv(size - len(data))
+            assert more, f"the server closed the connection after {len(data)} of {size} bytes"
+            data += more
+        return data
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing has come that could be read now."""
+        return not select.select([self.socket], [], [], 0)[0]
+
+    def closed_by_server(self) -> bool:
+        """Wait for the end of the connection; False if there is an answer instead."""
+        try:
+            return self.socket.recv(1) == b""
+        except ConnectionResetError:
+            return True
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def topic_id(cluster: Cluster, topic: str) -> TopicId:
+    return cluster.image.topics[topic].topic_id

@@ -1,0 +1,372 @@
+"""A served cluster on real sockets: what may be sent, what comes back, and what a connection costs others."""
+
+from __future__ import annotations
+
+import select
+import socket
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from shareq import Admin, Cluster
+from shareq.log.records import encode_batch
+from shareq.model.errors import Errors
+from shareq.model.ids import TopicId
+from shareq.model.messages.api_versions import ApiVersionsRequest
+from shareq.model.messages.cluster import FindCoordinatorRequest, MetadataRequest
+from shareq.model.messages.data import ListOffsetsRequest, ProduceRequest
+from shareq.model.messages.share_fetch import ShareFetchRequest
+from shareq.wire.apis import APIS
+from shareq.wire.observing import Exchanged
+from shareq.wire.server import Server
+from tests.wire.raw import Raw, topic_id
+
+SOFTWARE = ApiVersionsRequest(client_software_name="raw", client_software_version="1.0")
+EVERYTHING = MetadataRequest(topics=None)
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    """Two brokers whose time stands still."""
+    with Cluster(brokers=2, seed=7) as made:
+        made.create_topic("orders", 2)
+        Admin({"bootstrap.servers": made.bootstrap_servers}).alter_share_group_offsets("g", {"orders": 0}).check()
+        yield made
+
+
+@pytest.fixture
+def server(cluster: Cluster) -> Iterator[Server]:
+    with Server(cluster) as made:
+        yield made
+        assert list(made.failures) == []
+
+
+@pytest.fixture
+def raw(server: Server) -> Iterator[Raw]:
+    with Raw(server.ports[0]) as made:
+        yield made
+
+
+def produce(cluster: Cluster, *values: bytes, topic: str = "orders", acks: int = -1) -> ProduceRequest:
+    records: list[Any] = [(None, value, [], cluster.now_ms) for value in values]
+    part = ProduceRequest.Partition(index=0, records=encode_batch(records))
+    known = topic_id(cluster, topic) if topic in cluster.image.topics else TopicId("A" * 22)
+    return ProduceRequest(acks=acks, topics=(ProduceRequest.Topic(topic_id=known, partitions=(part,)),))
+
+
+def share_fetch(cluster: Cluster, epoch: int, member_id: str = "member", **fields: Any) -> ShareFetchRequest:
+    part = ShareFetchRequest.Partition(partition_index=0)
+    topic = ShareFetchRequest.Topic(topic_id=topic_id(cluster, "orders"), partitions=(part,))
+    return ShareFetchRequest(
+        group_id="g", member_id=member_id, share_session_epoch=epoch, topics=(topic,) if epoch == 0 else (), **fields
+    )
+
+
+# ---- ApiVersions -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_api_versions_lists_the_table(raw: Raw, version: int) -> None:
+    answer = raw.ask(SOFTWARE, version)
+    assert answer.error_code is Errors.NONE
+    offered = [(key.api_key, key.min_version, key.max_version) for key in answer.api_keys]
+    assert offered == [(api.key, api.min_version, api.max_version) for api in APIS]
+    assert not {71, 72} & {key for key, _, _ in offered}, "telemetry is not advertised"
+
+
+@pytest.mark.parametrize(
+    ("version", "supported"),
+    [
+        pytest.param(3, {"metadata.version"}, id="2.2 v3 leaves out what may be 0"),
+        pytest.param(4, {"metadata.version", "transaction.version", "group.version", "share.version"}, id="2.2 v4"),
+    ],
+)
+def test_features(raw: Raw, version: int, supported: set[str]) -> None:
+    answer = raw.ask(SOFTWARE, version)
+    names = {feature.name for feature in answer.supported_features}
+    assert names >= supported
+    assert all(feature.min_version > 0 for feature in answer.supported_features) == (version == 3)
+    levels = {feature.name: feature.max_version_level for feature in answer.finalized_features}
+    assert levels["metadata.version"] == 30
+    assert levels["transaction.version"] == 2
+    assert levels["group.version"] == levels["share.version"] == 1
+    assert answer.finalized_features_epoch >= 0
+
+
+def test_an_unknown_version_of_api_versions_is_answered_in_version_0_and_the_connection_stays(raw: Raw) -> None:
+    """Reference 2.2, byte for byte."""
+    raw.socket.sendall(struct.pack(">ihhih", 11, 18, 99, 4711, -1) + b"\x00")
+    assert raw._exactly(20) == bytes.fromhex("00000010 00001267 0023 00000001 0012 0000 0004")
+    assert raw.ask(SOFTWARE, 4).error_code is Errors.NONE
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "error"),
+    [
+        pytest.param("librdkafka", "2.16.1", Errors.NONE, id="as clients do"),
+        pytest.param("apache-kafka-java", "4.3.0-rc.1", Errors.NONE, id="inner - and ."),
+        pytest.param("x", "1", Errors.NONE, id="one character"),
+        pytest.param("", "1", Errors.INVALID_REQUEST, id="no name"),
+        pytest.param("raw", "", Errors.INVALID_REQUEST, id="no version"),
+        pytest.param("-raw", "1", Errors.INVALID_REQUEST, id="- at the front"),
+        pytest.param("raw.", "1", Errors.INVALID_REQUEST, id=". at the end"),
+        pytest.param("raw", "1 2", Errors.INVALID_REQUEST, id="a space"),
+        pytest.param("räw", "1", Errors.INVALID_REQUEST, id="not a letter of theirs"),
+    ],
+)
+def test_names_of_software(raw: Raw, name: str, version: str, error: Errors) -> None:
+    asked = ApiVersionsRequest(client_software_name=name, client_software_version=version)
+    answer = raw.ask(asked, 3)
+    assert answer.error_code is error
+    assert bool(answer.api_keys) == (error is Errors.NONE)
+    assert raw.ask(asked, 2).error_code is Errors.NONE, "before version 3 nobody tells"
+
+
+# ---- frames ----------------------------------------------------------------------------------------------------------
+
+
+def framed(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+METADATA_HEADER = struct.pack(">hhih", 3, 12, 1, 3) + b"raw" + b"\x00"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(struct.pack(">i", 0), id="2.1 size 0"),
+        pytest.param(struct.pack(">i", -5), id="2.1 negative size"),
+        pytest.param(struct.pack(">i", 104857601), id="2.1 size above socket.request.max.bytes"),
+        pytest.param(b"GET / HTTP/1.1\r\n\r\n", id="another protocol"),
+        pytest.param(framed(b"\x00\x03\x00"), id="2.1 short header"),
+        pytest.param(framed(struct.pack(">hhih", 9999, 0, 1, -1)), id="2.1 unknown key"),
+        pytest.param(framed(struct.pack(">hhih", -1, 0, 1, -1)), id="negative key"),
+        pytest.param(framed(struct.pack(">hhih", 3, 99, 1, -1) + b"\x00"), id="2.1 unsupported version"),
+        pytest.param(framed(struct.pack(">hhih", 71, 0, 1, -1) + bytes(20)), id="2.13 telemetry"),
+        pytest.param(framed(METADATA_HEADER), id="2.1 no body"),
+        pytest.param(framed(METADATA_HEADER + b"\xff\xff\xff\xff\x0f"), id="2.1 an array longer than the frame"),
+        pytest.param(framed(b"\xff" * 64), id="ones"),
+        pytest.param(framed(bytes(64)), id="zeros: Produce in version 0"),
+    ],
+)
+def test_what_cannot_be_understood_closes_the_connection(server: Server, data: bytes) -> None:
+    with Raw(server.ports[0]) as bad, Raw(server.ports[0]) as good:
+        bad.socket.sendall(data)
+        assert bad.closed_by_server()
+        assert good.ask(EVERYTHING).brokers
+
+
+def test_a_frame_may_be_as_large_as_the_configuration_says() -> None:
+    with Cluster(brokers=1, config={"socket.request.max.bytes": 60}) as small, Server(small) as server:
+        with Raw(server.ports[0], client_id="x" * 30) as raw:
+            assert raw.ask(EVERYTHING).brokers
+        with Raw(server.ports[0], client_id="x" * 60) as raw:
+            raw.send(EVERYTHING)
+            assert raw.closed_by_server()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(METADATA_HEADER + b"\x00\x01\x00\x00" + b"trailing", id="2.1 trailing bytes"),
+        pytest.param(struct.pack(">hhih", 3, 12, 1, -1) + b"\x00\x00\x01\x00\x00", id="2.1 null client id"),
+        pytest.param(METADATA_HEADER + b"\x00\x01\x00\x01\x63\x02hi", id="2.1 unknown tagged field"),
+    ],
+)
+def test_what_kafka_accepts(raw: Raw, body: bytes) -> None:
+    raw._sent[1] = (3, 12)
+    raw.socket.sendall(framed(body))
+    assert raw.receive()[1].brokers
+
+
+def test_bytes_may_come_one_at_a_time(raw: Raw) -> None:
+    raw.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for byte in raw.frame(SOFTWARE) + raw.frame(EVERYTHING):
+        raw.socket.sendall(bytes([byte]))
+    assert [raw.receive()[0], raw.receive()[0]] == [1, 2]
+
+
+def test_good_answers_come_before_a_bad_frame_closes(raw: Raw) -> None:
+    raw.socket.sendall(raw.frame(SOFTWARE) + raw.frame(EVERYTHING) + framed(b"\x00\x03\x00"))
+    assert [raw.receive()[0], raw.receive()[0]] == [1, 2]
+    assert raw.closed_by_server()
+
+
+def test_half_a_frame_and_silence_cost_nobody_else_anything(cluster: Cluster, server: Server, raw: Raw) -> None:
+    raw.socket.sendall(raw.frame(EVERYTHING)[:-3])
+    with Raw(server.ports[0]) as other:
+        assert other.ask(EVERYTHING).brokers
+        raw.socket.shutdown(socket.SHUT_WR)
+        assert raw.closed_by_server()
+        assert other.ask(EVERYTHING).brokers
+
+
+# ---- order -----------------------------------------------------------------------------------------------------------
+
+
+def test_pipelined_requests_are_answered_in_their_order(raw: Raw) -> None:
+    requests = [SOFTWARE, EVERYTHING, FindCoordinatorRequest(coordinator_keys=("g",)), EVERYTHING] * 50
+    raw.socket.sendall(b"".join(raw.frame(request) for request in requests))
+    assert [raw.receive()[0] for _ in requests] == list(range(1, len(requests) + 1))
+
+
+def test_a_waiting_request_holds_back_what_is_behind_it_and_nobody_else(
+    cluster: Cluster, server: Server, raw: Raw
+) -> None:
+    """Reference 2.1. On a virtual clock it waits until time is let pass."""
+    raw.send(share_fetch(cluster, 0, max_wait_ms=60_000))
+    raw.send(EVERYTHING)
+    with Raw(server.ports[0]) as other:
+        assert other.ask(EVERYTHING).brokers
+        assert raw.silent
+        cluster.advance(59_999)
+        assert other.ask(EVERYTHING).brokers
+        assert raw.silent
+        cluster.advance(1)
+    assert [raw.receive()[0], raw.receive()[0]] == [1, 2]
+
+
+def test_a_waiting_request_is_answered_by_what_another_connection_does(
+    cluster: Cluster, server: Server, raw: Raw
+) -> None:
+    raw.send(share_fetch(cluster, 0, max_wait_ms=60_000))
+    with Raw(server.ports[0]) as other:
+        made = other.ask(produce(cluster, b"a", b"b")).responses[0].partitions[0]
+        assert (made.error_code, made.base_offset) == (Errors.NONE, 0)
+    acquired = raw.receive()[1].responses[0].partitions[0].acquired_records
+    assert [(one.first_offset, one.last_offset, one.delivery_count) for one in acquired] == [(0, 1, 1)]
+
+
+# ---- acks=0 ----------------------------------------------------------------------------------------------------------
+
+
+def test_produce_without_acknowledgement_is_not_answered(cluster: Cluster, raw: Raw) -> None:
+    raw.send(produce(cluster, b"a", acks=0))
+    raw.send(EVERYTHING)
+    assert raw.receive()[0] == 2
+    assert cluster.log("orders", 0).log_end_offset == 1
+
+
+def test_an_error_of_a_produce_without_acknowledgement_closes_the_connection(cluster: Cluster, raw: Raw) -> None:
+    """Reference 2.4."""
+    raw.send(produce(cluster, b"a", topic="nowhere", acks=0))
+    assert raw.closed_by_server()
+
+
+# ---- slow peers ------------------------------------------------------------------------------------------------------
+
+
+def test_a_peer_that_does_not_read_is_not_read_from_and_costs_nobody_else_anything(server: Server) -> None:
+    slow = socket.socket()
+    slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
+    slow.connect(("127.0.0.1", server.ports[0]))
+    slow.setblocking(False)
+    raw = Raw.__new__(Raw)
+    raw.client_id, raw._sent, raw._ids = "slow", {}, 0
+    pending = b"".join(raw.frame(EVERYTHING) for _ in range(1000))
+    sent = 0
+    while select.select([], [slow], [], 0.5)[1]:
+        try:
+            sent += slow.send(pending[sent % len(pending) :])
+        except BlockingIOError:
+            continue
+    with Raw(server.ports[0]) as other:
+        assert other.ask(EVERYTHING).brokers
+    (connection,) = [c for c in server.connections if c._context.client_id == "slow"]
+    assert connection._kept_bytes < 3 << 20
+    slow.setblocking(True)
+    slow.settimeout(30)
+    requests, answers, held = sent // (len(pending) // 1000), 0, b""
+    while answers < requests:
+        held += slow.recv(1 << 20)
+        while len(held) >= 4 and len(held) >= 4 + struct.unpack_from(">i", held)[0]:
+            held = held[4 + struct.unpack_from(">i", held)[0] :]
+            answers += 1
+    assert answers == requests
+    slow.close()
+
+
+# ---- idle connections ------------------------------------------------------------------------------------------------
+
+
+def test_idle_connections_are_closed_on_the_clusters_clock(cluster: Cluster, server: Server) -> None:
+    with Raw(server.ports[0]) as idle, Raw(server.ports[1]) as busy, Raw(server.ports[0]) as half:
+        half.socket.sendall(b"\x00\x00")
+        assert idle.ask(EVERYTHING).brokers
+        assert busy.ask(EVERYTHING).brokers
+        cluster.advance(599_000)
+        assert busy.ask(EVERYTHING).brokers
+        cluster.advance(1_001)
+        assert idle.closed_by_server()
+        assert half.closed_by_server()
+        assert busy.ask(EVERYTHING).brokers
+
+
+def test_who_waits_for_an_answer_is_not_idle(cluster: Cluster, raw: Raw) -> None:
+    raw.send(share_fetch(cluster, 0, max_wait_ms=3_600_000))
+    cluster.wait(lambda: bool(cluster.journal.select()), 0)
+    cluster.advance(3_600_000)
+    assert raw.receive()[0] == 1
+
+
+# ---- mistakes of ours ------------------------------------------------------------------------------------------------
+
+
+def fail(*_: object) -> None:
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("clock", ["virtual", "wall"])
+def test_a_handler_that_raises_closes_its_connection_and_the_server_lives(
+    clock: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Cluster(brokers=2, clock=clock) as cluster, Server(cluster) as server:
+        monkeypatch.setattr(cluster._brokers[0], "receive", fail)
+        with Raw(server.ports[0]) as unlucky, Raw(server.ports[1]) as other:
+            unlucky.send(EVERYTHING)
+            assert unlucky.closed_by_server()
+            assert other.ask(EVERYTHING).brokers
+        assert [type(failure) for failure in server.failures] == [ZeroDivisionError]
+
+
+def test_a_timer_that_raises_does_not_end_a_served_wall_clock() -> None:
+    with Cluster(brokers=1, clock="wall") as cluster, Server(cluster) as server, Raw(server.ports[0]) as raw:
+        cluster.loop.enter(lambda: cluster.loop.at(cluster.now_ms, lambda: 1 // 0))
+        assert cluster.wait(lambda: bool(server.failures), 30)
+        assert raw.ask(EVERYTHING).brokers
+
+
+# ---- looking ---------------------------------------------------------------------------------------------------------
+
+
+def test_each_request_can_be_watched(cluster: Cluster) -> None:
+    seen: list[Exchanged] = []
+    with Server(cluster, observer=seen.append) as server, Raw(server.ports[1], client_id="till") as raw:
+        raw.ask(SOFTWARE)
+        raw.ask(ListOffsetsRequest(topics=(_offsets_of("nowhere"),)))
+        raw.socket.sendall(framed(struct.pack(">hhih", 9999, 0, 1, -1)))
+        assert raw.closed_by_server()
+    told = [(one.broker_id, one.client_id, one.api, one.version, one.answer) for one in seen]
+    assert told == [
+        (1, "till", "ApiVersions", 4, "ok"),
+        (1, "till", "ListOffsets", 11, "UNKNOWN_TOPIC_OR_PARTITION"),
+    ]
+    assert " -> 1 till ApiVersions v4 " in str(seen[0])
+
+
+def _offsets_of(topic: str) -> ListOffsetsRequest.Topic:
+    return ListOffsetsRequest.Topic(
+        name=topic, partitions=(ListOffsetsRequest.Partition(partition_index=0, timestamp=-1),)
+    )
+
+
+def test_a_server_shows_itself(server: Server, raw: Raw) -> None:
+    assert raw.ask(EVERYTHING).brokers
+    html = server._repr_html_()
+    assert server.bootstrap_servers in html
+    assert "<pre>" in html
+    assert f"{server.bootstrap_servers}, inproc://" in repr(server)
+    assert "1 connections" in repr(server)
