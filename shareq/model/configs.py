@@ -7,76 +7,25 @@ KIP-1240, KIP-1263).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from shareq.model.config_def import INT_MAX, ConfigDef, parse_by_duration
 from shareq.model.errors import ConfigException
 from shareq.model.states import IsolationLevel
+from shareq.model.transaction_configs import TRANSACTION_CONFIGS
 
-INT_MAX = (1 << 31) - 1
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigDef:
-    """One key: its default as a typed value, the allowed range or choices, and what it is for."""
-
-    key: str
-    default: int | bool | str
-    doc: str
-    low: int | None = None
-    high: int | None = None
-    choices: tuple[str, ...] = ()
-    broker_key: str | None = None
-    """Group keys: the broker key that stands in for a missing override."""
-    bounds: tuple[str, str] | None = None
-    """Group keys: the broker keys that bound an override."""
-
-    @property
-    def allowed(self) -> str:
-        """The allowed values in words, for error messages and tables."""
-        if isinstance(self.default, bool):
-            return "true or false"
-        if self.choices:
-            return ", ".join(self.choices)
-        if isinstance(self.default, int):
-            return f"{self.low}..{self.high}" if self.high not in (None, INT_MAX) else f">= {self.low}"
-        return "any text"
-
-    def parse(self, value: object) -> int | bool | str:
-        """The typed value; ConfigException names the key, the value and what is allowed."""
-        text = str(value).strip()
-        if isinstance(self.default, bool):
-            if text.lower() in ("true", "false"):
-                return text.lower() == "true"
-        elif isinstance(self.default, int):
-            if re.fullmatch(r"[+-]?\d+", text):
-                number = int(text)
-                if (self.low is None or number >= self.low) and (self.high is None or number <= self.high):
-                    return number
-        elif not self.choices or text in self.choices or self._by_duration(text):
-            return text
-        raise ConfigException(f"{self.key}={value!r}: must be {self.allowed}")
-
-    def _by_duration(self, text: str) -> bool:
-        return "by_duration:<duration>" in self.choices and parse_by_duration(text) is not None
-
-
-_DURATION = re.compile(
-    r"P(?:(?P<days>\d+)D)?(?:T(?=\d)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d{1,9})?)S)?)?"
-)
-
-
-def parse_by_duration(text: str) -> int | None:
-    """Milliseconds of `by_duration:PnDTnHnMn.nS`, or None where the text is no such thing."""
-    prefix, _, iso = text.partition(":")
-    match = _DURATION.fullmatch(iso.upper()) if prefix == "by_duration" else None
-    if match is None or not any(match.groups()):
-        return None
-    part = {name: float(value or 0) for name, value in match.groupdict().items()}
-    seconds = part["days"] * 86400 + part["hours"] * 3600 + part["minutes"] * 60 + part["seconds"]
-    return int(seconds * 1000)
+__all__ = [
+    "BROKER_CONFIGS",
+    "GROUP_CONFIGS",
+    "INT_MAX",
+    "BrokerConfig",
+    "ConfigDef",
+    "GroupConfig",
+    "parse_by_duration",
+    "validate_group_overrides",
+]
 
 
 def _share(key: str, default: int, low: int, high: int, doc: str) -> ConfigDef:
@@ -126,7 +75,9 @@ BROKER_CONFIGS: dict[str, ConfigDef] = {
         ConfigDef("connections.max.idle.ms", 600000, "Connections idle for so long are closed.", 1, INT_MAX),
         ConfigDef("fetch.max.bytes", 57671680, "The most bytes of one fetch response.", 1024, INT_MAX),
         ConfigDef("group.min.session.timeout.ms", 6000, "Least session time-out of a classic member.", 0, INT_MAX),
-        ConfigDef("group.max.session.timeout.ms", 1800000, "Greatest session time-out of a classic member.", 0, INT_MAX),
+        ConfigDef(
+            "group.max.session.timeout.ms", 1800000, "Greatest session time-out of a classic member.", 0, INT_MAX
+        ),
         ConfigDef("group.initial.rebalance.delay.ms", 3000, "How long a new classic group waits for more.", 0, INT_MAX),
         ConfigDef("group.max.size", INT_MAX, "How many members a classic group may have.", 1, INT_MAX),
         ConfigDef("offset.metadata.max.bytes", 4096, "The longest text committed with an offset.", 0, INT_MAX),
@@ -134,6 +85,7 @@ BROKER_CONFIGS: dict[str, ConfigDef] = {
         ConfigDef("offsets.retention.check.interval.ms", 600000, "How often offsets are looked through.", 1, INT_MAX),
         ConfigDef("offsets.topic.num.partitions", 50, "Partitions of __consumer_offsets.", 1, INT_MAX),
         ConfigDef("offsets.commit.timeout.ms", 5000, "How long a group record may take to commit.", 1, INT_MAX),
+        *TRANSACTION_CONFIGS,
         ConfigDef("num.partitions", 1, "Partitions of a topic created without a count.", 1, INT_MAX),
         ConfigDef("default.replication.factor", 1, "Replicas of a topic created without a factor.", 1, 32767),
         ConfigDef("share.coordinator.state.topic.num.partitions", 50, "Partitions of __share_group_state.", 1, INT_MAX),

@@ -12,7 +12,8 @@ TopicId = NewType("TopicId", str)
 ZERO_TOPIC_ID = TopicId("A" * 22)
 GROUP_METADATA_TOPIC = "__consumer_offsets"
 SHARE_STATE_TOPIC = "__share_group_state"
-INTERNAL_TOPICS = frozenset({GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, "__transaction_state"})
+TRANSACTION_STATE_TOPIC = "__transaction_state"
+INTERNAL_TOPICS = frozenset({GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC})
 
 
 def topic_id_from_bytes(raw: bytes) -> TopicId:
