@@ -80,6 +80,78 @@ def test_zoom_by_keyboard_and_back_to_fit(strip: Locator) -> None:
     expect(box).to_have_attribute("width", "30")
 
 
+def left_of(strip: Locator, offset: int) -> float:
+    """Where the cell of an offset begins, from the left of the plot, px."""
+    cell, plot = strip.locator(f"[data-offset='{offset}'] rect").first.bounding_box(), box_of(strip)
+    assert cell is not None
+    return float(cell["x"]) - plot[0]
+
+
+def box_of(strip: Locator) -> tuple[float, float, float, float]:
+    """Left, top, width, height of the plot, px of the page."""
+    box = strip.locator(".sq-plot").bounding_box()
+    assert box is not None
+    return box["x"], box["y"], box["width"], box["height"]
+
+
+X = """(strip, [offset, least, most]) => {
+    const cell = strip.querySelector(`[data-offset='${offset}'] rect`), plot = strip.querySelector(".sq-plot");
+    const left = cell ? cell.getBoundingClientRect().x - plot.getBoundingClientRect().x : NaN;
+    return left >= least && left <= most;
+}"""
+"""Whether a cell begins between two places of the plot, px."""
+
+
+def expect_left(strip: Locator, offset: int, left: float, *, least: float | None = None) -> None:
+    """The cell comes to stand there (or between `least` and there): what moves glides for a moment."""
+    bounds = [offset, left - 1.5 if least is None else least, left + 1.5]
+    handle = strip.element_handle()
+    strip.page.wait_for_function(f"([strip, bounds]) => ({X})(strip, bounds)", arg=[handle, bounds])
+
+
+def test_dragging_the_plot_moves_it_along_the_log(strip: Locator, browser_page: Page) -> None:
+    x, y, width, height = box_of(strip)
+    before = left_of(strip, 105)
+    browser_page.mouse.move(x + width / 2, y + height / 2)
+    browser_page.mouse.down()
+    browser_page.mouse.move(x + width / 2 - 60, y + height / 2, steps=4)
+    browser_page.mouse.up()
+    expect_left(strip, 105, before - 60)
+    browser_page.mouse.move(x + width / 2, y + height / 2)  # released: only a question about a cell now
+    expect_left(strip, 105, before - 60)
+    strip.focus()
+    strip.press("f")
+    expect_left(strip, 105, before)
+
+
+def test_the_wheel_zooms_where_it_points_with_ctrl_and_pans_with_shift(strip: Locator, browser_page: Page) -> None:
+    x, y, _, height = box_of(strip)
+    cell = strip.locator(".sq-run rect").first
+    at = left_of(strip, 105)
+    browser_page.mouse.move(x + at, y + height / 2)
+    browser_page.keyboard.down("Control")
+    browser_page.mouse.wheel(0, 60)
+    browser_page.keyboard.up("Control")
+    expect(cell).not_to_have_attribute("width", "30")
+    expect_left(strip, 105, at)
+    browser_page.keyboard.down("Shift")
+    browser_page.mouse.wheel(0, 40)
+    browser_page.keyboard.up("Shift")
+    expect_left(strip, 105, at - 10, least=at - 50)
+
+
+def test_the_plain_wheel_is_left_to_the_page(strip: Locator, browser_page: Page) -> None:
+    x, y, _, height = box_of(strip)
+    before = left_of(strip, 105)
+    strip.evaluate(
+        "strip => { window.spared = 0; strip.addEventListener('wheel', e => window.spared += !e.defaultPrevented); }"
+    )
+    browser_page.mouse.move(x + 200, y + height / 2)
+    browser_page.mouse.wheel(0, 10)
+    browser_page.wait_for_function("() => window.spared === 1")
+    assert left_of(strip, 105) == before
+
+
 def test_scrub(strip: Locator) -> None:
     strip.locator("input[type=range]").fill("3")
     expect_order(strip, 3)
@@ -165,3 +237,25 @@ def test_a_wide_window_is_drawn_as_blocks_and_zooms_to_cells(
     strip.screenshot(path=tmp_path / "zoomed.png")
     strip.press("f")
     expect(strip).to_have_attribute("data-mode", "runs")
+
+
+def test_the_overview_is_dragged_to_another_place(browser_page: Page, jupyterlab: str, jupyterlab_folder: Path) -> None:
+    source = "from tests.widgets.fakes import FakeCluster, payments, wide; cluster = FakeCluster(wide(4000), 1)"
+    notebook(jupyterlab_folder, "overview.ipynb", source, SHOW)
+    strip = open_strip(browser_page, jupyterlab, "overview.ipynb")
+    for _ in range(24):
+        strip.press("+")
+    expect(strip).to_have_attribute("data-mode", "cells")
+    overview = strip.locator(".sq-overview")
+    spso, speo = (int(strip.get_attribute(f"data-{end}") or "") for end in ("spso", "speo"))
+    overview.scroll_into_view_if_needed()
+    box = overview.bounding_box()
+    assert box is not None
+    browser_page.mouse.move(box["x"] + box["width"] * 0.9, box["y"] + box["height"] / 2)
+    browser_page.mouse.down()
+    for share in (0.75, 0.25):
+        browser_page.mouse.move(box["x"] + box["width"] * share, box["y"] + box["height"] / 2)
+        middle = spso + round(share * (speo - spso))
+        expect(strip.locator(f"[data-offset='{middle}']")).to_be_attached()
+    browser_page.mouse.up()
+    browser_page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")

@@ -46,3 +46,36 @@ def test_stepping_beyond_the_end_lets_the_cluster_go_on(
     expect(strip).to_have_attribute("data-order", str(end + 1))
     assert [cells(strip)[offset] for offset in UNDER_WAY] == [("acquired", 1), ("acquired", 1)]
     browser_page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")
+
+
+RUNNING = """
+from shareq import Cluster, Producer, ShareConsumer
+cluster = Cluster(clock=10.0)
+cluster.create_topic("orders")
+cluster.configure_group("payments", {"share.auto.offset.reset": "earliest", "share.delivery.count.limit": 5})
+with Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
+    for number in range(20):
+        producer.produce("orders", f"order {number}")
+consumer = ShareConsumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "payments"})
+consumer.subscribe(["orders"])
+assert len(consumer.poll(60)) == 20
+"""
+
+
+def test_on_a_running_clock_locks_run_down_and_expire_by_themselves(
+    browser_page: Page, jupyterlab: str, jupyterlab_folder: Path
+) -> None:
+    """Nobody presses anything: the countdown moves, and when the locks are over the strip shows it."""
+    notebook(jupyterlab_folder, "running.ipynb", RUNNING, SHOW.replace("THEME", "auto"))
+    strip = open_strip(browser_page, jupyterlab, "running.ipynb")
+    begun = int(strip.get_attribute("data-order") or "")
+    held = {offset for offset, (state, _) in cells(strip).items() if state == "acquired"}
+    assert held
+    clock = strip.locator(".sq-chips span", has_text="t ").last
+    shown = clock.inner_text()
+    expect(clock).not_to_have_text(shown)
+    assert int(strip.get_attribute("data-order") or "") >= begun
+    expect(strip.locator(".sq-run[data-state='acquired']")).to_have_count(0, timeout=60_000)
+    assert int(strip.get_attribute("data-order") or "") > begun
+    assert all(cells(strip)[offset][0] != "acquired" for offset in held if offset in cells(strip))
+    browser_page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")

@@ -123,7 +123,9 @@ export class Strip {
   send(name, value = null) {
     if (name === "seek" && this.underway) { this.wanted = value; return; }
     this.underway++;
-    this.model.send({ do: name, value });
+    try {
+      this.model.send({ do: name, value });
+    } catch { /* the kernel is gone: the picture stays as it is, and nothing is awaited any more */ }
   }
   answered({ next_ms }) {
     this.underway = Math.max(this.underway - 1, 0);
