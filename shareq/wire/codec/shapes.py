@@ -138,9 +138,9 @@ class Shape:
 def shape_of(ours: Any, entity: Any) -> Shape:
     """Pair a class of ours, or a plain `tuple[...]` by position, with an entity of kio's; None leaves it out."""
     attributes = _attributes(ours, entity)
-    found = [_wire_field(theirs, attributes) for theirs in fields(entity)]
+    defaults = {field.name: field.default for field in fields(ours)} if is_dataclass(ours) else {}
+    found = [_wire_field(theirs, attributes, defaults) for theirs in fields(entity)]
     lacking = sorted(attributes.keys() - {field.attribute for field in found})
-    defaults = {f.name: f.default for f in fields(ours)} if is_dataclass(ours) else {}
     return Shape(
         name=entity.__name__,
         cls=tuple if get_origin(ours) is tuple else ours,
@@ -179,13 +179,15 @@ def _theirs(hint: Any) -> Theirs:
     return Theirs(get_args(inner)[0] if is_array else inner, nullable, is_array)
 
 
-def _wire_field(field: Field[Any], attributes: Mapping[str, Ours]) -> WireField:
+def _wire_field(field: Field[Any], attributes: Mapping[str, Ours], defaults: Mapping[str, object]) -> WireField:
     names = (field.name, f"{field.name}_ms", ALIASES.get(field.name))
     attribute = next((name for name in names if name in attributes), None)
     ours = attributes[attribute] if attribute else Ours()
     theirs = _theirs(field.type)
     shape = shape_of(ours.inner, theirs.inner) if is_dataclass(theirs.inner) else None
     tag = field.metadata.get("tag")
+    default = None if ours.takes_none else _default(field, theirs, shape)
+    own_default = defaults.get(attribute or "", MISSING)
     return WireField(
         name=field.name,
         attribute=attribute,
@@ -195,7 +197,7 @@ def _wire_field(field: Field[Any], attributes: Mapping[str, Ours]) -> WireField:
         nullable=theirs.nullable and tag is None,
         ours=ours,
         tag=tag,
-        default=None if ours.takes_none else _default(field, theirs, shape),
+        default=own_default if own_default == default else default,  # the very object is found faster than an equal one
     )
 
 
