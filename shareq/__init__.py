@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from shareq.model.transport import register_server
+from shareq.model.transport import register_scheme, register_server
 
 __version__ = "0.1.0"
 
@@ -104,4 +104,10 @@ def _serve(cluster: Any, host: str, ports: Any) -> Any:
     return import_module("shareq.wire.server").Server(cluster, host, ports)
 
 
+def _tcp(bootstrap_servers: str) -> Any:
+    """What carries clients to `host:port`."""
+    return import_module("shareq.wire.client").TcpTransport(bootstrap_servers)
+
+
 register_server(_serve)
+register_scheme("", _tcp)

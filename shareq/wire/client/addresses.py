@@ -1,0 +1,85 @@
+"""Where brokers are: the list that an application gives, and what brokers say of each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from shareq.model.errors import KafkaError, KafkaException
+from shareq.model.messages.base import Response
+from shareq.model.messages.cluster import FindCoordinatorResponse, MetadataResponse
+
+MAX_PORT = 65535
+
+
+class Address(NamedTuple):
+    """A host by name or number, and a port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_bootstrap_servers(servers: str) -> tuple[Address, ...]:
+    """`a:9092,b:9092,[::1]:9092` as addresses, each once. KafkaException (_INVALID_ARG) names what is wrong."""
+    addresses = dict.fromkeys(_address(server.strip(), servers) for server in servers.split(",") if server.strip())
+    if not addresses:
+        raise _refusal(servers, "names no server")
+    return tuple(addresses)
+
+
+def _address(server: str, servers: str) -> Address:
+    host, colon, port = server.rpartition(":")
+    if not colon or not host or (":" in host and not _bracketed(host)):
+        raise _refusal(servers, f"{server!r} is not host:port (an IPv6 address stands in brackets, [::1]:9092)")
+    if not (port.isascii() and port.isdigit() and 1 <= int(port) <= MAX_PORT):
+        raise _refusal(servers, f"{server!r} has no port in 1..{MAX_PORT}")
+    return Address(host[1:-1] if _bracketed(host) else host, int(port))
+
+
+def _bracketed(host: str) -> bool:
+    return host.startswith("[") and host.endswith("]")
+
+
+def _refusal(servers: str, why: str) -> KafkaException:
+    return KafkaException(KafkaError(KafkaError._INVALID_ARG, f"bootstrap.servers={servers!r}: {why}"))
+
+
+class Directory:
+    """Which node is where, as far as answers passing by have told, and where to ask first."""
+
+    def __init__(self, bootstrap: tuple[Address, ...]) -> None:
+        self._bootstrap = bootstrap
+        self._nodes: dict[int, Address] = {}
+
+    def address(self, node: int) -> Address | None:
+        return self._nodes.get(node)
+
+    def everywhere(self) -> tuple[Address, ...]:
+        """Whoever may be asked what any broker knows: brokers first, the bootstrap servers as a last resort."""
+        return tuple(dict.fromkeys((*self._nodes.values(), *self._bootstrap)))
+
+    def name(self, address: Address) -> str:
+        """How messages call a broker: by its number, where that is known."""
+        node = next((node for node, known in self._nodes.items() if known == address), None)
+        return f"broker at {address}" if node is None else f"broker {node} at {address}"
+
+    def learn(self, response: Response) -> None:
+        """Take in the addresses that an answer brings."""
+        endpoints = _ENDPOINTS.get(type(response))
+        brokers: Iterable[Any] = endpoints(response) if endpoints else getattr(response, "node_endpoints", ())
+        for broker in brokers:
+            self._nodes[broker.node_id] = Address(broker.host, broker.port)
+
+
+def _coordinators(response: Any) -> Iterable[FindCoordinatorResponse.Coordinator]:
+    return (found for found in response.coordinators if not found.error_code and found.node_id >= 0)
+
+
+_ENDPOINTS: dict[type[Response], Callable[[Any], Iterable[Any]]] = {
+    MetadataResponse: lambda response: response.brokers,
+    FindCoordinatorResponse: _coordinators,
+}
+"""Answers that name brokers; others do it in `node_endpoints`, when a leader has moved (KIP-951)."""

@@ -1,0 +1,186 @@
+"""Gives a client's actor a life over TCP: hands it answers and ticks, sends what it asks for."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable
+
+from shareq.client.calls import Backoff
+from shareq.model.actor import ANY_NODE, Actor, Answer, Call, Effect, Message, Tick
+from shareq.model.errors import Errors, KafkaError, KafkaException
+from shareq.model.messages.fetch import FetchRequest
+from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
+from shareq.wire.client import io_thread
+from shareq.wire.client.addresses import Address, Directory
+from shareq.wire.client.link import RECONNECT_BACKOFF_MAX_MS, RECONNECT_BACKOFF_MS, Link
+
+GOODBYE_S = 1.0
+"""How long closing waits for a socket to take what has been written."""
+
+_FETCHES = (ShareFetchRequest, ShareAcknowledgeRequest, FetchRequest)
+"""Requests on a connection of their own: one that waits for records holds back all behind it. The share session
+belongs to that connection."""
+
+_TICK = Tick()
+_STARTED_MS = time.time_ns() // 1_000_000 - time.monotonic_ns() // 1_000_000
+
+
+class ClientHost:
+    """One client. Its actor and its links are touched under `lock` only, by the application or by the I/O thread."""
+
+    def __init__(self, actor: Actor, client_id: str, servers: tuple[Address, ...], rng: random.Random) -> None:
+        self.lock = threading.Condition()
+        self.client_id = client_id
+        self.directory = Directory(tuple(rng.sample(servers, len(servers))))
+        self.backoff = Backoff(rng, RECONNECT_BACKOFF_MS, RECONNECT_BACKOFF_MAX_MS)
+        self._actor = actor
+        self._links: dict[tuple[Address, bool], Link] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._due_ms: int | None = None
+        self._waiting = 0
+        self._closed = False
+        self._shut = threading.Event()
+        self._failure: Exception | None = None
+        self._process = os.getpid()
+        self.io = io_thread.enter()
+
+    @staticmethod
+    def now_ms() -> int:
+        """Wall time that never runs backwards."""
+        return _STARTED_MS + time.monotonic_ns() // 1_000_000
+
+    # ---- the application's side --------------------------------------------------------------------------------------
+
+    def run(self, action: Callable[[int], Iterable[Effect]]) -> None:
+        self._check()
+        with self.lock:
+            self._perform(action(self.now_ms()))
+
+    def wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
+        self._check()
+        with self.lock:
+            self._waiting += 1
+            try:
+                self.lock.wait_for(
+                    lambda: until() or self._closed or self._failure is not None,
+                    None if timeout_ms is None else timeout_ms / 1000,
+                )
+            finally:
+                self._waiting -= 1
+            if until():
+                return True
+        self._check()
+        return False
+
+    def _check(self) -> None:
+        if self._process != os.getpid():
+            text = f"client {self.client_id!r} was made before a fork: make it in the process that uses it"
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT, text))
+        if self._failure is not None:
+            raise RuntimeError(f"client {self.client_id!r} has died of a mistake of ours") from self._failure
+        if self._closed:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT, f"client {self.client_id!r} is closed"))
+
+    # ---- the actor ---------------------------------------------------------------------------------------------------
+
+    def deliver(self, message: Message) -> None:
+        """Hand the actor a message. A mistake of ours ends this client, and nobody else."""
+        with self.lock:
+            if self._closed or self._failure is not None:
+                return
+            try:
+                self._perform(self._actor.handle(message, self.now_ms()))
+            except Exception as failure:  # whoever waits must hear of it
+                self._failure = failure
+                self.lock.notify_all()
+
+    def _perform(self, effects: Iterable[Effect]) -> None:
+        """Send requests, set the timer, wake whoever waits. Events have no journal to go to."""
+        for effect in effects:
+            if isinstance(effect, Call):
+                self._send(effect)
+        due_ms = self._actor.wake_at_ms
+        if due_ms is not None and (self._due_ms is None or due_ms < self._due_ms):
+            self._due_ms = due_ms
+            self.io.soon(self._set_timer)
+        if self._waiting:
+            self.lock.notify_all()
+
+    def _set_timer(self) -> None:
+        """A timer stands even when the actor has since put its time off: then it is set anew instead of moved often."""
+        with self.lock:
+            if self._timer is not None:
+                self._timer.cancel()
+            if self._due_ms is not None and not self._closed:
+                delay_ms = max(0, self._due_ms - self.now_ms())
+                self._timer = self.io.loop.call_later(delay_ms / 1000, self._wake)
+
+    def _wake(self) -> None:
+        with self.lock:
+            self._timer = None
+            self._due_ms = due_ms = self._actor.wake_at_ms
+            if due_ms is None:
+                return
+            if due_ms > self.now_ms():
+                self._set_timer()
+                return
+            self._due_ms = None
+            self.deliver(_TICK)
+
+    # ---- requests ----------------------------------------------------------------------------------------------------
+
+    def _send(self, call: Call) -> None:
+        address = self._anybody() if call.node == ANY_NODE else self.directory.address(call.node)
+        if address is None:
+            reason = f"nobody has said where broker {call.node} is"
+            self.io.soon(self.deliver, Answer(call.id, None, Errors.NETWORK_EXCEPTION, reason))
+            return
+        self._link(address, isinstance(call.request, _FETCHES)).send(call, self.now_ms())
+
+    def _anybody(self) -> Address:
+        """A broker that is connected, else one that has not failed."""
+        return min(self.directory.everywhere(), key=lambda address: self._link(address, False).rank)
+
+    def _link(self, address: Address, fetches: bool) -> Link:
+        link = self._links.get((address, fetches))
+        if link is None:
+            link = self._links[address, fetches] = Link(self, address)
+        return link
+
+    # ---- the end -----------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Send what has been written, within bounds, and close the connections. Repeatable."""
+        if self._process != os.getpid():
+            return
+        with self.lock:
+            if self._closed:
+                return
+            self._closed = True
+            if not self.io.inside:
+                self.lock.wait_for(lambda: not any(link.unsent for link in self._links.values()), GOODBYE_S)
+        self.io.soon(self._close_links)
+        if not self.io.inside:
+            self._shut.wait(GOODBYE_S)
+        io_thread.leave(self.io)
+
+    def forget(self) -> None:
+        """The application has dropped its client without closing it. Called by the garbage collector, wherever it is:
+        nothing may be waited for."""
+        if not self._closed and self._process == os.getpid():
+            self.io.soon(self._close_links)
+            io_thread.leave(self.io)
+
+    def _close_links(self) -> None:
+        with self.lock:
+            self._closed = True
+            if self._timer is not None:
+                self._timer.cancel()
+            for link in self._links.values():
+                link.close()
+            self.lock.notify_all()
+        self._shut.set()

@@ -1,0 +1,114 @@
+"""The one thread that reads sockets and keeps time for all TCP clients of a process.
+
+It runs while there are clients, whatever their applications do: heartbeats are sent and time-outs noticed while a
+record is being worked on. A child of fork has none of its parent's threads and starts its own for clients of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+
+class IoThread:
+    """An asyncio loop in a daemon thread."""
+
+    def __init__(self) -> None:
+        # Sockets are written to by any thread, hence watched for readiness only; Windows' own loop cannot do that.
+        self.loop = asyncio.SelectorEventLoop()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._thread = threading.Thread(target=self._run, name="shareq-io", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_forever()
+            for task in self._tasks:
+                task.cancel()
+            self.loop.run_until_complete(asyncio.gather(*self._tasks, return_exceptions=True))
+            self.loop.run_until_complete(self.loop.shutdown_default_executor())
+        finally:
+            self.loop.close()
+
+    @property
+    def inside(self) -> bool:
+        """Whether the caller is this thread."""
+        return threading.get_ident() == self._thread.ident
+
+    def soon(self, call: Callable[..., object], *args: object) -> None:
+        """Call in the thread, after all that was asked for before. Nothing happens once the thread has ended."""
+        if self.inside:
+            self.loop.call_soon(call, *args)
+        else:
+            with suppress(RuntimeError):
+                self.loop.call_soon_threadsafe(call, *args)
+
+    def start(self, doing: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Begin a task. From inside only."""
+        task = self.loop.create_task(doing)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def stop(self) -> None:
+        self.soon(self.loop.stop)
+        if not self.inside:
+            self._thread.join()
+
+
+class _Shared:
+    """The process's thread, and how many clients need it.
+
+    The lock may be taken twice: what the garbage collector finds may be a client, and it may find it anywhere.
+    """
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew, as a child of fork must: its parent's thread is not here, its lock may be held for ever."""
+        self.lock = threading.RLock()
+        self.thread: IoThread | None = None
+        self.users = 0
+
+
+_shared = _Shared()
+
+
+def enter() -> IoThread:
+    """The running thread, for one more client."""
+    with _shared.lock:
+        _shared.users += 1
+        thread = _shared.thread = _shared.thread or IoThread()
+        return thread
+
+
+def leave(thread: IoThread) -> None:
+    """One client fewer; the last one ends the thread."""
+    with _shared.lock:
+        if thread is not _shared.thread:  # a parent's, or ended already
+            return
+        _shared.users -= 1
+        if _shared.users:
+            return
+        _shared.thread = None
+    thread.stop()
+
+
+def _end() -> None:
+    """The interpreter ends: nobody may be caught running while it takes itself apart."""
+    with _shared.lock:
+        thread, _shared.thread = _shared.thread, None
+    if thread is not None:
+        thread.stop()
+
+
+atexit.register(_end)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_shared.reset)

@@ -1,0 +1,267 @@
+"""The way to one broker: a connection that is opened when it is first needed, and anew when it has broken.
+
+Requests are pipelined, answers come in their order. What a broken connection leaves unanswered fails with
+NETWORK_EXCEPTION; the clients know what a repetition may do. A broker that lets a request time out counts as gone, as
+for Java's clients, since nothing behind that request will be answered either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from typing import NamedTuple, Protocol
+
+from shareq import __version__
+from shareq.client.calls import Backoff
+from shareq.model.actor import Answer, Call
+from shareq.model.errors import Errors
+from shareq.model.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from shareq.model.messages.base import Request, Response
+from shareq.model.messages.data import ProduceRequest, ProduceResponse
+from shareq.wire.apis import API_BY_KEY
+from shareq.wire.client.addresses import Address, Directory
+from shareq.wire.client.io_thread import IoThread
+from shareq.wire.client.pipe import Pipe, connect
+from shareq.wire.client.versions import Versions
+from shareq.wire.errors import MalformedFrame, UnsupportedVersion
+from shareq.wire.frames import decode_response, encode_request
+
+SETUP_TIMEOUT_MS = 10_000
+"""How long a broker may take to be connected, and again to say what it speaks; `socket.connection.setup.timeout.ms`."""
+
+RECONNECT_BACKOFF_MS, RECONNECT_BACKOFF_MAX_MS = 50, 1000
+"""As in Java's clients."""
+
+_NEWEST = API_BY_KEY[ApiVersionsRequest.API_KEY].max_version
+
+
+class Owner(Protocol):
+    """What a link knows of its client."""
+
+    lock: threading.Condition
+    io: IoThread
+    client_id: str
+    directory: Directory
+    backoff: Backoff
+
+    def now_ms(self) -> int: ...
+    def deliver(self, message: Answer) -> None: ...
+
+
+class _Exchange(NamedTuple):
+    """A request on its way. `call_id` None: the link's own question, which versions the broker speaks."""
+
+    call_id: int | None
+    request: Request
+    deadline_ms: int
+    correlation_id: int = -1
+    version: int = -1
+
+
+class Link:
+    """`send` belongs to whoever holds the client's lock, everything else to the I/O thread."""
+
+    def __init__(self, client: Owner, address: Address) -> None:
+        self._client = client
+        self._address = address
+        self._pipe: Pipe | None = None
+        self._versions: Versions | None = None
+        self._connecting: asyncio.Task[None] | None = None
+        self._wanted = False
+        self._waiting: deque[_Exchange] = deque()
+        self._in_flight: deque[_Exchange] = deque()
+        self._last_correlation_id = 0
+        self._failures = 0
+        self._not_before_ms = 0
+        self._check_at_ms: int | None = None
+        self._check: asyncio.TimerHandle | None = None
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """How good a link it is for a request that any broker can answer; the lowest is the best."""
+        if self._versions is not None:
+            return 0, len(self._in_flight)
+        return (1 if self._wanted else 2) + 2 * self._failures, 0
+
+    @property
+    def unsent(self) -> bool:
+        return self._pipe is not None and bool(self._pipe.unsent)
+
+    @property
+    def _name(self) -> str:
+        return self._client.directory.name(self._address)
+
+    # ---- requests ----------------------------------------------------------------------------------------------------
+
+    def send(self, call: Call, now_ms: int) -> None:
+        """Send a request now, or when there is a connection."""
+        exchange = _Exchange(call.id, call.request, now_ms + call.timeout_ms)
+        if self._versions is not None:
+            self._transmit(exchange, self._versions)
+        else:
+            self._waiting.append(exchange)
+            if not self._wanted:
+                self._wanted = True
+                self._client.io.soon(self._start)
+        self._watch(exchange.deadline_ms)
+
+    def _transmit(self, exchange: _Exchange, versions: Versions) -> None:
+        try:
+            self._put(exchange, versions.choose(exchange.request))
+        except UnsupportedVersion as why:
+            self._answer_soon(exchange, None, Errors.UNSUPPORTED_VERSION, f"{self._name} {why}")
+            return
+        if isinstance(exchange.request, ProduceRequest) and exchange.request.acks == 0:
+            self._in_flight.pop()  # nobody answers
+            self._answer_soon(exchange, ProduceResponse())
+
+    def _put(self, exchange: _Exchange, version: int) -> None:
+        """Write a request. Raises UnsupportedVersion where the version cannot say it."""
+        assert self._pipe is not None
+        correlation_id = self._last_correlation_id = (self._last_correlation_id + 1) & 0x7FFFFFFF
+        frame = encode_request(exchange.request, version, correlation_id, self._client.client_id)
+        self._in_flight.append(exchange._replace(correlation_id=correlation_id, version=version))
+        self._pipe.write(frame)
+
+    def _answer_soon(
+        self, exchange: _Exchange, response: Response | None, error: Errors = Errors.NONE, reason: str = ""
+    ) -> None:
+        """Never at once: the client's actor is in the middle of something."""
+        assert exchange.call_id is not None
+        self._client.io.soon(self._client.deliver, Answer(exchange.call_id, response, error, reason))
+
+    # ---- connecting --------------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        with self._client.lock:
+            if self._wanted and self._connecting is None:
+                self._connecting = self._client.io.start(self._connect())
+
+    async def _connect(self) -> None:
+        client = self._client
+        try:
+            await asyncio.sleep(max(0, self._not_before_ms - client.now_ms()) / 1000)
+            async with asyncio.timeout(SETUP_TIMEOUT_MS / 1000):
+                opened = await connect(self._address)
+        except (OSError, TimeoutError) as failure:
+            with client.lock:
+                self._connecting = None
+                self._broken(f"cannot be connected: {str(failure) or 'no answer'}")
+            return
+        with client.lock:
+            self._connecting = None
+            if self._wanted:
+                self._pipe = Pipe(opened, client.io, client.lock, self._received, self._broken)
+                self._negotiate(_NEWEST)
+            else:  # closed meanwhile
+                opened.close()
+
+    def _negotiate(self, version: int) -> None:
+        """Ask which versions the broker speaks, before anything else."""
+        request = ApiVersionsRequest(client_software_name="shareq", client_software_version=__version__)
+        deadline_ms = self._client.now_ms() + SETUP_TIMEOUT_MS
+        self._put(_Exchange(None, request, deadline_ms), version)
+        self._watch(deadline_ms)
+
+    def _negotiated(self, answer: ApiVersionsResponse, asked: int) -> None:
+        """An older broker names the versions of ApiVersions that it knows, or none at all; then 0 is left."""
+        if answer.error_code is Errors.UNSUPPORTED_VERSION and asked > 0:
+            known = (api.max_version for api in answer.api_keys if api.api_key == ApiVersionsRequest.API_KEY)
+            self._negotiate(min(next(known, 0), asked - 1))
+            return
+        if answer.error_code:
+            raise MalformedFrame(f"ApiVersions was answered with {answer.error_code.name}")
+        self._versions = Versions(answer)
+        self._failures = 0
+        waiting, self._waiting = self._waiting, deque()
+        for exchange in waiting:
+            self._transmit(exchange, self._versions)
+
+    # ---- answers -----------------------------------------------------------------------------------------------------
+
+    def _received(self, frames: list[bytes]) -> None:
+        try:
+            for frame in frames:
+                self._take(frame)
+        except MalformedFrame as why:
+            if self._pipe is not None:
+                self._pipe.close()
+                self._broken(f"speaks no Kafka: {why}")
+
+    def _take(self, frame: bytes) -> None:
+        if not self._in_flight:
+            raise MalformedFrame("an answer that nobody has asked for")
+        call_id, request, _, expected, version = self._in_flight[0]
+        correlation_id, response = decode_response(request.API_KEY, version, frame)
+        if correlation_id != expected:
+            raise MalformedFrame(f"answer {correlation_id} instead of {expected}")
+        self._in_flight.popleft()
+        if isinstance(response, ApiVersionsResponse) and call_id is None:
+            self._negotiated(response, version)
+        elif call_id is not None:
+            self._client.directory.learn(response)
+            self._client.deliver(Answer(call_id, response))
+
+    # ---- the end of a connection -------------------------------------------------------------------------------------
+
+    def _broken(self, why: str, error: Errors = Errors.NETWORK_EXCEPTION) -> None:
+        """Let everybody know who waits; `error` is for those whose time is up."""
+        now_ms = self._client.now_ms()
+        left = [*self._in_flight, *self._waiting]
+        if left:  # else the broker has only closed what nobody used
+            self._failures += 1
+            self._not_before_ms = now_ms + self._client.backoff.delay_ms(self._failures)
+        self._forget()
+        for exchange in left:
+            if exchange.call_id is not None:
+                outcome = error if exchange.deadline_ms <= now_ms else Errors.NETWORK_EXCEPTION
+                self._client.deliver(Answer(exchange.call_id, None, outcome, f"{self._name} {why}"))
+
+    def _forget(self) -> None:
+        self._pipe = self._versions = None
+        self._wanted = False
+        self._waiting.clear()
+        self._in_flight.clear()
+
+    def close(self) -> None:
+        """Nobody waits for anything any more."""
+        if self._connecting is not None:
+            self._connecting.cancel()
+        if self._check is not None:
+            self._check.cancel()
+        if self._pipe is not None:
+            self._pipe.close()
+        self._forget()
+
+    # ---- time-outs ---------------------------------------------------------------------------------------------------
+
+    def _watch(self, deadline_ms: int) -> None:
+        """See that somebody looks at the deadline. The timer stands while later requests come and go: hence it costs
+        nothing for a request that is answered in time."""
+        if self._check_at_ms is None or deadline_ms < self._check_at_ms:
+            self._check_at_ms = deadline_ms
+            self._client.io.soon(self._set_timer)
+
+    def _set_timer(self) -> None:
+        if self._check is not None:
+            self._check.cancel()
+        if self._check_at_ms is not None:
+            delay_ms = max(1, self._check_at_ms - self._client.now_ms())
+            self._check = self._client.io.loop.call_later(delay_ms / 1000, self._time_is_up)
+
+    def _time_is_up(self) -> None:
+        with self._client.lock:
+            self._check = self._check_at_ms = None
+            deadlines = [exchange.deadline_ms for exchange in (*self._in_flight, *self._waiting)]
+            if not deadlines:
+                return
+            if min(deadlines) > self._client.now_ms():
+                self._watch(min(deadlines))
+                return
+            if self._pipe is not None:
+                self._pipe.close()
+            if self._connecting is not None:
+                self._connecting.cancel()
+                self._connecting = None
+            self._broken("does not answer in time", Errors.REQUEST_TIMED_OUT)

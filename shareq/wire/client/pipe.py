@@ -1,0 +1,137 @@
+"""A connected socket: any thread writes to it at once, the I/O thread reads from it and sends what had to wait."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from shareq.wire.client.addresses import Address
+from shareq.wire.client.io_thread import IoThread
+from shareq.wire.errors import MalformedFrame
+from shareq.wire.frames import FrameReader
+
+READ_BYTES = 1 << 18
+
+_Found = Sequence[tuple[int, int, int, str, tuple[object, ...]]]
+
+
+async def connect(address: Address) -> socket.socket:
+    """A connected socket that does not block: the first of the host's addresses that answers. Raises OSError."""
+    loop = asyncio.get_running_loop()
+    try:  # a number needs nobody's help, hence no thread that asks for it
+        found: _Found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except socket.gaierror:
+        found = await loop.getaddrinfo(*address, type=socket.SOCK_STREAM)
+    failures = []
+    for family, kind, protocol, _, where in found:
+        opened = socket.socket(family, kind, protocol)
+        try:
+            opened.setblocking(False)
+            await loop.sock_connect(opened, where)
+            opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError as failure:
+            opened.close()
+            failures.append(failure)
+        except BaseException:
+            opened.close()
+            raise
+        else:
+            return opened
+    raise failures[0]
+
+
+class Pipe:
+    """Frames in both directions. All but the constructor and `close` may be called from any thread that holds `lock`;
+    those two belong to the I/O thread.
+
+    `on_frames(frames)` and `on_broken(why)` are called in the I/O thread, with the lock held; `on_broken` once, unless
+    the pipe is closed before.
+    """
+
+    def __init__(
+        self,
+        opened: socket.socket,
+        io: IoThread,
+        lock: threading.Condition,
+        on_frames: Callable[[list[bytes]], None],
+        on_broken: Callable[[str], None],
+    ) -> None:
+        self.unsent = bytearray()
+        self._socket = opened
+        self._io = io
+        self._lock = lock
+        self._on_frames = on_frames
+        self._on_broken = on_broken
+        self._frames = FrameReader()
+        self._open = True
+        io.loop.add_reader(opened, self._readable)
+
+    def write(self, data: bytes) -> None:
+        """Send now what the socket takes, the rest when it has room."""
+        if self.unsent:
+            self.unsent += data
+            return
+        try:
+            sent = self._socket.send(data)
+        except BlockingIOError:
+            sent = 0
+        except OSError as failure:
+            self._io.soon(self._broken, str(failure))
+            return
+        if sent < len(data):
+            self.unsent += data[sent:]
+            self._io.soon(self._watch_for_room)
+
+    def _watch_for_room(self) -> None:
+        with self._lock:
+            if self._open:
+                self._io.loop.add_writer(self._socket, self._writable)
+
+    def _writable(self) -> None:
+        with self._lock:
+            try:
+                del self.unsent[: self._socket.send(self.unsent)]
+            except BlockingIOError:
+                return
+            except OSError as failure:
+                self._broken(str(failure))
+                return
+            if not self.unsent:
+                self._io.loop.remove_writer(self._socket)
+                self._lock.notify_all()  # whoever closes waits for this
+
+    def _readable(self) -> None:
+        with self._lock:
+            try:
+                data = self._socket.recv(READ_BYTES)
+                frames = self._frames.feed(data)
+            except BlockingIOError:
+                return
+            except (OSError, MalformedFrame) as failure:
+                self._broken(str(failure))
+                return
+            if frames:
+                self._on_frames(frames)
+            if not data:
+                self._broken("the broker has closed the connection")
+
+    def _broken(self, why: str) -> None:
+        with self._lock:
+            if self._open:
+                self.close()
+                self._on_broken(why)
+
+    def close(self) -> None:
+        """Repeatable."""
+        if not self._open:
+            return
+        self._open = False
+        self.unsent.clear()
+        self._io.loop.remove_reader(self._socket)
+        self._io.loop.remove_writer(self._socket)
+        with suppress(OSError):  # a child of fork may hold the socket, too: the peer has to learn of the end
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()

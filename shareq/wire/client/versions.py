@@ -1,0 +1,47 @@
+"""In which version to speak: the highest that both sides know, unless a request says what only newer ones can."""
+
+from __future__ import annotations
+
+from shareq.model.messages.api_versions import ApiVersionsResponse
+from shareq.model.messages.base import Request
+from shareq.model.messages.data import ProduceRequest
+from shareq.model.messages.transactions import EndTxnRequest
+from shareq.wire.apis import API_BY_KEY
+from shareq.wire.errors import UnsupportedVersion
+
+TRANSACTION_VERSION = "transaction.version"
+"""The feature whose level 2 lets Produce add partitions to a transaction, and EndTxn answer with the next epoch."""
+
+_TRANSACTIONAL_PRODUCE = 12
+_BUMPING_END_TXN = 5
+
+
+class Versions:
+    """What one broker has said that it speaks."""
+
+    def __init__(self, answer: ApiVersionsResponse) -> None:
+        self._ranges = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+        self._features = {feature.name: feature.max_version_level for feature in answer.finalized_features}
+
+    def choose(self, request: Request) -> int:
+        """The version to send `request` in. Raises UnsupportedVersion, which says what the broker lacks."""
+        api = API_BY_KEY[request.API_KEY]
+        theirs = self._ranges.get(request.API_KEY)
+        if theirs is None:
+            raise UnsupportedVersion(f"does not know the API {api.name} ({api.key})")
+        least = max(api.min_version, theirs[0], self._least(request))
+        version = min(api.max_version, theirs[1])
+        if version < least:
+            ours = f"{max(api.min_version, self._least(request))} to {api.max_version}"
+            raise UnsupportedVersion(f"speaks {api.name} ({api.key}) {theirs[0]} to {theirs[1]}; needed is {ours}")
+        return version
+
+    def _least(self, request: Request) -> int:
+        """Transactions are spoken as of KIP-890 only: brokers keep partitions and epochs."""
+        transactional = isinstance(request, ProduceRequest) and request.transactional_id is not None
+        if not transactional and not isinstance(request, EndTxnRequest):
+            return 0
+        level = self._features.get(TRANSACTION_VERSION, 0)
+        if level < 2:
+            raise UnsupportedVersion(f"has {TRANSACTION_VERSION} {level}; transactions need 2 (Kafka 4.0 or newer)")
+        return _TRANSACTIONAL_PRODUCE if transactional else _BUMPING_END_TXN
