@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from shareq.model.config_def import INT_MAX, ConfigDef, parse_by_duration
+from shareq.model.consumer_configs import CONSUMER_CONFIGS, CONSUMER_GROUP_CONFIGS
 from shareq.model.errors import ConfigException
 from shareq.model.states import IsolationLevel
 from shareq.model.transaction_configs import TRANSACTION_CONFIGS
@@ -85,6 +86,7 @@ BROKER_CONFIGS: dict[str, ConfigDef] = {
         ConfigDef("offsets.retention.check.interval.ms", 600000, "How often offsets are looked through.", 1, INT_MAX),
         ConfigDef("offsets.topic.num.partitions", 50, "Partitions of __consumer_offsets.", 1, INT_MAX),
         ConfigDef("offsets.commit.timeout.ms", 5000, "How long a group record may take to commit.", 1, INT_MAX),
+        *CONSUMER_CONFIGS,
         *TRANSACTION_CONFIGS,
         ConfigDef("num.partitions", 1, "Partitions of a topic created without a count.", 1, INT_MAX),
         ConfigDef("default.replication.factor", 1, "Replicas of a topic created without a factor.", 1, 32767),
@@ -147,6 +149,7 @@ GROUP_CONFIGS: dict[str, ConfigDef] = {
             choices=("read_uncommitted", "read_committed"),
         ),
         ConfigDef("share.renew.acknowledge.enable", True, "Whether consumers may renew locks."),
+        *CONSUMER_GROUP_CONFIGS,
     )
 }
 
@@ -157,6 +160,18 @@ def _attribute(key: str) -> str:
             key = key[len(prefix) :]
             break
     return key.replace(".", "_")
+
+
+_KINDS = ("share", "consumer")
+
+
+def _check_heartbeat(prefix: str, values: Mapping[str, Any]) -> None:
+    """A member that keeps to its heartbeat interval must not be removed."""
+    heartbeat, session = values[f"{prefix}heartbeat.interval.ms"], values[f"{prefix}session.timeout.ms"]
+    if heartbeat >= session:
+        raise ConfigException(
+            f"{prefix}heartbeat.interval.ms={heartbeat}: must be below {prefix}session.timeout.ms={session}"
+        )
 
 
 class BrokerConfig:
@@ -183,11 +198,8 @@ class BrokerConfig:
                     raise ConfigException(
                         f"{d.broker_key}={values[d.broker_key]}: must be {low}..{high} ({d.bounds[0]}, {d.bounds[1]})"
                     )
-        heartbeat, session = values["group.share.heartbeat.interval.ms"], values["group.share.session.timeout.ms"]
-        if heartbeat >= session:
-            raise ConfigException(
-                f"group.share.heartbeat.interval.ms={heartbeat}: must be below group.share.session.timeout.ms={session}"
-            )
+        for kind in _KINDS:
+            _check_heartbeat(f"group.{kind}.", values)
 
     def __getitem__(self, key: str) -> Any:
         return self._values[key]
@@ -220,6 +232,9 @@ class GroupConfig:
     auto_offset_reset: str = "latest"
     isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
     renew_acknowledge_enable: bool = True
+    consumer_session_timeout_ms: int = 45000
+    consumer_heartbeat_interval_ms: int = 5000
+    consumer_assignment_interval_ms: int = 1000
 
     @classmethod
     def effective(cls, overrides: Mapping[str, str], broker: BrokerConfig) -> GroupConfig:
@@ -252,9 +267,6 @@ def validate_group_overrides(overrides: Mapping[str, str | None], broker: Broker
             low, high = broker[d.bounds[0]], broker[d.bounds[1]]
             if not low <= parsed[key] <= high:
                 raise ConfigException(f"{key}={value!r}: must be {low}..{high} ({d.bounds[0]}, {d.bounds[1]})")
-    session = parsed.get("share.session.timeout.ms", broker["group.share.session.timeout.ms"])
-    heartbeat = parsed.get("share.heartbeat.interval.ms", broker["group.share.heartbeat.interval.ms"])
-    if heartbeat >= session:
-        raise ConfigException(
-            f"share.heartbeat.interval.ms={heartbeat}: must be below share.session.timeout.ms={session}"
-        )
+    for kind in _KINDS:
+        keys = f"{kind}.heartbeat.interval.ms", f"{kind}.session.timeout.ms"
+        _check_heartbeat(f"{kind}.", {key: parsed.get(key, broker[f"group.{key}"]) for key in keys})
