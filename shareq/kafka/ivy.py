@@ -1,0 +1,155 @@
+"""Fetching Apache Kafka with the Ivy that lies among PySpark's jars: no Maven, no download page, only pip packages.
+
+Maven Central is asked, unless SHAREQ_IVY_SETTINGS names an Ivy settings file or ~/.m2/settings.xml a mirror of it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import getproxies
+from xml.etree import ElementTree as ET
+from xml.sax.saxutils import quoteattr
+
+from shareq.jvm import Java, find_java
+
+# Kafka's own log configuration needs the bridge from SLF4J to Log4j, which its release brings and its POMs do not.
+_WANTED = (
+    ("org.apache.kafka", "kafka_2.13", None),
+    ("org.apache.kafka", "kafka-tools", None),
+    ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4"),
+)
+
+
+class IvyFailed(Exception):
+    """Nothing was fetched; the message continues `... could not be fetched:` and says what to do."""
+
+
+def retrieve(version: str, folder: Path, cache: Path) -> None:
+    """Put the jars of Kafka's broker and tools into `folder`, showing progress in a terminal or notebook."""
+    java, jar = find_java(), _ivy_jar()
+    cache.mkdir(parents=True, exist_ok=True)
+    (module := cache / "ivy.xml").write_text(_module(version))
+    command = [
+        *_java_command(java, jar),
+        *("-settings", str(_settings(cache)), "-ivy", str(module), "-cache", str(cache), "-types", "jar", "bundle"),
+        *("-retrieve", f"{folder}/[artifact]-[revision].[ext]"),
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        try:
+            said = _follow(process.stdout, f"Apache Kafka {version}")
+        except BaseException:
+            process.terminate()
+            raise
+    if process.returncode:
+        raise IvyFailed(_why(said))
+
+
+def _ivy_jar() -> Path:
+    spec = find_spec("pyspark")
+    found = sorted(Path(str(spec.origin)).parent.glob("jars/ivy-*.jar")) if spec else []
+    if not found:
+        raise IvyFailed(
+            "the Ivy inside PySpark does it, and PySpark is not installed. What to do: `pip install 'shareq[kafka]'`; "
+            "or unpack Apache Kafka from kafka.apache.org/downloads yourself and set KAFKA_HOME to its folder."
+        )
+    return found[-1]
+
+
+def _module(version: str) -> str:
+    wanted = "".join(
+        f'<dependency org="{org}" name="{name}" rev="{rev or version}" conf="default->default"/>'
+        for org, name, rev in _WANTED
+    )
+    return (
+        '<ivy-module version="2.0"><info organisation="shareq" module="kafka"/>'
+        f"<dependencies>{wanted}</dependencies></ivy-module>"
+    )
+
+
+# ---- how Maven Central is reached from here ------------------------------------------------------------------------
+
+
+def _java_command(java: Java, jar: Path) -> list[str]:
+    """Java does not look at HTTPS_PROXY and NO_PROXY by itself."""
+    proxies = getproxies()
+    options = []
+    if proxy := proxies.get("https"):
+        parts = urlsplit(proxy if "//" in proxy else f"//{proxy}")
+        options += [f"-Dhttps.proxyHost={parts.hostname}", f"-Dhttps.proxyPort={parts.port or 443}"]
+    if direct := proxies.get("no"):
+        hosts = "|".join(f"*{host}" if host.startswith(".") else host for host in direct.replace(" ", "").split(","))
+        options.append(f"-Dhttp.nonProxyHosts={hosts}")
+    return [str(java.executable), *options, "-jar", str(jar)]
+
+
+def _settings(cache: Path) -> Path:
+    if chosen := os.environ.get("SHAREQ_IVY_SETTINGS"):
+        if not Path(chosen).is_file():
+            raise IvyFailed(f"SHAREQ_IVY_SETTINGS={chosen}: there is no such file.")
+        return Path(chosen)
+    mirror = _mirror(Path("~/.m2/settings.xml").expanduser())
+    root = f" root={quoteattr(mirror)}" if mirror else ""
+    settings = cache / "ivysettings.xml"
+    settings.write_text(
+        '<ivysettings><settings defaultResolver="maven"/><resolvers>'
+        f'<ibiblio name="maven" m2compatible="true"{root}/></resolvers></ivysettings>'
+    )
+    return settings
+
+
+def _mirror(settings: Path) -> str | None:
+    """The first mirror of Maven Central in a user's Maven settings; None where there is none."""
+    try:
+        tree = ET.parse(settings)  # the user's own file, as Maven itself reads it
+    except (OSError, ET.ParseError):
+        return None
+    for mirror in tree.iterfind(".//{*}mirror"):
+        of = mirror.findtext("{*}mirrorOf", "").replace(" ", "").split(",")
+        blocked = mirror.findtext("{*}blocked", "false").strip() == "true"
+        if not blocked and "!central" not in of and {"central", "*", "external:*"} & set(of):
+            return mirror.findtext("{*}url", "").strip() or None
+    return None
+
+
+# ---- what Ivy says -------------------------------------------------------------------------------------------------
+
+
+def _follow(lines: Iterable[str], title: str) -> str:
+    """Read Ivy's output to its end, with a bar that grows by each module found and fills with each jar."""
+    from tqdm.auto import tqdm
+
+    said = []
+    with tqdm(desc=title, unit=" jars", total=0, disable=None) as bar:  # None: silent where nobody looks on
+        for line in lines:
+            said.append(line)
+            if line.startswith("\tfound "):
+                bar.total += 1
+                bar.set_postfix_str(line.split()[1].partition("#")[2], refresh=True)
+            elif "[SUCCESSFUL ]" in line:
+                bar.update()
+    return "".join(said)
+
+
+def _why(said: str) -> str:
+    if "PKIX" in said or "SSLHandshakeException" in said:
+        return (
+            "Java does not trust the certificate that Maven Central shows here, as behind a company's proxy. What to "
+            "do: name a trust store that knows it, JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=/path/to/cacerts."
+        )
+    if "Server access error" in said:
+        reasons = re.findall(r"Server access error at url \S+ \((.*)\)", said)
+        return (
+            f"Maven Central cannot be reached ({reasons[0] if reasons else 'no answer'}). What to do: connect to the "
+            "network; set HTTPS_PROXY; name a mirror of it in ~/.m2/settings.xml or an Ivy settings file in "
+            "SHAREQ_IVY_SETTINGS; or unpack Apache Kafka yourself and set KAFKA_HOME to its folder."
+        )
+    if missing := re.findall(r":: (\S+#\S+): not found", said):
+        return f"the repository does not have {', '.join(missing)}. What to do: ask for another version."
+    return "Ivy failed:\n" + "\n".join(said.splitlines()[-12:])

@@ -1,0 +1,111 @@
+"""Where Apache Kafka's jars are: KAFKA_HOME, else the cache, else fetched into the cache once.
+
+A folder in the cache is complete or not there: it is filled beside its place, under a lock, and renamed at the end.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from shareq.jvm import cache_folder
+from shareq.kafka import ivy
+from shareq.model.errors import ConfigException
+
+KAFKA_VERSION = "4.3.0"
+_FIRST_WITH_SHARE_GROUPS = (4, 1)
+
+
+class KafkaNotFound(RuntimeError):
+    """Apache Kafka can neither be found nor be fetched; the message says why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaJars:
+    """A folder with the jars of a broker and of the command-line tools; `source` says where it comes from."""
+
+    folder: Path
+    version: str
+    source: str
+
+    @property
+    def classpath(self) -> str:
+        """What Java's `-cp` takes."""
+        return str(self.folder / "*")
+
+
+def kafka_jars(version: str | None = None) -> KafkaJars:
+    """Kafka's jars in `version` (default: SHAREQ_KAFKA_VERSION, KAFKA_HOME's or 4.3.0), fetched when they are not here.
+
+    KAFKA_HOME is an unpacked distribution of Apache Kafka; it is passed over when another version is asked for.
+    SHAREQ_CACHE moves the cache, SHAREQ_IVY_SETTINGS names an Ivy settings file to fetch with. Raises KafkaNotFound,
+    JavaNotFound, and ConfigException for a version that is none or too old for share groups.
+    """
+    version = version or os.environ.get("SHAREQ_KAFKA_VERSION")
+    if version is not None:
+        _check(version)
+    if home := os.environ.get("KAFKA_HOME"):
+        installed = _installed(Path(home))
+        if version in {None, installed.version}:
+            return installed
+    return _cached(version or KAFKA_VERSION)
+
+
+def _check(version: str) -> None:
+    numbers = re.fullmatch(r"(\d+)\.(\d+)\.\d+(-rc\d+)?", version)
+    if numbers is None:
+        raise ConfigException(f"version={version!r}: must be a release of Apache Kafka such as {KAFKA_VERSION}")
+    if (int(numbers[1]), int(numbers[2])) < _FIRST_WITH_SHARE_GROUPS:
+        raise ConfigException(f"version={version!r}: must be 4.1.0 or newer, before there were no share groups")
+
+
+def _installed(home: Path) -> KafkaJars:
+    libs = home.expanduser() / "libs"
+    named = [match[1] for jar in libs.glob("kafka_2.13-*.jar") if (match := re.fullmatch(r".*-(\d[\d.]*)", jar.stem))]
+    if not named:
+        raise KafkaNotFound(
+            f"KAFKA_HOME={home} is not Apache Kafka: there is no libs/kafka_2.13-*.jar in it. "
+            "Set it to the folder of an unpacked Kafka, or unset it and let shareq fetch one."
+        )
+    _check(named[0])
+    return KafkaJars(libs, named[0], "KAFKA_HOME")
+
+
+def _cached(version: str) -> KafkaJars:
+    cache = cache_folder()
+    folder = cache / f"kafka-{version}"
+    if not folder.is_dir():
+        with _alone(cache / f"kafka-{version}.lock"):
+            if not folder.is_dir():  # another process may have fetched it while this one waited
+                _fetch(version, folder)
+    return KafkaJars(folder, version, "cache")
+
+
+def _fetch(version: str, folder: Path) -> None:
+    """Fill `folder`. What an interrupted attempt has already downloaded is kept for the next one, in Ivy's cache."""
+    draft, ivy_cache = folder.with_suffix(".part"), folder.with_suffix(".ivy")
+    shutil.rmtree(draft, ignore_errors=True)
+    try:
+        ivy.retrieve(version, draft, ivy_cache)
+    except ivy.IvyFailed as failure:
+        raise KafkaNotFound(f"Apache Kafka {version} could not be fetched: {failure}") from None
+    draft.rename(folder)
+    shutil.rmtree(ivy_cache, ignore_errors=True)
+
+
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """One process at a time. The operating system frees the lock of a process that dies."""
+    if sys.platform == "win32":
+        raise KafkaNotFound("Apache Kafka runs on Linux and macOS: on Windows use WSL, or set KAFKA_HOME")
+    import fcntl
+
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

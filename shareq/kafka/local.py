@@ -1,0 +1,253 @@
+"""Apache Kafka on this machine in one call, for as long as it is wanted and no longer."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
+
+from shareq.jvm import find_java
+from shareq.kafka.broker import HOST, Broker, Program, new_id
+from shareq.kafka.jars import kafka_jars
+from shareq.model.errors import ConfigException, IllegalStateException
+from shareq.model.html import strong, table
+
+_ATTEMPTS = 3
+_POLL_S = 0.05
+_PORT_TAKEN = ("Address already in use", "BindException")
+
+# What a local Kafka decides by itself: an override would keep it from starting or from being found.
+_OWN_KEYS = {
+    *("process.roles", "node.id", "broker.id", "listeners", "advertised.listeners", "log.dir", "log.dirs"),
+    *("controller.quorum.voters", "controller.quorum.bootstrap.servers", "controller.listener.names"),
+}
+
+
+class LocalKafkaError(RuntimeError):
+    """Kafka did not start; the message ends with the last lines of its log."""
+
+
+def laptop_config(brokers: int) -> dict[str, object]:
+    """The broker configuration that differs from Kafka's defaults: small, quick, and with the widest bounds for share
+    groups that Kafka allows, so that a lock may last one second."""
+    return {
+        "offsets.topic.num.partitions": brokers,
+        "offsets.topic.replication.factor": brokers,
+        "transaction.state.log.num.partitions": brokers,
+        "transaction.state.log.replication.factor": brokers,
+        "transaction.state.log.min.isr": 1,
+        "share.coordinator.state.topic.num.partitions": brokers,
+        "share.coordinator.state.topic.replication.factor": brokers,
+        "share.coordinator.state.topic.min.isr": 1,
+        "default.replication.factor": brokers,
+        "group.initial.rebalance.delay.ms": 0,
+        "group.share.min.session.timeout.ms": 1000,
+        "group.share.min.heartbeat.interval.ms": 100,
+        "group.share.min.record.lock.duration.ms": 1000,
+        "group.share.max.record.lock.duration.ms": 3600000,
+        "group.share.max.delivery.count.limit": 25,
+        "group.share.max.partition.max.record.locks": 10000,
+        "broker.heartbeat.interval.ms": 500,
+        "broker.session.timeout.ms": 3000,  # how soon what a killed broker led moves on
+    }
+
+
+class LocalKafka:
+    """Apache Kafka on loopback ports: KRaft, share groups on, data in a temporary folder that goes when it stops.
+
+        with LocalKafka() as kafka:
+            Producer({"bootstrap.servers": kafka.bootstrap_servers})
+
+    `brokers`: 1 or 3. `config` overrides broker configurations by their Kafka names; what else differs from Kafka's
+    defaults is in `laptop_config`. `version`: see `kafka_jars`. `timeout`: how many seconds a start may take.
+    It ends with `stop()`, with its `with` block, and with this process, however that ends. Raises ConfigException
+    for what is absurd; JavaNotFound, KafkaNotFound and LocalKafkaError when it cannot be started, and say what to do.
+    """
+
+    def __init__(
+        self,
+        brokers: int = 1,
+        *,
+        config: Mapping[str, object] | None = None,
+        version: str | None = None,
+        timeout: float = 90.0,
+    ) -> None:
+        if brokers not in {1, 3} or isinstance(brokers, bool):
+            raise ConfigException(f"brokers={brokers!r}: must be 1 or 3")
+        for key in config or {}:
+            if key in _OWN_KEYS:
+                raise ConfigException(f"{key}={(config or {})[key]!r}: a local Kafka chooses this itself")
+        self.config = {**laptop_config(brokers), **(config or {})}
+        self._count = brokers
+        self._wanted_version = version
+        self._timeout = timeout
+        self._root: Path | None = None
+        self._program: Program | None = None
+        self._brokers: tuple[Broker, ...] = ()
+
+    # ---- life --------------------------------------------------------------------------------------------------------
+
+    def start(self) -> Self:
+        """Start it and wait until all brokers serve. Does nothing when it runs already."""
+        if self._root is not None:
+            return self
+        self._program = Program(find_java(), kafka_jars(self._wanted_version))
+        for _ in range(_ATTEMPTS - 1):  # a free port may be taken by somebody else before Kafka binds it
+            try:
+                return self._attempt(self._program)
+            except _PortTaken:
+                continue
+        return self._attempt(self._program)
+
+    def stop(self) -> None:
+        """Stop all brokers and remove their data, so nothing is left to put in order first. Repeatable."""
+        for broker in self._brokers:
+            broker.kill()
+        for broker in self._brokers:
+            broker.wait(10)
+        if self._root is not None:
+            shutil.rmtree(self._root, ignore_errors=True)
+        self._root, self._brokers = None, ()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *exc: object) -> None:
+        self.stop()
+
+    def _attempt(self, program: Program) -> Self:
+        self._root = Path(tempfile.mkdtemp(prefix="shareq-kafka-"))
+        ports = _free_ports(2 * self._count)
+        self._brokers = tuple(
+            Broker(program, self._root, number, port, controller_port)
+            for number, (port, controller_port) in enumerate(zip(ports[::2], ports[1::2], strict=True))
+        )
+        try:
+            self._format()
+            for broker in self._brokers:
+                broker.start()
+            self._wait_ready(*self._brokers)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def _format(self) -> None:
+        voters = [broker.voter for broker in self._brokers]
+        for broker in self._brokers:
+            broker.configure(voters, self.config)
+        cluster_id, (first, *others) = new_id(), self._brokers
+        done = first.format(cluster_id)
+        if done.returncode:
+            raise LocalKafkaError(f"Kafka refused its configuration:\n{_last(done.stdout + done.stderr, 15)}")
+        for broker in others:
+            broker.format_like(first, cluster_id)
+
+    def _wait_ready(self, *brokers: Broker) -> None:
+        deadline = time.monotonic() + self._timeout
+        for broker in brokers:
+            while not broker.ready:
+                if not broker.alive:
+                    said = broker.said()
+                    failure = _PortTaken if any(sign in said for sign in _PORT_TAKEN) else LocalKafkaError
+                    raise failure(f"Kafka's broker {broker.broker_id} ended while it started:\n{_last(said, 25)}")
+                if time.monotonic() > deadline:
+                    raise LocalKafkaError(
+                        f"Kafka's broker {broker.broker_id} was not ready after {self._timeout:g} s:\n"
+                        f"{_last(broker.said(), 25)}"
+                    )
+                time.sleep(_POLL_S)
+
+    # ---- brokers -----------------------------------------------------------------------------------------------------
+
+    def kill_broker(self, broker_id: int) -> None:
+        """Lose a broker without a goodbye; what it led moves when the controller misses it, within seconds."""
+        self._end(broker_id, Broker.kill)
+
+    def stop_broker(self, broker_id: int) -> None:
+        """Stop a broker in an orderly way: what it leads moves first."""
+        self._end(broker_id, Broker.terminate)
+
+    def start_broker(self, broker_id: int) -> None:
+        """Start a killed or stopped broker again, on its port and with its data, and wait until it serves."""
+        broker = self._broker(broker_id, alive=False)
+        broker.start()
+        self._wait_ready(broker)
+
+    def _end(self, broker_id: int, order: Callable[[Broker], None]) -> None:
+        broker = self._broker(broker_id, alive=True)
+        order(broker)
+        if not broker.wait(self._timeout):
+            raise LocalKafkaError(f"broker {broker_id} does not end:\n{_last(broker.said(), 25)}")
+
+    def _broker(self, broker_id: int, *, alive: bool) -> Broker:
+        self._check_running()
+        if broker_id not in range(self._count):
+            raise ConfigException(f"broker_id={broker_id!r}: must be one of {list(range(self._count))}")
+        broker = self._brokers[broker_id]
+        if broker.alive != alive:
+            raise IllegalStateException(f"broker {broker_id} is {'not running' if alive else 'running already'}")
+        return broker
+
+    # ---- looking -----------------------------------------------------------------------------------------------------
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """What a client's `bootstrap.servers` wants."""
+        self._check_running()
+        return ",".join(broker.address for broker in self._brokers)
+
+    @property
+    def brokers_alive(self) -> tuple[int, ...]:
+        return tuple(broker.broker_id for broker in self._brokers if broker.alive)
+
+    @property
+    def version(self) -> str | None:
+        """The version of Apache Kafka, once it has been started."""
+        return self._program.jars.version if self._program else self._wanted_version
+
+    @property
+    def logs(self) -> Path:
+        """The folder with one log file for each broker."""
+        self._check_running()
+        return self._brokers[0].log.parent
+
+    def tail(self, lines: int = 20, broker_id: int = 0) -> str:
+        """The last lines of a broker's log."""
+        self._check_running()
+        return _last(self._brokers[broker_id].log.read_text(errors="replace"), lines)
+
+    def _check_running(self) -> None:
+        if self._root is None:
+            raise IllegalStateException("this local Kafka is not running: start() it, or use it in a `with` block")
+
+    def __repr__(self) -> str:
+        if self._root is None:
+            return "LocalKafka(not running)"
+        alive = f"brokers {list(self.brokers_alive)} of {self._count} alive"
+        return f"LocalKafka({self.bootstrap_servers}, Apache Kafka {self.version}, {alive})"
+
+    def _repr_html_(self) -> str:
+        rows = [(b.broker_id, strong(b.address), "serving" if b.alive else "not running", b.log) for b in self._brokers]
+        title = f"Apache Kafka {self.version}" if self._root else "Apache Kafka, not running"
+        return table(("broker", "address", "state", "log"), rows, caption=title)
+
+
+class _PortTaken(LocalKafkaError):
+    """Somebody else has taken a port between our choice and Kafka's use of it."""
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that are free now; all are held at once, so that none is given twice."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.create_server((HOST, 0))) for _ in range(count)]
+        return [taken.getsockname()[1] for taken in sockets]
+
+
+def _last(text: str, lines: int) -> str:
+    return "\n".join(text.splitlines()[-lines:])
