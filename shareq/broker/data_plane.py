@@ -1,163 +1,98 @@
-"""What a broker answers about records themselves: Produce, ListOffsets, DeleteRecords."""
+"""One broker's view of the logs: which it leads, reading and writing them, and whom to turn to for the others."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from shareq.broker.storage import Storage
-from shareq.broker.transactions import Transactions
-from shareq.log.batches import CorruptBatch, parse_batch
+from shareq.log.interface import AppendResult, ReadResult
 from shareq.log.memory import MemoryLog
 from shareq.model.errors import Errors
-from shareq.model.ids import INTERNAL_TOPICS, TopicPartition
+from shareq.model.ids import TopicIdPartition
 from shareq.model.image import ClusterImage
-from shareq.model.messages.data import (
-    DeleteRecordsRequest,
-    DeleteRecordsResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ProduceRequest,
-    ProduceResponse,
-)
+from shareq.model.messages.fetch import UNKNOWN_LEADER, FetchRequest
+from shareq.model.messages.share_fetch import LeaderIdAndEpoch, NodeEndpoint
 from shareq.model.states import IsolationLevel
+
+ISOLATION_LEVELS = frozenset(IsolationLevel)
+"""What a client may ask for; to anything else Kafka answers UNKNOWN_SERVER_ERROR."""
 
 
 class DataPlane:
-    """One broker's view of the logs: it serves those partitions that it leads."""
+    """A broker serves those partitions that it leads."""
 
-    def __init__(self, broker_id: int, storage: Storage, transactions: Transactions, image: ClusterImage) -> None:
+    def __init__(self, broker_id: int, storage: Storage, image: ClusterImage) -> None:
         self._broker_id = broker_id
-        self._storage = storage
-        self._transactions = transactions
+        self.storage = storage
         self.image = image
 
-    def led_log(self, topic: str, partition: int) -> tuple[Errors, MemoryLog | None, int]:
-        """The log and leader epoch of a partition, or the error of one that this broker does not lead."""
+    def led_log(
+        self, topic: str, partition: int, current_leader_epoch: int = -1
+    ) -> tuple[Errors, MemoryLog | None, int]:
+        """The log and leader epoch of a partition, or the error of one that this broker does not lead.
+
+        `current_leader_epoch` is the epoch that the client knows, -1 if it is not to be checked. A replica compares it
+        before it says that somebody else leads, as in Kafka.
+        """
         found = self.image.topics.get(topic)
         if found is None or not 0 <= partition < len(found.partitions):
             return Errors.UNKNOWN_TOPIC_OR_PARTITION, None, -1
-        if found.partitions[partition].leader != self._broker_id:
+        state = found.partitions[partition]
+        if current_leader_epoch not in (-1, state.leader_epoch) and self._broker_id in state.replicas:
+            older = current_leader_epoch < state.leader_epoch
+            return Errors.FENCED_LEADER_EPOCH if older else Errors.UNKNOWN_LEADER_EPOCH, None, -1
+        if state.leader != self._broker_id:
             return Errors.NOT_LEADER_OR_FOLLOWER, None, -1
-        return Errors.NONE, self._storage.log(topic, partition), found.partitions[partition].leader_epoch
+        return Errors.NONE, self.storage.log(topic, partition), state.leader_epoch
 
-    def append(
-        self, topic: str, partition: int, records: bytes, now_ms: int, *, from_coordinator: bool = False
-    ) -> ProduceResponse.Partition:
-        """Append one record batch to a partition that this broker leads."""
+    def append(self, topic: str, partition: int, records: bytes, now_ms: int) -> AppendResult:
+        """Append what a coordinator of this broker has written to a partition of its own topic."""
         error, log, leader_epoch = self.led_log(topic, partition)
-        error = error or self._storage.next_fault(topic)
+        error = error or self.storage.next_fault(topic)
         if error or log is None:
-            return ProduceResponse.Partition(index=partition, error_code=error)
-        # In process nothing can damage a batch on its way, so its CRC and its records need not be walked through.
-        done = log.append(
+            return AppendResult(error)
+        return log.append(
             records,
             now_ms=now_ms,
             leader_epoch=leader_epoch,
             validate=False,
             transaction_version=2,
-            from_coordinator=from_coordinator,
-        )
-        return ProduceResponse.Partition(
-            index=partition,
-            error_code=done.error,
-            base_offset=done.base_offset,
-            log_append_time_ms=done.log_append_time_ms,
-            log_start_offset=done.log_start_offset,
-            error_message=done.message,
+            from_coordinator=True,
         )
 
-    def produce(self, request: ProduceRequest, now_ms: int) -> tuple[ProduceResponse, list[tuple[str, int, int, int]]]:
-        """The response, and what was appended: (topic, partition, first, end) each."""
-        grown: list[tuple[str, int, int, int]] = []
-        topics = []
-        for topic in request.topics:
-            image = self.image.topics_by_id.get(topic.topic_id)
-            results = []
-            for part in topic.partitions:
-                if image is None:
-                    results.append(ProduceResponse.Partition(index=part.index, error_code=Errors.UNKNOWN_TOPIC_ID))
-                    continue
-                results.append(self._produce_one(request, image.name, part, now_ms, grown))
-            topics.append(ProduceResponse.Topic(topic_id=topic.topic_id, partitions=tuple(results)))
-        return ProduceResponse(responses=tuple(topics)), grown
-
-    def _produce_one(
+    def read(
         self,
-        request: ProduceRequest,
-        topic: str,
-        part: ProduceRequest.Partition,
-        now_ms: int,
-        grown: list[tuple[str, int, int, int]],
-    ) -> ProduceResponse.Partition:
-        if request.acks not in (-1, 0, 1):
-            return ProduceResponse.Partition(index=part.index, error_code=Errors.INVALID_REQUIRED_ACKS)
-        if topic in INTERNAL_TOPICS:
-            return ProduceResponse.Partition(index=part.index, error_code=Errors.INVALID_TOPIC_EXCEPTION)
-        error, log, _ = self.led_log(topic, part.index)
-        error = error or self._admit_transaction(request, TopicPartition(topic, part.index), part.records)
-        if error:
-            return ProduceResponse.Partition(index=part.index, error_code=error)
-        end = log.log_end_offset if log else 0
-        result = self.append(topic, part.index, part.records, now_ms)
-        if log and log.log_end_offset > end:
-            grown.append((topic, part.index, end, log.log_end_offset))
-        return result
-
-    def _admit_transaction(self, request: ProduceRequest, at: TopicPartition, records: bytes) -> Errors:
-        """Let the partition join the producer's transaction; what cannot be read is left to the log to refuse."""
-        if request.transactional_id is None:
-            return Errors.NONE
-        try:
-            batch = parse_batch(records)
-        except CorruptBatch:
-            return Errors.NONE
-        if not batch.is_transactional:
-            return Errors.NONE
-        return self._transactions.admit(request, batch.producer_id, batch.producer_epoch, at)
-
-    def list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
-        isolation = IsolationLevel(request.isolation_level)
-        return ListOffsetsResponse(
-            topics=tuple(
-                ListOffsetsResponse.Topic(
-                    name=topic.name,
-                    partitions=tuple(self._list_one(topic.name, p, isolation) for p in topic.partitions),
-                )
-                for topic in request.topics
-            )
-        )
-
-    def _list_one(
-        self, topic: str, part: ListOffsetsRequest.Partition, isolation: IsolationLevel
-    ) -> ListOffsetsResponse.Partition:
-        error, log, leader_epoch = self.led_log(topic, part.partition_index)
-        if not error and part.current_leader_epoch >= 0 and part.current_leader_epoch != leader_epoch:
-            older = part.current_leader_epoch < leader_epoch
-            error = Errors.FENCED_LEADER_EPOCH if older else Errors.UNKNOWN_LEADER_EPOCH
+        at: TopicIdPartition,
+        wanted: FetchRequest.Partition,
+        max_bytes: int,
+        isolation: IsolationLevel,
+        *,
+        min_one_batch: bool,
+    ) -> ReadResult:
+        """What a fetch gets of one partition. Where there is an error, no offsets are told."""
+        topic = self.image.topics_by_id.get(at.topic_id)
+        if topic is None:
+            return nothing(Errors.UNKNOWN_TOPIC_ID)
+        error, log, _ = self.led_log(topic.name, at.partition, wanted.current_leader_epoch)
         if error or log is None:
-            return ListOffsetsResponse.Partition(partition_index=part.partition_index, error_code=error)
-        found = log.offset_for_timestamp(part.timestamp, isolation)
-        return ListOffsetsResponse.Partition(
-            partition_index=part.partition_index,
-            error_code=found.error,
-            timestamp=found.timestamp,
-            offset=found.offset,
-            leader_epoch=found.leader_epoch,
+            return nothing(error)
+        read = log.read(wanted.fetch_offset, max_bytes=max_bytes, isolation=isolation, min_one_batch=min_one_batch)
+        return nothing(read.error) if read.error else read
+
+    def leader_hint(self, topic: str, partition: int, error: Errors) -> LeaderIdAndEpoch:
+        """Whom to turn to after `error`, if that is about leadership (KIP-951)."""
+        if error not in (Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH):
+            return UNKNOWN_LEADER
+        state = self.image.topics[topic].partitions[partition]
+        return LeaderIdAndEpoch(leader_id=state.leader, leader_epoch=state.leader_epoch)
+
+    def endpoints(self, hints: Iterable[LeaderIdAndEpoch]) -> tuple[NodeEndpoint, ...]:
+        """Where the leaders that were hinted at are to be found, as far as they are alive."""
+        brokers = [self.image.brokers.get(broker_id) for broker_id in sorted({hint.leader_id for hint in hints})]
+        return tuple(
+            NodeEndpoint(node_id=b.broker_id, host=b.host, port=b.port, rack=b.rack) for b in brokers if b and b.alive
         )
 
-    def delete_records(self, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-        return DeleteRecordsResponse(
-            topics=tuple(
-                DeleteRecordsResponse.Topic(
-                    name=topic.name, partitions=tuple(self._delete_one(topic.name, p) for p in topic.partitions)
-                )
-                for topic in request.topics
-            )
-        )
 
-    def _delete_one(self, topic: str, part: DeleteRecordsRequest.Partition) -> DeleteRecordsResponse.Partition:
-        error, _, _ = self.led_log(topic, part.partition_index)
-        low = -1
-        if not error:
-            error, low = self._storage.delete_records(TopicPartition(topic, part.partition_index), part.offset)
-        return DeleteRecordsResponse.Partition(
-            partition_index=part.partition_index, low_watermark=low, error_code=error
-        )
+def nothing(error: Errors) -> ReadResult:
+    return ReadResult(error, (), -1, -1, -1)

@@ -13,6 +13,7 @@ from shareq.broker.host import Host
 from shareq.broker.loading import CHUNK_BYTES, records_read
 from shareq.broker.loop import EventLoop
 from shareq.broker.network import Network
+from shareq.broker.produce import produce, transactional_batches
 from shareq.broker.routes import Answering, actors, answers
 from shareq.broker.storage import Storage
 from shareq.broker.transactions import Transactions
@@ -81,7 +82,7 @@ class Broker:
         self._transactions = transactions
         self._record: Callable[[Event], None] = partial(record, broker_id)
         self._traced = traced
-        self._data = DataPlane(broker_id, storage, transactions, controller.image)
+        self._data = DataPlane(broker_id, storage, controller.image)
         self._context = ClientContext(client_id=self.name)
         self._persisting: dict[int, tuple[Host, int]] = {}
         self._persist_ids = 0
@@ -130,10 +131,13 @@ class Broker:
         self._leader.deliver(ConnectionClosed(connection_id))
 
     def _produce(self, request: ProduceRequest, client: ClientContext) -> Response:
-        del client
-        response, grown = self._data.produce(request, self._loop.now_ms())
-        for topic, partition, first, end in grown:
-            self.log_grew(TopicPartition(topic, partition), first, end)
+        verdicts = {
+            at: self._transactions.admit(request, batch.producer_id, batch.producer_epoch, at)
+            for at, batch in transactional_batches(self._data, request)
+        }
+        response, grown = produce(self._data, request, client, self._loop.now_ms(), verdicts)
+        for at, first, end in grown:
+            self.log_grew(at, first, end)
         return response
 
     def log_grew(self, at: TopicPartition, first: int, end: int) -> None:
@@ -218,8 +222,8 @@ class Broker:
         batch = encode_coordinator_records(
             effect.records, now_ms, producer_id=effect.producer_id, producer_epoch=effect.producer_epoch
         )
-        done = self._data.append(*effect.topic_partition, batch, now_ms, from_coordinator=True)
-        self._loop.post(host.deliver, Appended(effect.id, done.error_code, done.base_offset))
+        done = self._data.append(*effect.topic_partition, batch, now_ms)
+        self._loop.post(host.deliver, Appended(effect.id, done.error, done.base_offset))
 
     def _read_records(self, host: Host, effect: ReadRecords) -> None:
         error, log, _ = self._data.led_log(*effect.topic_partition)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from shareq.broker import metadata
+from shareq.broker import metadata, offsets
 from shareq.broker.controller import Controller
 from shareq.broker.data_plane import DataPlane
 from shareq.broker.host import Host
@@ -20,6 +20,8 @@ from shareq.model.messages.cluster import (
 )
 from shareq.model.messages.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
 from shareq.model.messages.data import DeleteRecordsRequest, ListOffsetsRequest
+from shareq.model.messages.describe import DescribeProducersRequest
+from shareq.model.messages.fetch import OffsetForLeaderEpochRequest
 from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
 from shareq.model.messages.share_group import (
     AlterShareGroupOffsetsRequest,
@@ -72,8 +74,10 @@ def actors(*, leader: Host, groups: Host, states: Host) -> dict[type[Request], H
 def answers(controller: Controller, data: DataPlane, transactions: Transactions) -> dict[type[Request], Answering]:
     """Requests that are answered at once."""
     return {
-        ListOffsetsRequest: lambda request, _: data.list_offsets(request),
-        DeleteRecordsRequest: lambda request, _: data.delete_records(request),
+        ListOffsetsRequest: lambda request, client: offsets.list_offsets(request, client, data),
+        OffsetForLeaderEpochRequest: lambda request, _: offsets.offsets_for_leader_epochs(request, data),
+        DeleteRecordsRequest: lambda request, _: offsets.delete_records(request, data),
+        DescribeProducersRequest: lambda request, _: offsets.describe_producers(request, data),
         InitProducerIdRequest: lambda request, _: transactions.init_producer_id(request),
         EndTxnRequest: lambda request, _: transactions.end(request),
         MetadataRequest: lambda request, _: metadata.metadata(request, controller.image),

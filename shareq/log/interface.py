@@ -61,6 +61,20 @@ class EpochEndOffset(NamedTuple):
     end_offset: int = -1
 
 
+class ProducerState(NamedTuple):
+    """What a log remembers of one producer; -1 where there is nothing to remember.
+
+    `open_from` is the first offset of its open transaction, `last_timestamp_ms` when it was last heard of.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp_ms: int
+    coordinator_epoch: int
+    open_from: int
+
+
 class Log(Protocol):
     """One topic-partition. `config` may be replaced at any time and holds from then on."""
 
@@ -138,6 +152,10 @@ class Log(Protocol):
 
     def end_offset_for_epoch(self, leader_epoch: int) -> EpochEndOffset:
         """Kafka's OffsetForLeaderEpoch; (-1, -1) for an epoch above the current one."""
+        ...
+
+    def active_producers(self) -> list[ProducerState]:
+        """Kafka's DescribeProducers: who has written here lately."""
         ...
 
     def delete_records(self, offset: int) -> Errors:

@@ -12,7 +12,7 @@ from shareq.log.batches import ControlType, CorruptBatch, control_batch, parse_b
 from shareq.log.compaction import Compactor, History
 from shareq.log.config import LogConfig
 from shareq.log.epochs import EpochHistory
-from shareq.log.interface import AppendResult, EpochEndOffset, OffsetForTimestamp, ReadResult
+from shareq.log.interface import AppendResult, EpochEndOffset, OffsetForTimestamp, ProducerState, ReadResult
 from shareq.log.producers import Producers
 from shareq.log.segments import Segments, retained_from
 from shareq.log.timestamps import find_timestamp
@@ -191,6 +191,9 @@ class MemoryLog:
 
     def end_offset_for_epoch(self, leader_epoch: int) -> EpochEndOffset:
         return self._epochs.end_offset(leader_epoch, self._log_end_offset)
+
+    def active_producers(self) -> list[ProducerState]:
+        return self._producers.states()
 
     def delete_records(self, offset: int) -> Errors:
         if not self.config.delete:

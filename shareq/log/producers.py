@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections import deque
 from typing import NamedTuple
 
+from shareq.log.interface import ProducerState
 from shareq.model.errors import Errors
 from shareq.model.records import AbortedTransaction, RecordBatch
 
@@ -158,6 +159,20 @@ class Producers:
     def last_offsets(self) -> set[int]:
         """Where the last batch of each known producer ends."""
         return {known.batches[-1].last_offset for known in self._known.values() if known.batches}
+
+    def states(self) -> list[ProducerState]:
+        """Everybody who is remembered, by producer id."""
+        return [
+            ProducerState(
+                producer_id=producer_id,
+                producer_epoch=known.epoch,
+                last_sequence=known.batches[-1].last_sequence if known.batches else -1,
+                last_timestamp_ms=known.last_seen_ms,
+                coordinator_epoch=known.coordinator_epoch,
+                open_from=-1 if known.open_from is None else known.open_from,
+            )
+            for producer_id, known in sorted(self._known.items())
+        ]
 
     def forget_idle(self, now_ms: int) -> None:
         """Drop producers that were silent for a day and have nothing open."""

@@ -10,7 +10,18 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-from shareq.log.batches import CODEC_MASK, CONTROL, LOG_APPEND_TIME, MAGIC, complete_size, crc_matches, parse_batch
+from shareq.log.batches import (
+    ATTRIBUTES_AT,
+    CODEC_MASK,
+    CONTROL,
+    HEADER_BYTES,
+    LOG_APPEND_TIME,
+    MAGIC,
+    TRANSACTIONAL,
+    complete_size,
+    crc_matches,
+    parse_batch,
+)
 from shareq.log.config import LONG_MAX, LogConfig
 from shareq.log.records import CODECS, CorruptBatch, Record, decode, rebuild, restamp_timestamps
 from shareq.model.errors import Errors
@@ -37,7 +48,7 @@ def admit(
 
     Records are decoded only where `validate` asks for it or the configuration cannot be obeyed otherwise.
     """
-    batch = _frame(data)
+    batch = frame(data)
     if isinstance(batch, Refusal):
         return batch
     refusal = _check_header(batch, config, validate) or (None if from_coordinator else _check_producer(batch))
@@ -52,7 +63,12 @@ def admit(
     return _stamped(batch, batch.attributes | LOG_APPEND_TIME, now_ms) if config.log_append_time else batch
 
 
-def _frame(data: bytes) -> RecordBatch | Refusal:
+def looks_transactional(data: bytes) -> bool:
+    """Whether `data` begins with a batch that says that it belongs to a transaction."""
+    return len(data) >= HEADER_BYTES and data[_MAGIC_AT] == MAGIC and bool(data[ATTRIBUTES_AT + 1] & TRANSACTIONAL)
+
+
+def frame(data: bytes) -> RecordBatch | Refusal:
     """The one complete batch in `data`; a cut-off second one is dropped silently, as in Kafka."""
     size = complete_size(data)
     if not size:

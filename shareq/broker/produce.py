@@ -1,0 +1,186 @@
+"""What a broker answers to Produce.
+
+Kafka's checks have an order, and a client sees the first that fails. Those that need nothing but the batch are in
+`shareq.log.validation`, those that need the producer's past in `shareq.log.producers`; all others are here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from shareq.broker.data_plane import DataPlane
+from shareq.log.interface import AppendResult
+from shareq.log.memory import MemoryLog
+from shareq.log.validation import Refusal, frame, looks_transactional
+from shareq.model.actor import NEWEST_VERSION, ClientContext
+from shareq.model.errors import Errors
+from shareq.model.ids import INTERNAL_TOPICS, ZERO_TOPIC_ID, TopicPartition
+from shareq.model.image import TopicImage
+from shareq.model.messages.data import ProduceRequest, ProduceResponse
+from shareq.model.messages.fetch import UNKNOWN_LEADER
+from shareq.model.messages.share_fetch import LeaderIdAndEpoch
+from shareq.model.records import RecordBatch
+
+ALL_REPLICAS = -1
+LEGAL_ACKS = frozenset((ALL_REPLICAS, 0, 1))
+JOINS_BY_WRITING = 12
+"""Since this version a partition joins a transaction by being written to (KIP-890)."""
+
+Verdicts = Mapping[TopicPartition, Errors]
+"""What the transaction coordinator says of partitions that transactional batches are bound for."""
+
+NO_VERDICTS: Verdicts = MappingProxyType({})
+
+
+class Grown(NamedTuple):
+    """What was added to a partition: [first, end)."""
+
+    at: TopicPartition
+    first: int
+    end: int
+
+
+def produce(
+    data: DataPlane, request: ProduceRequest, client: ClientContext, now_ms: int, verdicts: Verdicts = NO_VERDICTS
+) -> tuple[ProduceResponse, list[Grown]]:
+    """The response, and what was appended. Partitions fail one by one, but for a producer that hides its id."""
+    producing = _Producing(data, request, client, now_ms, verdicts)
+    if request.transactional_id is None and _any_transactional(request):
+        answer = producing.refuse_all(Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    else:
+        answer = producing.all()
+    return answer, producing.grown
+
+
+def transactional_batches(data: DataPlane, request: ProduceRequest) -> Iterator[tuple[TopicPartition, RecordBatch]]:
+    """The batches on which the transaction coordinator has to be heard, as `verdicts`, before they are produced."""
+    for topic in request.topics if request.transactional_id is not None else ():
+        _, image = _find(data, topic)
+        for part in topic.partitions if image else ():
+            assert image is not None
+            batch = frame(part.records)
+            led = not data.led_log(image.name, part.index)[0]
+            if led and isinstance(batch, RecordBatch) and batch.is_transactional:
+                yield TopicPartition(image.name, part.index), batch
+
+
+class _Producing:
+    """One request under way."""
+
+    __slots__ = ("_data", "_hints", "_now_ms", "_request", "_transaction_version", "_validate", "_verdicts", "grown")
+
+    def __init__(
+        self, data: DataPlane, request: ProduceRequest, client: ClientContext, now_ms: int, verdicts: Verdicts
+    ) -> None:
+        self._data = data
+        self._request = request
+        self._now_ms = now_ms
+        self._verdicts = verdicts
+        # In process nothing can damage a batch on its way, so its CRC and its records need not be walked through.
+        self._validate = client.api_version != NEWEST_VERSION
+        self._transaction_version = 2 if client.api_version >= JOINS_BY_WRITING else 0
+        self._hints: list[LeaderIdAndEpoch] = []
+        self.grown: list[Grown] = []
+
+    def all(self) -> ProduceResponse:
+        topics = []
+        for topic in self._request.topics:
+            error, image = _find(self._data, topic)
+            if image is None:
+                topics.append(_refused(topic, error))
+            else:
+                partitions = tuple([self._partition(image, part) for part in topic.partitions])
+                topics.append(_answered(topic, partitions))
+        endpoints = self._data.endpoints(self._hints) if self._hints else ()
+        return ProduceResponse(responses=tuple(topics), node_endpoints=endpoints)
+
+    def refuse_all(self, error: Errors) -> ProduceResponse:
+        return ProduceResponse(responses=tuple(_refused(topic, error) for topic in self._request.topics))
+
+    def _partition(self, topic: TopicImage, part: ProduceRequest.Partition) -> ProduceResponse.Partition:
+        if not 0 <= part.index < len(topic.partitions):
+            return ProduceResponse.Partition(index=part.index, error_code=Errors.UNKNOWN_TOPIC_OR_PARTITION)
+        at = TopicPartition(topic.name, part.index)
+        error, log, leader_epoch = self._led(topic, at)
+        if error or log is None:
+            return self._not_written(at, error, part.records)
+        first = log.log_end_offset
+        done = log.append(
+            part.records,
+            now_ms=self._now_ms,
+            leader_epoch=leader_epoch,
+            validate=self._validate,
+            transaction_version=self._transaction_version,
+        )
+        if done.error:
+            return _refused_by_log(part.index, done, log)
+        if log.log_end_offset > first:  # else it was a duplicate
+            self.grown.append(Grown(at, first, log.log_end_offset))
+        return ProduceResponse.Partition(
+            index=part.index,
+            base_offset=done.base_offset,
+            log_append_time_ms=done.log_append_time_ms,
+            log_start_offset=done.log_start_offset,
+        )
+
+    def _led(self, topic: TopicImage, at: TopicPartition) -> tuple[Errors, MemoryLog | None, int]:
+        """The log to write to, or what is against it before the batch is looked at, in Kafka's order."""
+        request = self._request
+        error = self._verdicts.get(at, Errors.NONE)
+        if not error and request.acks not in LEGAL_ACKS:
+            error = Errors.INVALID_REQUIRED_ACKS
+        if not error and topic.name in INTERNAL_TOPICS:
+            error = Errors.INVALID_TOPIC_EXCEPTION
+        if error:
+            return error, None, -1
+        error, log, leader_epoch = self._data.led_log(*at)
+        if log is not None and request.acks == ALL_REPLICAS and log.config.min_insync_replicas > 1:
+            state = topic.partitions[at.partition]
+            if len(state.isr) < min(log.config.min_insync_replicas, len(state.replicas)):
+                error = Errors.NOT_ENOUGH_REPLICAS
+        return error or self._data.storage.next_fault(topic.name), log, leader_epoch
+
+    def _not_written(self, at: TopicPartition, error: Errors, records: bytes) -> ProduceResponse.Partition:
+        """The answer for a batch that no log has seen. That it is one batch, and readable, was to be checked first."""
+        batch = frame(records)
+        if isinstance(batch, Refusal):
+            return ProduceResponse.Partition(index=at.partition, error_code=batch.error, error_message=batch.message)
+        hint = UNKNOWN_LEADER
+        if error is Errors.NOT_LEADER_OR_FOLLOWER:
+            hint = self._data.leader_hint(*at, error)
+            self._hints.append(hint)
+        return ProduceResponse.Partition(index=at.partition, error_code=error, current_leader=hint)
+
+
+def _find(data: DataPlane, topic: ProduceRequest.Topic) -> tuple[Errors, TopicImage | None]:
+    if topic.topic_id == ZERO_TOPIC_ID and topic.name:
+        return Errors.UNKNOWN_TOPIC_OR_PARTITION, data.image.topics.get(topic.name)
+    return Errors.UNKNOWN_TOPIC_ID, data.image.topics_by_id.get(topic.topic_id)
+
+
+def _any_transactional(request: ProduceRequest) -> bool:
+    return any(looks_transactional(part.records) for topic in request.topics for part in topic.partitions)
+
+
+def _answered(topic: ProduceRequest.Topic, partitions: tuple[ProduceResponse.Partition, ...]) -> ProduceResponse.Topic:
+    return ProduceResponse.Topic(topic_id=topic.topic_id, name=topic.name, partitions=partitions)
+
+
+def _refused(topic: ProduceRequest.Topic, error: Errors) -> ProduceResponse.Topic:
+    partitions = [ProduceResponse.Partition(index=part.index, error_code=error) for part in topic.partitions]
+    return _answered(topic, tuple(partitions))
+
+
+def _refused_by_log(index: int, done: AppendResult, log: MemoryLog) -> ProduceResponse.Partition:
+    return ProduceResponse.Partition(
+        index=index,
+        error_code=done.error,
+        log_start_offset=log.log_start_offset,
+        record_errors=tuple(
+            ProduceResponse.RecordError(batch_index=at, batch_index_error_message=text)
+            for at, text in done.record_errors
+        ),
+        error_message=done.message,
+    )
