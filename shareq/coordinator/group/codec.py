@@ -60,6 +60,15 @@ class Writer:
         self._out += raw
         return self
 
+    def nullable_string(self, text: str | None) -> Writer:
+        return self.int16(-1) if text is None else self.string(text)
+
+    def sized(self, raw: bytes) -> Writer:
+        """Bytes in the plain form: an int32 length before them."""
+        self.int32(len(raw))
+        self._out += raw
+        return self
+
     def compact_string(self, text: str | None) -> Writer:
         if text is None:
             return self.uvarint(0)
@@ -142,6 +151,16 @@ class Reader:
     def string(self) -> str:
         return self._text(self.int16())
 
+    def nullable_string(self) -> str | None:
+        size = self.int16()
+        return None if size == -1 else self._text(size)
+
+    def sized(self) -> bytes:
+        return self.take(self.int32())
+
+    def compact_sized(self) -> bytes:
+        return self.take(self.uvarint() - 1)
+
     def compact_string(self) -> str:
         return self._text(self.uvarint() - 1)
 
@@ -155,6 +174,9 @@ class Reader:
     def int32s(self) -> tuple[int, ...]:
         count = self.uvarint() - 1
         return struct.unpack(f">{max(count, 0)}i", self.take(4 * count))
+
+    def plain_array(self, read: Callable[[Reader], T]) -> tuple[T, ...]:
+        return tuple(read(self) for _ in range(self.int32()))
 
     def array(self, read: Callable[[Reader], T]) -> tuple[T, ...]:
         return tuple(read(self) for _ in range(self.uvarint() - 1))

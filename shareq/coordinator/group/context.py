@@ -33,6 +33,15 @@ def nothing(result: object, now_ms: int) -> Iterable[Effect]:
     return ()
 
 
+def when_there(then: Then[R]) -> Then[R | None]:
+    """For results that may follow later, which None tells."""
+
+    def unless_held(result: R | None, now_ms: int) -> Iterable[Effect]:
+        return () if result is None else then(result, now_ms)
+
+    return unless_held
+
+
 class Context:
     """Shared by all parts of one coordinator; every part gets it and keeps nothing itself."""
 

@@ -10,6 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from shareq.coordinator.group.alter_offsets import alter_offsets
+from shareq.coordinator.group.classic.describe import describe_classic_groups
+from shareq.coordinator.group.classic.join import join_group
+from shareq.coordinator.group.classic.kind import CLASSIC
+from shareq.coordinator.group.classic.leave import join_over, leave_group, session_over, sync_over
+from shareq.coordinator.group.classic.stay import heartbeat, sync_group
 from shareq.coordinator.group.context import Context, Then
 from shareq.coordinator.group.deadlines import Due, What
 from shareq.coordinator.group.delete import delete_groups, delete_offsets
@@ -37,6 +42,13 @@ from shareq.model.actor import (
 from shareq.model.ids import GROUP_METADATA_TOPIC
 from shareq.model.image import ClusterImage
 from shareq.model.messages.base import Request, Response
+from shareq.model.messages.classic_group import (
+    DescribeGroupsRequest,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+)
 from shareq.model.messages.cluster import DeleteGroupsRequest, ListGroupsRequest
 from shareq.model.messages.share_group import (
     AlterShareGroupOffsetsRequest,
@@ -155,6 +167,11 @@ def _for_anybody(serve: Callable[[Context, Any, Then[Any], int], list[Effect]]) 
 _SERVICES: Mapping[type[Request], Service] = {
     ListGroupsRequest: _for_anybody(list_groups),
     DeleteGroupsRequest: _for_anybody(delete_groups),
+    JoinGroupRequest: join_group,
+    SyncGroupRequest: sync_group,
+    HeartbeatRequest: heartbeat,
+    LeaveGroupRequest: leave_group,
+    DescribeGroupsRequest: describe_classic_groups,
     ShareGroupHeartbeatRequest: share_heartbeat,
     ShareGroupDescribeRequest: _for_anybody(describe_groups),
     DescribeShareGroupOffsetsRequest: _for_anybody(describe_offsets),
@@ -162,6 +179,11 @@ _SERVICES: Mapping[type[Request], Service] = {
     DeleteShareGroupOffsetsRequest: _for_anybody(delete_offsets),
 }
 
-_KINDS: Mapping[GroupType, Kind] = {GroupType.SHARE: SHARE}
+_KINDS: Mapping[GroupType, Kind] = {GroupType.CLASSIC: CLASSIC, GroupType.SHARE: SHARE}
 
-_WHEN_DUE: Mapping[What, Callable[[Context, Due, int], list[Effect]]] = {What.SHARE_SESSION: expire}
+_WHEN_DUE: Mapping[What, Callable[[Context, Due, int], list[Effect]]] = {
+    What.CLASSIC_SESSION: session_over,
+    What.CLASSIC_JOIN: join_over,
+    What.CLASSIC_SYNC: sync_over,
+    What.SHARE_SESSION: expire,
+}

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from shareq.coordinator.group import group, state
+from shareq.coordinator.group.classic.records import GROUP_METADATA
+from shareq.coordinator.group.classic.replay import replay as replay_classic
 from shareq.coordinator.group.codec import Reader
 from shareq.coordinator.group.group import G, Group
 from shareq.coordinator.group.records import RecordType
@@ -14,7 +16,7 @@ from shareq.coordinator.shard import Operation
 Replay = Callable[[dict[str, Group], bytes, bytes | None, int], None]
 """Takes in one record of the types it is for: (groups, key, value, now_ms)."""
 
-_REPLAY: dict[int, Replay] = dict.fromkeys(RecordType, state.replay)
+_REPLAY: dict[int, Replay] = {GROUP_METADATA: replay_classic, **dict.fromkeys(RecordType, state.replay)}
 
 
 class GroupShard:
