@@ -12,6 +12,13 @@ from shareq.broker.host import Host
 from shareq.broker.transactions import Transactions
 from shareq.model.actor import ClientContext
 from shareq.model.messages.base import Request, Response
+from shareq.model.messages.classic_group import (
+    DescribeGroupsRequest,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+)
 from shareq.model.messages.cluster import (
     DeleteGroupsRequest,
     FindCoordinatorRequest,
@@ -56,6 +63,11 @@ def actors(*, leader: Host, groups: Host, states: Host) -> dict[type[Request], H
         ShareAcknowledgeRequest: leader,
         ConsumerGroupHeartbeatRequest: groups,
         ConsumerGroupDescribeRequest: groups,
+        JoinGroupRequest: groups,
+        SyncGroupRequest: groups,
+        HeartbeatRequest: groups,
+        LeaveGroupRequest: groups,
+        DescribeGroupsRequest: groups,
         ShareGroupHeartbeatRequest: groups,
         ShareGroupDescribeRequest: groups,
         ListGroupsRequest: groups,
