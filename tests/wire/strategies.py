@@ -5,7 +5,7 @@ What `twin` does field by field and name by name is the naive oracle beside the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -59,15 +59,16 @@ def messages(ours: Any, entity: Any) -> st.SearchStrategy[Any]:
     found = {name: _values(hints[name], field) for field in fields(entity) if (name := our_name(field, hints))}
     if get_origin(ours) is tuple:
         return st.tuples(*found.values())
-    for name in hints.keys() - found.keys():
-        if has_no_default(ours, name):
-            found[name] = st.just(zero(hints[name]))
-    return st.builds(ours, **found)
+    lacking = hints.keys() - found.keys()
+    found |= {name: st.just(zero(hints[name])) for name in lacking if has_no_default(ours, name)}
+    build: Callable[..., Any] = ours
+    return st.builds(build, **found)
 
 
 def twin(message: Any, entity: Any, ours: Any = None) -> Any:
     """The same message as kio would have it."""
-    hints = hints_of(ours or type(message), entity)
+    cls: Any = ours or type(message)
+    hints = hints_of(cls, entity)
     made = {}
     for i, field in enumerate(fields(entity)):
         name = our_name(field, hints)
@@ -144,7 +145,7 @@ def _values(hint: Any, field: Field[Any]) -> st.SearchStrategy[Any]:
     values: st.SearchStrategy[Any]
     if ours is RecordBatch:
         return st.lists(st.sampled_from(BATCHES), max_size=3).map(tuple)
-    if is_dataclass(theirs):
+    if kind == "struct":
         values = messages(ours, theirs)
     elif ours is Errors:
         values = st.sampled_from(Errors)
@@ -172,7 +173,7 @@ def _theirs(value: Any, field: Field[Any], hint: Any) -> Any:
 
 
 def _one(value: Any, theirs: Any, ours: Any, kind: str) -> Any:
-    if is_dataclass(theirs):
+    if kind == "struct":
         return twin(value, theirs, ours)
     if kind == "uuid":
         return None if value == ZERO_TOPIC_ID else UUID(bytes=topic_id_to_bytes(value))

@@ -1,0 +1,402 @@
+"""Frames and headers, and what happens to bytes that are not what they claim to be."""
+
+from __future__ import annotations
+
+import struct
+import tracemalloc
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shareq.model.errors import Errors
+from shareq.model.ids import ZERO_TOPIC_ID, TopicId
+from shareq.model.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from shareq.model.messages.base import Request
+from shareq.model.messages.classic_group import HeartbeatRequest, HeartbeatResponse
+from shareq.model.messages.cluster import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
+from shareq.model.messages.data import ProduceRequest
+from shareq.model.messages.fetch import FetchResponse
+from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest, ShareFetchResponse
+from shareq.model.messages.share_group import ShareGroupHeartbeatRequest
+from shareq.model.messages.topics import DeleteTopicsRequest, DescribeConfigsRequest
+from shareq.model.states import AcquireMode
+from shareq.wire.apis import API_BY_KEY, APIS
+from shareq.wire.errors import MalformedFrame, UnsupportedVersion
+from shareq.wire.frames import (
+    FrameReader,
+    RequestHeader,
+    decode_request,
+    decode_response,
+    encode_request,
+    encode_response,
+)
+from tests.wire.strategies import BATCHES
+
+TOPIC_ID = TopicId("abcdefghijklmnopqrstuQ")
+HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=3, member_id="m", group_instance_id=None)
+SHARE_FETCH = ShareFetchRequest(group_id="g", member_id="m", share_session_epoch=0)
+
+
+def body_of(frame: bytes) -> bytes:
+    """A frame without its size."""
+    return frame[4:]
+
+
+# ---- golden bytes ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("request_", "version", "expected"),
+    [
+        pytest.param(ApiVersionsRequest(), 0, "0012 0000 00000007 0002 6d65", id="header v1, empty body"),
+        pytest.param(
+            ApiVersionsRequest(client_software_name="a", client_software_version="1"),
+            3,
+            "0012 0003 00000007 0002 6d65 00 02 61 02 31 00",
+            id="header v2: a tag byte behind the client id",
+        ),
+        pytest.param(
+            HEARTBEAT, 3, "000c 0003 00000007 0002 6d65 0001 67 00000003 0001 6d ffff", id="legacy strings, null: -1"
+        ),
+        pytest.param(
+            HEARTBEAT, 4, "000c 0004 00000007 0002 6d65 00 02 67 00000003 02 6d 00 00", id="compact strings, null: 0"
+        ),
+        pytest.param(
+            MetadataRequest(topics=None), 12, "0003 000c 00000007 0002 6d65 00 00 00 00 00", id="topics null: all"
+        ),
+        pytest.param(
+            MetadataRequest(topics=()), 12, "0003 000c 00000007 0002 6d65 00 01 00 00 00", id="topics empty: none"
+        ),
+    ],
+)
+def test_requests_as_they_are_known(request_: Request, version: int, expected: str) -> None:
+    frame = encode_request(request_, version, 7, "me")
+    assert body_of(frame) == bytes.fromhex(expected)
+    assert decode_request(body_of(frame)) == (RequestHeader(request_.API_KEY, version, 7, "me"), request_)
+
+
+@pytest.mark.parametrize(
+    ("api_key", "version", "response", "expected"),
+    [
+        pytest.param(
+            18,
+            0,
+            ApiVersionsResponse(
+                error_code=Errors.UNSUPPORTED_VERSION,
+                api_keys=(ApiVersionsResponse.ApiVersion(api_key=18, min_version=0, max_version=4),),
+            ),
+            "0023 00000001 0012 0000 0004",
+            id="ApiVersions v0: 2.2, the answer to an unsupported version",
+        ),
+        pytest.param(18, 3, ApiVersionsResponse(), "0000 01 00000000 00", id="ApiVersions v3: no tags in its header"),
+        pytest.param(12, 3, HeartbeatResponse(), "00000000 0000", id="inflexible: throttle time, error code"),
+        pytest.param(12, 4, HeartbeatResponse(), "00 00000000 0000 00", id="flexible: a tag byte before and behind"),
+        pytest.param(
+            78,
+            1,
+            ShareFetchResponse(
+                responses=(
+                    ShareFetchResponse.Topic(
+                        topic_id=ZERO_TOPIC_ID, partitions=(ShareFetchResponse.Partition(partition_index=1),)
+                    ),
+                )
+            ),
+            "00 00000000 0000 00 00000000 02"
+            + "00" * 16
+            + "02 00000001 0000 00 0000 00 00000000 00000000 00 01 01 00 00 01 00",
+            id="ShareFetch: no records are empty, not null",
+        ),
+    ],
+)
+def test_responses_as_they_are_known(api_key: int, version: int, response: Any, expected: str) -> None:
+    frame = encode_response(RequestHeader(api_key, version, 7), response)
+    assert body_of(frame) == bytes.fromhex("00000007" + expected)
+    assert decode_response(api_key, version, body_of(frame)) == (7, response)
+
+
+# ---- versions --------------------------------------------------------------------------------------------------------
+
+
+def test_the_table_is_sorted_and_says_everything_once() -> None:
+    keys = [api.key for api in APIS]
+    assert all(a < b for a, b in pairwise(keys))
+    assert [api for api in APIS if not 0 <= api.min_version <= api.max_version] == []
+    assert API_BY_KEY[78].name == "ShareFetch"
+
+
+@pytest.mark.parametrize("version", [-1, 5, 32767])
+def test_a_newer_client_asks_for_api_versions(version: int) -> None:
+    """It is told in version 0 what there is, and understands that whatever it asked for."""
+    frame = struct.pack(">hhihB", 18, version, 7, -1, 0) + b"whatever comes then"
+    header, request = decode_request(frame)
+    assert (header, request) == (RequestHeader(18, version, 7, None), ApiVersionsRequest())
+    refusal = ApiVersionsResponse(
+        error_code=Errors.UNSUPPORTED_VERSION,
+        api_keys=(ApiVersionsResponse.ApiVersion(api_key=18, min_version=0, max_version=4),),
+    )
+    answer = body_of(encode_response(header, refusal))
+    assert answer == bytes.fromhex("00000007 0023 00000001 0012 0000 0004")
+    assert decode_response(18, 4, answer) == (7, refusal)
+
+
+@pytest.mark.parametrize(
+    ("api_key", "version"),
+    [
+        pytest.param(78, 0, id="below the lowest"),
+        pytest.param(78, 3, id="above the highest"),
+        pytest.param(4, 0, id="an API that clients do not speak"),
+        pytest.param(-1, 0, id="no API at all"),
+    ],
+)
+def test_what_is_not_offered(api_key: int, version: int) -> None:
+    header = RequestHeader(api_key, version, 7, "me")
+    with pytest.raises(UnsupportedVersion) as refused:
+        decode_request(struct.pack(">hhih", api_key, version, 7, 2) + b"me")
+    assert refused.value.header == header
+    with pytest.raises(UnsupportedVersion, match="is not known here"):
+        decode_response(api_key, version, bytes(100))
+
+
+def test_a_version_that_we_cannot_speak_is_not_written() -> None:
+    with pytest.raises(UnsupportedVersion, match="ShareFetchRequest version 3"):
+        encode_request(SHARE_FETCH, 3, 7, "me")
+
+
+@pytest.mark.parametrize(
+    ("request_", "version", "reason"),
+    [
+        pytest.param(
+            ShareFetchRequest(group_id="g", member_id="m", share_session_epoch=1, is_renew_ack=True),
+            1,
+            "is_renew_ack",
+            id="lock renewal before version 2",
+        ),
+        pytest.param(
+            ShareFetchRequest(
+                group_id="g", member_id="m", share_session_epoch=1, share_acquire_mode=AcquireMode.RECORD_LIMIT
+            ),
+            1,
+            "share_acquire_mode",
+            id="record limit before version 2",
+        ),
+        pytest.param(
+            ShareAcknowledgeRequest(group_id="g", member_id="m", share_session_epoch=1, is_renew_ack=True),
+            1,
+            "is_renew_ack",
+            id="renewing acknowledgement before version 2",
+        ),
+        pytest.param(
+            DescribeConfigsRequest(resources=(), include_documentation=True),
+            2,
+            "include_documentation",
+            id="documentation of configurations before version 3",
+        ),
+        pytest.param(
+            FindCoordinatorRequest(coordinator_keys=("a", "b")), 3, "one coordinator", id="two keys before version 4"
+        ),
+        pytest.param(
+            DeleteTopicsRequest(topics=(DeleteTopicsRequest.Topic(topic_id=TOPIC_ID),)),
+            5,
+            "by name",
+            id="deletion by id before version 6",
+        ),
+    ],
+)
+def test_what_a_version_cannot_say(request_: Request, version: int, reason: str) -> None:
+    newest = API_BY_KEY[request_.API_KEY].max_version
+    frame = encode_request(request_, newest, 7, None)
+    assert decode_request(body_of(frame)) == (RequestHeader(request_.API_KEY, newest, 7, None), request_)
+    with pytest.raises(UnsupportedVersion, match=reason):
+        encode_request(request_, version, 7, None)
+
+
+def test_an_answer_that_a_version_cannot_say() -> None:
+    unknown = MetadataResponse.Topic(name=None, topic_id=TOPIC_ID, error_code=Errors.UNKNOWN_TOPIC_ID)
+    response = MetadataResponse(brokers=(), cluster_id="c", controller_id=0, topics=(unknown,))
+    assert decode_response(3, 12, body_of(encode_response(RequestHeader(3, 12, 7), response))) == (7, response)
+    with pytest.raises(UnsupportedVersion, match="name may not be null"):
+        encode_response(RequestHeader(3, 11, 7), response)
+
+
+@pytest.mark.parametrize("version", [10, 11, 12, 13])
+def test_topics_of_produce_have_a_name_or_an_id(version: int) -> None:
+    partition = ProduceRequest.Partition(index=0, records=b"records")
+    topic = ProduceRequest.Topic(name="t", topic_id=TOPIC_ID, partitions=(partition,))
+    _, read = decode_request(body_of(encode_request(ProduceRequest(topics=(topic,)), version, 7, None)))
+    by_id = ProduceRequest.Topic(topic_id=TOPIC_ID, partitions=(partition,))
+    by_name = ProduceRequest.Topic(name="t", topic_id=ZERO_TOPIC_ID, partitions=(partition,))
+    assert read == ProduceRequest(topics=(by_id if version >= 13 else by_name,))
+
+
+@pytest.mark.parametrize("version", [2, 3, 4, 5, 6])
+def test_one_coordinator_in_every_version(version: int) -> None:
+    request = FindCoordinatorRequest(coordinator_keys=("g",), key_type=1)
+    assert decode_request(body_of(encode_request(request, version, 7, None)))[1] == request
+    found = FindCoordinatorResponse.Coordinator(key="g", node_id=2, host="h", port=9)
+    response = FindCoordinatorResponse(coordinators=(found,))
+    _, read = decode_response(10, version, body_of(encode_response(RequestHeader(10, version, 7), response)))
+    assert isinstance(read, FindCoordinatorResponse)
+    assert [(c.node_id, c.host, c.port) for c in read.coordinators] == [(2, "h", 9)]
+    assert [c.key for c in read.coordinators] == ["g" if version >= 4 else ""]
+
+
+@pytest.mark.parametrize(("version", "shown"), [(3, ["share.version"]), (4, ["kraft.version", "share.version"])])
+def test_features_that_may_be_at_zero_are_shown_since_version_4(version: int, shown: list[str]) -> None:
+    feature = ApiVersionsResponse.SupportedFeatureKey
+    response = ApiVersionsResponse(
+        supported_features=(
+            feature(name="kraft.version", min_version=0, max_version=1),
+            feature(name="share.version", min_version=1, max_version=1),
+        )
+    )
+    _, read = decode_response(18, version, body_of(encode_response(RequestHeader(18, version, 7), response)))
+    assert isinstance(read, ApiVersionsResponse)
+    assert [feature.name for feature in read.supported_features] == shown
+
+
+# ---- what a lenient reader accepts -----------------------------------------------------------------------------------
+
+
+def test_trailing_bytes_are_accepted() -> None:
+    frame = body_of(encode_request(SHARE_FETCH, 2, 7, "me"))
+    assert decode_request(frame + b"more") == decode_request(frame)
+
+
+@pytest.mark.parametrize(
+    "tags", [b"\x01\x63\x03abc", b"\x02\x63\x00\x64\x01x", b"\x01\xff\xff\xff\xff\x07\x01x"], ids=["one", "two", "high"]
+)
+def test_unknown_tagged_fields_are_accepted(tags: bytes) -> None:
+    plain = body_of(encode_request(SHARE_FETCH, 2, 7, None))
+    assert plain[10:11] == plain[-1:] == b"\0"
+    tagged = plain[:10] + tags + plain[11:-1] + tags
+    assert decode_request(tagged) == decode_request(plain)
+
+
+def test_a_number_that_no_error_has_is_an_unknown_server_error() -> None:
+    frame = struct.pack(">i", 7) + bytes(4) + struct.pack(">h", 9999)
+    assert decode_response(12, 3, frame) == (7, HeartbeatResponse(error_code=Errors.UNKNOWN_SERVER_ERROR))
+
+
+def test_null_records_are_none() -> None:
+    partition = ShareFetchResponse.Partition(partition_index=0, records=BATCHES[:1])
+    topic = ShareFetchResponse.Topic(topic_id=TOPIC_ID, partitions=(partition,))
+    frame = body_of(encode_response(RequestHeader(78, 1, 7), ShareFetchResponse(responses=(topic,))))
+    data = BATCHES[0].data
+    assert frame.count(bytes([len(data) + 1]) + data) == 1
+    _, read = decode_response(78, 1, frame.replace(bytes([len(data) + 1]) + data, b"\0"))
+    assert isinstance(read, ShareFetchResponse)
+    assert read.responses[0].partitions[0].records == ()
+
+
+def test_a_batch_that_is_cut_off_is_not_seen() -> None:
+    """A broker may cut the last batch where its limit of bytes is."""
+    whole, cut = BATCHES[1], BATCHES[2].data[:-1]
+    partition = FetchResponse.Partition(partition_index=0, records=(whole._replace(data=whole.data + cut),))
+    response = FetchResponse(responses=(FetchResponse.Topic(topic_id=TOPIC_ID, partitions=(partition,)),))
+    _, read = decode_response(1, 16, body_of(encode_response(RequestHeader(1, 16, 7), response)))
+    assert isinstance(read, FetchResponse)
+    assert read.responses[0].partitions[0].records == (whole,)
+
+
+# ---- what is malformed -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("", id="nothing"),
+        pytest.param("004e 0001 000000", id="a short header"),
+        pytest.param("004e 0001 00000007 0009 6d65", id="a client id beyond the frame"),
+        pytest.param("004e 0001 00000007 0002 ffff 00", id="a client id that is no text"),
+        pytest.param("004c 0001 00000007 ffff 00 00 0000000000 00 00 00", id="null where there must be a group"),
+        pytest.param("004e 0001 00000007 ffff 00 05 6d65", id="a string beyond the frame"),
+        pytest.param("004e 0001 00000007 ffff 00 ffffffffff01", id="a varint of six bytes"),
+        pytest.param("004e 0001 00000007 ffff ff", id="tags that never come"),
+        pytest.param("004e 0001 00000007 ffff 00 00 00" + "00" * 24 + "ffffffff0f", id="2^32 topics in no bytes"),
+        pytest.param("000b 0005 00000007 ffff 0000 00000000 00000000 0000 ffff 0000 7fffffff", id="2^31 protocols"),
+        pytest.param("000c 0003 00000007 ffff 0001 67 00000003 0001 6d", id="a body that ends early"),
+    ],
+)
+def test_malformed_requests(body: str) -> None:
+    with pytest.raises(MalformedFrame):
+        decode_request(bytes.fromhex(body))
+
+
+def test_every_cut_of_a_frame_is_malformed() -> None:
+    request = ShareGroupHeartbeatRequest(
+        group_id="g", member_id="m", member_epoch=1, rack_id="r", subscribed_topic_names=("a", "b")
+    )
+    frame = body_of(encode_request(request, 1, 7, "me"))
+    for end in range(len(frame)):
+        with pytest.raises(MalformedFrame):
+            decode_request(frame[:end])
+
+
+def test_a_batch_that_is_no_batch_is_malformed() -> None:
+    """A checksum is the consumer's business; a magic number that nobody knows leaves nothing to hand on."""
+    batch = BATCHES[1]
+    old = batch._replace(data=batch.data[:16] + b"\x01" + batch.data[17:])
+    partition = FetchResponse.Partition(partition_index=0, records=(old,))
+    response = FetchResponse(responses=(FetchResponse.Topic(topic_id=TOPIC_ID, partitions=(partition,)),))
+    with pytest.raises(MalformedFrame, match="magic is 1"):
+        decode_response(1, 16, body_of(encode_response(RequestHeader(1, 16, 7), response)))
+
+
+# ---- a stream of frames ----------------------------------------------------------------------------------------------
+
+
+@given(
+    frames=st.lists(st.binary(min_size=1, max_size=20), max_size=6),
+    cuts=st.sets(st.integers(0, 150)),
+    rest=st.binary(max_size=3),
+)
+def test_frames_come_in_any_pieces(frames: list[bytes], cuts: set[int], rest: bytes) -> None:
+    stream = b"".join(struct.pack(">i", len(frame)) + frame for frame in frames) + rest
+    bounds = [0, *sorted(cut for cut in cuts if cut < len(stream)), len(stream)]
+    reader = FrameReader()
+    assert [frame for a, b in pairwise(bounds) for frame in reader.feed(stream[a:b])] == frames
+
+
+@pytest.mark.parametrize(
+    ("size", "allowed"),
+    [
+        pytest.param(-(1 << 31), False, id="the lowest"),
+        pytest.param(-1, False, id="negative"),
+        pytest.param(0, False, id="zero"),
+        pytest.param(1, True, id="one byte"),
+        pytest.param(100, True, id="the most that is accepted"),
+        pytest.param(101, False, id="one more"),
+        pytest.param((1 << 31) - 1, False, id="the highest"),
+    ],
+)
+def test_a_size_is_judged_before_anything_is_kept(size: int, allowed: bool) -> None:
+    reader = FrameReader(max_bytes=100)
+    head = struct.pack(">i", size)
+    assert reader.feed(head[:3]) == []
+    if allowed:
+        assert reader.feed(head[3:]) == []
+        assert reader.feed(bytes(size)) == [bytes(size)]
+    else:
+        with pytest.raises(MalformedFrame, match=f"a frame of {size} bytes; 1 to 100 are accepted"):
+            reader.feed(head[3:])
+
+
+def test_a_frame_that_never_comes_costs_nothing() -> None:
+    """Bytes held are bytes received, whatever was announced."""
+    reader = FrameReader()
+    tracemalloc.start()
+    try:
+        assert reader.feed(struct.pack(">i", 100_000_000)) == []
+        assert reader.feed(bytes(1000)) == []
+        current, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert max(current, peak) < 20_000

@@ -1,0 +1,73 @@
+"""Bytes from outside may be anything: a reader answers with a message or says that the frame is malformed."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kio.index import load_request_schema, load_response_schema
+
+from shareq.wire.apis import APIS, Api
+from shareq.wire.codec.variants import VARIANTS, Variant
+from shareq.wire.errors import MalformedFrame, UnsupportedVersion
+from shareq.wire.frames import RequestHeader, decode_request, decode_response, encode_request, encode_response
+from tests.wire.strategies import messages
+
+SPOKEN = [(api, version) for api in APIS for version in range(api.min_version, api.max_version + 1)]
+EXTREMES = (b"\0", b"\x7f", b"\x80", b"\xff", b"\xff\xff\xff\xff\x0f", b"\x7f\xff\xff\xff", b"\x80\0\0\0")
+
+
+def mutate(frame: bytes, rng: Random) -> bytes:
+    """A few bytes changed, cut out, doubled or put in."""
+    for _ in range(rng.randint(1, 4)):
+        at, size = rng.randrange(len(frame) + 1), rng.randint(1, 8)
+        piece = rng.choice((rng.randbytes(size), rng.choice(EXTREMES), frame[at : at + size] * 2, b""))
+        frame = frame[:at] + piece + frame[at + rng.choice((0, len(piece), size)) :]
+    return frame
+
+
+def drawn(data: st.DataObject, cls: Any, entity: Any, version: int) -> Any:
+    variant = VARIANTS.get((cls, version), Variant(cls))
+    message = data.draw(messages(variant.cls, entity))
+    return variant.from_wire(message) if variant.from_wire else message
+
+
+@settings(max_examples=settings().max_examples * 10)
+@given(spoken=st.sampled_from(SPOKEN), rng=st.randoms(use_true_random=False), data=st.data())
+def test_mutated_requests(spoken: tuple[Api, int], rng: Random, data: st.DataObject) -> None:
+    api, version = spoken
+    request = drawn(data, api.request, load_request_schema(api.key, version), version)
+    frame = encode_request(request, version, 7, "me")[4:]
+    for _ in range(20):
+        try:
+            header, read = decode_request(mutate(frame, rng))
+        except (MalformedFrame, UnsupportedVersion):
+            continue
+        assert header.api_key == read.API_KEY
+
+
+@settings(max_examples=settings().max_examples * 10)
+@given(spoken=st.sampled_from(SPOKEN), rng=st.randoms(use_true_random=False), data=st.data())
+def test_mutated_responses(spoken: tuple[Api, int], rng: Random, data: st.DataObject) -> None:
+    api, version = spoken
+    response = drawn(data, api.response, load_response_schema(api.key, version), version)
+    frame = encode_response(RequestHeader(api.key, version, 7), response)[4:]
+    for _ in range(20):
+        try:
+            _, read = decode_response(api.key, version, mutate(frame, rng))
+        except MalformedFrame:
+            continue
+        assert type(read) is api.response
+
+
+@given(spoken=st.sampled_from(SPOKEN), noise=st.binary(max_size=100))
+def test_noise(spoken: tuple[Api, int], noise: bytes) -> None:
+    api, version = spoken
+    head = api.key.to_bytes(2, "big") + version.to_bytes(2, "big")
+    try:
+        header, _ = decode_request(head + noise)
+    except MalformedFrame:
+        return
+    assert (header.api_key, header.api_version) == (api.key, version)
