@@ -58,7 +58,10 @@ class Admin:
     def create_topics(
         self, new_topics: Iterable[NewTopic | str], *, validate_only: bool = False, timeout: float = 60
     ) -> Results[str, CreatedTopic]:
-        """Create topics; a name alone stands for a topic with the broker's defaults."""
+        """Create topics; a name alone stands for a topic with the broker's defaults.
+
+        Returns when every broker knows them, so that the next call of whatever client finds them.
+        """
         asked = _items("new_topics", new_topics)
         _names("topic", [new.topic if isinstance(new, NewTopic) else new for new in asked])
         wanted = [new if isinstance(new, NewTopic) else NewTopic(new) for new in asked]

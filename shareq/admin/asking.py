@@ -38,24 +38,52 @@ class Asking:
     def __init__(self, backoff: Backoff) -> None:
         self._backoff = backoff
 
-    def pause(self, attempts: int, error: Errors, what: str) -> Pause:
-        return Pause(self._backoff.delay_ms(attempts), f"{what} answered {error.name}")
+    def pause(self, attempts: int, error: Errors, what: str, reason: str = "") -> Pause:
+        detail = f" ({reason})" if reason else ""
+        return Pause(self._backoff.delay_ms(attempts), f"{what} answered {error.name}{detail}")
 
     def anybody(self, request: Request) -> Operation[Any]:
         """The response of whichever broker answers."""
         attempts = 0
         while True:
-            ((response, error),) = yield [Ask(ANY_NODE, request)]
+            ((response, error, reason),) = yield [Ask(ANY_NODE, request)]
             if response is not None:
                 return response
             attempts += 1
-            yield self.pause(attempts, error, "the cluster")
+            yield self.pause(attempts, error, "the cluster", reason)
+
+    def controller(self, request: Request, errors_of: Callable[[Any], Iterable[Errors]]) -> Operation[Any]:
+        """The controller's response. Any broker passes the request on to it; those of old answer NOT_CONTROLLER."""
+        node = ANY_NODE
+        attempts = 0
+        while True:
+            ((response, error, reason),) = yield [Ask(node, request)]
+            if response is not None and Errors.NOT_CONTROLLER not in errors_of(response):
+                return response
+            attempts += 1
+            yield self.pause(attempts, error or Errors.NOT_CONTROLLER, "the controller", reason)
+            image = yield from self.metadata(())
+            node = image.controller_id
 
     def metadata(self, topics: Iterable[str] | None) -> Operation[MetadataResponse]:
         """Brokers and the named topics; None asks for all topics."""
         asked = None if topics is None else tuple(MetadataRequest.Topic(name=name) for name in sorted(set(topics)))
         response: MetadataResponse = yield from self.anybody(MetadataRequest(topics=asked))
         return response
+
+    def known(self, topics: Iterable[str]) -> Operation[None]:
+        """Wait until every broker that answers knows the topics."""
+        asked = MetadataRequest(topics=tuple(MetadataRequest.Topic(name=name) for name in topics))
+        image = yield from self.anybody(asked)
+        attempts = 0
+        while True:
+            replies = yield [Ask(broker.node_id, asked) for broker in image.brokers]
+            answers = [reply.response for reply in replies if reply.response is not None]
+            error = next((topic.error_code for answer in answers for topic in answer.topics if topic.error_code), None)
+            if error is None:
+                return
+            attempts += 1
+            yield self.pause(attempts, error, "a broker")
 
     def every_broker(self, request: Request) -> Operation[list[Any]]:
         """The responses of all brokers that are alive; one that dies meanwhile has nothing to say any more."""

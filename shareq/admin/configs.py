@@ -81,8 +81,8 @@ def _ask(
     node = next((broker.node_id for broker in image.brokers if str(broker.node_id) == name), ANY_NODE)
     if node == ANY_NODE:
         raise KafkaException(KafkaError(Errors.BROKER_NOT_AVAILABLE, f"broker {name!r} is not there"))
-    ((response, error),) = yield [Ask(node, request)]
-    _check(error, f"broker {name} does not answer")
+    ((response, error, reason),) = yield [Ask(node, request)]
+    _check(error, reason or f"broker {name} does not answer")
     return response
 
 

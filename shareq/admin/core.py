@@ -37,10 +37,11 @@ class Pause(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """An answer; without a response `error` says why there is none."""
+    """An answer; without a response `error` says why there is none, `reason` in words."""
 
     response: Any
     error: Errors
+    reason: str = ""
 
 
 Operation = Generator[list[Ask] | Pause, list[Reply], T]
@@ -139,7 +140,11 @@ class AdminCore:
 
     def _ask(self, task: Task[Any], generation: int, position: int, ask: Ask) -> None:
         def answered(response: Response | None, error: Errors, now_ms: int) -> None:
-            replies = task.reply(generation, position, Reply(response, error))
+            reason = self.calls.reason
+            if error is Errors.UNSUPPORTED_VERSION and not task.done:  # the broker is too old: no retry mends that
+                self._give_up(task, KafkaError(error, reason))
+                return
+            replies = task.reply(generation, position, Reply(response, error, reason))
             if replies is not None:
                 self._advance(task, replies, now_ms)
 
@@ -147,8 +152,11 @@ class AdminCore:
 
     def _time_is_up(self, task: Task[Any]) -> None:
         why = f": {task.why}" if task.why else ""
+        self._give_up(task, KafkaError(KafkaError._TIMED_OUT, f"the operation timed out{why}"))
+
+    def _give_up(self, task: Task[Any], error: KafkaError) -> None:
         task.operation.close()
-        self._finish(task, None, KafkaException(KafkaError(KafkaError._TIMED_OUT, f"the operation timed out{why}")))
+        self._finish(task, None, KafkaException(error))
 
     def _finish(self, task: Task[Any], value: object, failure: Exception | None = None) -> None:
         self._tasks.remove(task)

@@ -47,6 +47,7 @@ class NewTopic:
 def create_topics(
     asking: Asking, topics: Sequence[NewTopic], *, validate_only: bool
 ) -> Operation[Results[str, CreatedTopic]]:
+    """Create topics, and wait until every broker knows them: who comes next must not meet an unknown topic."""
     request = CreateTopicsRequest(
         topics=tuple(
             CreateTopicsRequest.Topic(
@@ -59,7 +60,10 @@ def create_topics(
         ),
         validate_only=validate_only,
     )
-    response = yield from asking.anybody(request)
+    response = yield from asking.controller(request, lambda response: [t.error_code for t in response.topics])
+    created = [topic.name for topic in response.topics if not topic.error_code]
+    if created and not validate_only:
+        yield from asking.known(created)
     return Results(
         {
             topic.name: CreatedTopic(
@@ -75,8 +79,9 @@ def create_topics(
 
 
 def delete_topics(asking: Asking, names: Sequence[str]) -> Operation[Results[str, Done]]:
-    response = yield from asking.anybody(
-        DeleteTopicsRequest(topics=tuple(DeleteTopicsRequest.Topic(name=name) for name in names))
+    response = yield from asking.controller(
+        DeleteTopicsRequest(topics=tuple(DeleteTopicsRequest.Topic(name=name) for name in names)),
+        lambda response: [t.error_code for t in response.responses],
     )
     return _done((topic.name, topic.error_code, topic.error_message) for topic in response.responses)
 
@@ -85,7 +90,10 @@ def create_partitions(
     asking: Asking, counts: Mapping[str, int], *, validate_only: bool
 ) -> Operation[Results[str, Done]]:
     topics = tuple(CreatePartitionsRequest.Topic(name=name, count=count) for name, count in counts.items())
-    response = yield from asking.anybody(CreatePartitionsRequest(topics=topics, validate_only=validate_only))
+    response = yield from asking.controller(
+        CreatePartitionsRequest(topics=topics, validate_only=validate_only),
+        lambda response: [t.error_code for t in response.results],
+    )
     return _done((topic.name, topic.error_code, topic.error_message) for topic in response.results)
 
 

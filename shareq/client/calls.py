@@ -17,9 +17,11 @@ OnAnswer = Callable[[Response | None, Errors, int], None]
 class Calls:
     """Sends requests and hands each answer to whoever waits for it; collects the effects of one turn of the actor."""
 
-    __slots__ = ("_effects", "_last_id", "_timeout_ms", "_waiting")
+    __slots__ = ("_effects", "_last_id", "_timeout_ms", "_waiting", "reason")
 
     def __init__(self, request_timeout_ms: int = 30000) -> None:
+        self.reason = ""
+        """Why the answer that is being handed on is none, in words."""
         self._effects: list[Effect] = []
         self._waiting: dict[int, OnAnswer] = {}
         self._last_id = 0
@@ -36,6 +38,7 @@ class Calls:
 
     def answered(self, answer: Answer, now_ms: int) -> None:
         """Hand an answer on; one that nobody waits for (a duplicate) is dropped."""
+        self.reason = answer.reason
         on_answer = self._waiting.pop(answer.id, None)
         if on_answer is not None:
             on_answer(answer.response, answer.error, now_ms)

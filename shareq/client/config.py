@@ -63,13 +63,10 @@ class ClientConfig:
             if key in table:
                 self._values[key] = _parse(table[key], value)
             elif key not in ignored and key not in TRANSPORT_KEYS:
-                raise KafkaException(
-                    KafkaError(KafkaError._INVALID_ARG, f'No such configuration property: "{key}" (value {value!r})')
-                )
+                raise _refusal(f'No such configuration property: "{key}" (value {value!r})')
         if not self._values["bootstrap.servers"]:
-            raise KafkaException(
-                KafkaError(KafkaError._INVALID_ARG, "bootstrap.servers must be set: inproc://name or host:port")
-            )
+            raise _refusal("bootstrap.servers must be set: inproc://name or host:port")
+        _check_security(self._values["bootstrap.servers"], conf.get("security.protocol", "plaintext"))
 
     def __getitem__(self, key: str) -> Any:
         return self._values[key]
@@ -79,7 +76,17 @@ def _parse(definition: ConfigDef, value: object) -> object:
     try:
         return definition.parse(value)
     except ConfigException as error:
-        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, str(error))) from None
+        raise _refusal(str(error)) from None
+
+
+def _check_security(bootstrap_servers: str, protocol: object) -> None:
+    """Sockets are plain; who asks for more must not get less. In this process there is nothing to protect."""
+    if "://" not in bootstrap_servers and str(protocol).lower() != "plaintext":
+        raise _refusal(f"security.protocol={protocol!r}: only plaintext is spoken")
+
+
+def _refusal(why: str) -> KafkaException:
+    return KafkaException(KafkaError(KafkaError._INVALID_ARG, why))
 
 
 def merged(conf: Mapping[str, Any] | None, kwargs: Mapping[str, Any]) -> dict[str, Any]:

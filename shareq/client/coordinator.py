@@ -1,4 +1,4 @@
-"""Where a group's coordinator is: asked once, forgotten when it turns out to be wrong."""
+"""Where the coordinator of a group or of transactions is: asked once, forgotten when it turns out to be wrong."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from shareq.model.messages.cluster import CoordinatorType, FindCoordinatorReques
 class CoordinatorLookup:
     """`node` is the coordinator, None while unknown. `fatal` holds an error that no retry will mend."""
 
-    def __init__(self, calls: Calls, backoff: Backoff, group_id: str) -> None:
+    def __init__(
+        self, calls: Calls, backoff: Backoff, key: str, key_type: CoordinatorType = CoordinatorType.GROUP
+    ) -> None:
         self.node: int | None = None
         self.fatal: tuple[Errors, str | None] | None = None
         self._calls = calls
         self._backoff = backoff
-        self._group_id = group_id
+        self._key = key
+        self._key_type = key_type
         self._wanted = False
         self._under_way = False
         self._attempts = 0
@@ -43,7 +46,7 @@ class CoordinatorLookup:
         if not self._wanted or self._under_way or now_ms < self._not_before_ms:
             return
         self._under_way = True
-        request = FindCoordinatorRequest(key_type=CoordinatorType.GROUP, coordinator_keys=(self._group_id,))
+        request = FindCoordinatorRequest(key_type=self._key_type, coordinator_keys=(self._key,))
         self._calls.send(ANY_NODE, request, self._answered)
 
     def _answered(self, response: Response | None, error: Errors, now_ms: int) -> None:

@@ -87,6 +87,8 @@ class ShareConsumerCore:
     def handle(self, message: ActorMessage, now_ms: int) -> list[Effect]:
         if isinstance(message, Answer):
             self._calls.answered(message, now_ms)
+            if message.error is Errors.UNSUPPORTED_VERSION:  # the broker is too old, which no retry mends
+                self._error = KafkaError(message.error, message.reason or None)
         self._pump(now_ms)
         return self._calls.take_effects()
 

@@ -19,11 +19,7 @@ from shareq.consumer.session import NOTHING, FetchLimits, ShareSession, partitio
 from shareq.model.errors import Errors, KafkaError
 from shareq.model.ids import TopicIdPartition
 from shareq.model.messages.base import Response
-from shareq.model.messages.share_fetch import (
-    LeaderIdAndEpoch,
-    ShareAcknowledgeResponse,
-    ShareFetchResponse,
-)
+from shareq.model.messages.share_fetch import LeaderIdAndEpoch, ShareAcknowledgeResponse, ShareFetchResponse
 from shareq.model.states import AcquireMode
 
 SESSION_LOST = frozenset(
@@ -299,8 +295,10 @@ class Fetcher:
         session.not_before_ms = now_ms + self._backoff.delay_ms(session.failures)
         if answered and error not in SESSION_LOST:
             session.answered()
-            return
-        session.lost()
+        elif session.opened and error is Errors.UNSUPPORTED_VERSION:  # a renewal that was never sent
+            session.busy = False
+        else:
+            session.lost()
         if not answered:  # the node may be gone
             self._metadata.want_ids(key.topic_id for key in session.wanted)
 

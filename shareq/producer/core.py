@@ -95,6 +95,8 @@ class ProducerCore:
     def _pump(self, now_ms: int) -> None:
         self._give_up(now_ms)
         self._sender.give_up(now_ms, self._config["message.timeout.ms"])
+        if self.identity.error is not None and not self.identity.known:
+            self._sender.fail(self.identity.error, now_ms)
         self.identity.pump(now_ms, wanted=self._sender.busy, drained=not self.undelivered)
         self._sender.pump(now_ms)
         self._metadata.pump(now_ms)

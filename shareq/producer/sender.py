@@ -84,18 +84,21 @@ class Sender:
         self._metadata.want_names((lane.topic,))
 
     def _send(self, node: int, lanes: list[tuple[TopicIdPartition, Lane]], now_ms: int) -> None:
-        topics: dict[TopicId, list[ProduceRequest.Partition]] = {}
+        topics: dict[tuple[TopicId, str], list[ProduceRequest.Partition]] = {}
         for key, lane in lanes:
             batch = lane.waiting.popleft()
             lane.under_way = batch
             if not batch.built:
                 self._build(lane, batch)
             partition = ProduceRequest.Partition(index=key.partition, records=batch.encoded)
-            topics.setdefault(key.topic_id, []).append(partition)
+            topics.setdefault((key.topic_id, lane.topic), []).append(partition)
         request = ProduceRequest(
             transactional_id=self._identity.transactional_id,
             acks=self._acks,
-            topics=tuple(ProduceRequest.Topic(topic_id=t, partitions=tuple(p)) for t, p in topics.items()),
+            topics=tuple(
+                ProduceRequest.Topic(topic_id=topic_id, name=name, partitions=tuple(partitions))
+                for (topic_id, name), partitions in topics.items()
+            ),
         )
         sent = [(key, lane, lane.under_way) for key, lane in lanes]
         self._calls.send(node, request, lambda *answer: self._answered(sent, *answer))
@@ -125,27 +128,30 @@ class Sender:
     ) -> None:
         assert response is None or isinstance(response, ProduceResponse)
         results = {
-            TopicIdPartition(topic.topic_id, partition.index): partition
+            (topic.name or topic.topic_id, partition.index): partition  # by name before version 13
             for topic in (response.responses if response else ())
             for partition in topic.partitions
         }
         for key, lane, batch in sent:
             if batch is None or lane.under_way is not batch:  # purged, or not waited for
                 continue
-            result = results.get(key)
+            result = results.get((key.topic_id, key.partition)) or results.get((lane.topic, key.partition))
             failure = result.error_code if result else error or Errors.UNKNOWN_SERVER_ERROR
             if failure.retriable:
-                self._retry(lane, batch, now_ms)
+                moved = result is not None and self._metadata.moved(key, result.current_leader)
+                self._retry(lane, batch, now_ms, at_once=moved)
             else:
-                text = result.error_message if result else None
+                text = result.error_message if result else self._calls.reason or None
                 offset = result.base_offset if result and not failure else -1
                 self._settle(lane, batch, offset, KafkaError(failure, text) if failure else None, now_ms)
 
-    def _retry(self, lane: Lane, batch: Batch, now_ms: int) -> None:
-        """Back to the head of the lane. Any retriable failure may mean that the leader has moved."""
+    def _retry(self, lane: Lane, batch: Batch, now_ms: int, *, at_once: bool) -> None:
+        """Back to the head of the lane. Any retriable failure may mean that the leader has moved; where the broker has
+        named the new one there is nothing to wait for."""
         lane.under_way = None
         lane.waiting.appendleft(batch)
-        self._wait_for_leader(lane, now_ms)
+        if not at_once:
+            self._wait_for_leader(lane, now_ms)
 
     def _settle(self, lane: Lane, batch: Batch, base_offset: int, error: KafkaError | None, now_ms: int) -> None:
         lane.under_way = None
@@ -160,6 +166,12 @@ class Sender:
         for lane in list(self._lanes.values()):
             while lane.under_way is None and lane.waiting and now_ms - lane.waiting[0].created_ms >= timeout_ms:
                 error = KafkaError(KafkaError._MSG_TIMED_OUT, f"not delivered within message.timeout.ms={timeout_ms}")
+                self._settle(lane, lane.waiting.popleft(), -1, error, now_ms)
+
+    def fail(self, error: KafkaError, now_ms: int) -> None:
+        """Nothing can be sent any more."""
+        for lane in list(self._lanes.values()):
+            while lane.under_way is None and lane.waiting:
                 self._settle(lane, lane.waiting.popleft(), -1, error, now_ms)
 
     def purge(self, now_ms: int, *, in_queue: bool, in_flight: bool) -> None:

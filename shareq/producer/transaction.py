@@ -167,13 +167,13 @@ class ProducerIdentity:
         self._under_way = False
         assert response is None or isinstance(response, InitProducerIdResponse | EndTxnResponse)
         failure = error if response is None else response.error_code
-        if response is None or failure.retriable:
+        if failure.retriable:
             self._attempts += 1
             self._not_before_ms = now_ms + self._backoff.delay_ms(self._attempts)
             return
         self._attempts = 0
-        if failure:
-            self.error = KafkaError(failure, fatal=True)
+        if response is None or failure:
+            self.error = KafkaError(failure, self._calls.reason or None, fatal=True)
             self.state = _S.FATAL
             return
         self.producer_id, self.producer_epoch = response.producer_id, response.producer_epoch

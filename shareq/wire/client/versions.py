@@ -5,15 +5,16 @@ from __future__ import annotations
 from shareq.model.messages.api_versions import ApiVersionsResponse
 from shareq.model.messages.base import Request
 from shareq.model.messages.data import ProduceRequest
-from shareq.model.messages.transactions import EndTxnRequest
+from shareq.model.messages.transactions import EndTxnRequest, InitProducerIdRequest
 from shareq.wire.apis import API_BY_KEY
 from shareq.wire.errors import UnsupportedVersion
 
 TRANSACTION_VERSION = "transaction.version"
 """The feature whose level 2 lets Produce add partitions to a transaction, and EndTxn answer with the next epoch."""
 
-_TRANSACTIONAL_PRODUCE = 12
-_BUMPING_END_TXN = 5
+_TRANSACTIONAL = (InitProducerIdRequest, ProduceRequest, EndTxnRequest)
+_LEAST = {InitProducerIdRequest: 4, ProduceRequest: 12, EndTxnRequest: 5}
+"""The first versions that work so."""
 
 
 class Versions:
@@ -38,10 +39,9 @@ class Versions:
 
     def _least(self, request: Request) -> int:
         """Transactions are spoken as of KIP-890 only: brokers keep partitions and epochs."""
-        transactional = isinstance(request, ProduceRequest) and request.transactional_id is not None
-        if not transactional and not isinstance(request, EndTxnRequest):
+        if not isinstance(request, _TRANSACTIONAL) or request.transactional_id is None:
             return 0
         level = self._features.get(TRANSACTION_VERSION, 0)
         if level < 2:
             raise UnsupportedVersion(f"has {TRANSACTION_VERSION} {level}; transactions need 2 (Kafka 4.0 or newer)")
-        return _TRANSACTIONAL_PRODUCE if transactional else _BUMPING_END_TXN
+        return _LEAST[type(request)]
