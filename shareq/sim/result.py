@@ -1,0 +1,170 @@
+"""What a run came to, computed from its journal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from shareq.model.events import RecordsAppended, RecordsChanged, WindowMoved
+from shareq.model.states import RecordEvent, RecordState
+from shareq.sim.scenario import Scenario
+from shareq.trace import Journal, ledger
+from shareq.trace.changes import PREPARED, SETTLED
+
+NO_FIGURE = float("nan")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """The figures of one run. Times are virtual; a latency is from the append to the durable ACCEPT.
+
+    `finished`: every record was done with in time. `occupancy`: how full the window was on average over time, as a
+    share of `record_locks`. `utilisation`: the share of time that consumers worked. `fairness`: Jain's index of the
+    records that the members accepted, 1 where all accepted the same.
+    """
+
+    scenario: Scenario
+    seed: int
+    finished: bool
+    accepted: int
+    archived: int
+    deliveries: int
+    redeliveries: int
+    lock_timeouts: int
+    duration_s: float
+    throughput: float
+    latency_mean_ms: float
+    latency_p50_ms: float
+    latency_p90_ms: float
+    latency_p99_ms: float
+    latency_max_ms: float
+    occupancy: float
+    utilisation: float
+    fairness: float
+
+    def row(self) -> dict[str, Any]:
+        """Scenario, seed and figures in one flat dict: a row of a sweep."""
+        values = asdict(self)
+        return {**values.pop("scenario"), **values}
+
+    def __repr__(self) -> str:
+        return (
+            f"<Result seed {self.seed}: {self.accepted:,} accepted, {self.archived:,} archived in "
+            f"{self.duration_s:,.1f} s ({self.throughput:,.0f}/s), {self.redeliveries:,} redeliveries, "
+            f"{self.lock_timeouts:,} time-outs, latency p50 {self.latency_p50_ms:,.0f} ms, p99 "
+            f"{self.latency_p99_ms:,.0f} ms>"
+        )
+
+
+class Outcome(NamedTuple):
+    """A run that is over. `busy_ms`: how long each place in the team worked."""
+
+    scenario: Scenario
+    seed: int
+    journal: Journal
+    group: str
+    topic: str
+    started_ms: int
+    busy_ms: list[int]
+
+    def changes(self, partition: int) -> Iterator[tuple[int, RecordsChanged]]:
+        """(time_ms, event) of every change of records."""
+        select = self.journal.select(RecordsChanged, group=self.group, topic=self.topic, partition=partition)
+        return ((entry.time_ms, entry.event) for entry in select if isinstance(entry.event, RecordsChanged))
+
+    def windows(self, partition: int) -> Iterator[tuple[int, WindowMoved]]:
+        """(time_ms, event) of every move of the window."""
+        select = self.journal.select(WindowMoved, group=self.group, topic=self.topic, partition=partition)
+        return ((entry.time_ms, entry.event) for entry in select if isinstance(entry.event, WindowMoved))
+
+    def arrivals(self, partition: int) -> Iterator[tuple[int, RecordsAppended]]:
+        """(time_ms, event) of every append."""
+        select = self.journal.select(RecordsAppended, topic=self.topic, partition=partition)
+        return ((entry.time_ms, entry.event) for entry in select if isinstance(entry.event, RecordsAppended))
+
+
+class _Tally:
+    """What happened to the records: latencies of the accepted ones in ms, accepted by member, and counts."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self.latencies: list[Any] = []
+        self.by_member: Counter[str] = Counter()
+        self.deliveries = self.lock_timeouts = 0
+        for partition in range(outcome.scenario.partitions):
+            self._follow(outcome, partition)
+
+    def _follow(self, outcome: Outcome, partition: int) -> None:
+        import numpy as np
+
+        appended = list(outcome.arrivals(partition))
+        arrived = np.zeros(max((event.end for _, event in appended), default=0), np.int64)
+        for time_ms, append in appended:
+            arrived[append.first : append.end] = time_ms
+        for time_ms, event in outcome.changes(partition):
+            count = event.end - event.first
+            if event.cause == RecordEvent.ACQUIRE and event.state == RecordState.ACQUIRED:
+                self.deliveries += count
+            elif event.cause == RecordEvent.LOCK_TIMEOUT:
+                self.lock_timeouts += count
+            elif event.cause == PREPARED and event.to_state == RecordState.ACKNOWLEDGED:
+                self.by_member[event.member_id or ""] += count
+            elif event.cause == SETTLED and event.state == RecordState.ACKNOWLEDGED:
+                self.latencies.append(time_ms - arrived[event.first : event.end])
+
+
+def measure(outcome: Outcome) -> Result:
+    """Read the figures off the journal, and check that nothing was accepted twice or lost: AssertionError, if so."""
+    import numpy as np
+
+    scenario, seed = outcome.scenario, outcome.seed
+    account = ledger(outcome.journal, outcome.group, outcome.topic)
+    assert account.accepted_twice == 0, f"seed {seed}: {account.accepted_twice} records were accepted twice"
+    known = account.accepted + account.archived + account.in_flight + account.never_delivered
+    assert known == account.records, f"seed {seed}: {account.records - known} records are lost"
+    tally = _Tally(outcome)
+    ended_ms = max((at for p in range(scenario.partitions) for at, _ in outcome.windows(p)), default=outcome.started_ms)
+    duration_ms = max(ended_ms - outcome.started_ms, 1)
+    latencies = np.concatenate(tally.latencies) if tally.latencies else np.full(1, NO_FIGURE)
+    p50, p90, p99 = np.percentile(latencies, [50, 90, 99])
+    return Result(
+        scenario=scenario,
+        seed=seed,
+        finished=account.accepted + account.archived == scenario.records,
+        accepted=account.accepted,
+        archived=account.archived,
+        deliveries=tally.deliveries,
+        redeliveries=tally.deliveries - sum(account.attempts.values()),
+        lock_timeouts=tally.lock_timeouts,
+        duration_s=duration_ms / 1000,
+        throughput=account.accepted / duration_ms * 1000,
+        latency_mean_ms=float(latencies.mean()),
+        latency_p50_ms=float(p50),
+        latency_p90_ms=float(p90),
+        latency_p99_ms=float(p99),
+        latency_max_ms=float(latencies.max()),
+        occupancy=_occupancy(outcome, ended_ms),
+        utilisation=sum(outcome.busy_ms) / (len(outcome.busy_ms) * duration_ms),
+        fairness=_jain(list(tally.by_member.values()), scenario.consumers),
+    )
+
+
+def _occupancy(outcome: Outcome, ended_ms: int) -> float:
+    """The mean over time and partitions of (SPEO - SPSO) / record locks."""
+    scenario, total = outcome.scenario, 0
+    for partition in range(scenario.partitions):
+        since_ms, width = outcome.started_ms, 0
+        for time_ms, event in outcome.windows(partition):
+            at_ms = max(time_ms, outcome.started_ms)
+            total += width * (at_ms - since_ms)
+            since_ms, width = at_ms, event.speo - event.spso
+        total += width * (ended_ms - since_ms)
+    return total / (max(ended_ms - outcome.started_ms, 1) * scenario.partitions * scenario.record_locks)
+
+
+def _jain(counts: list[int], consumers: int) -> float:
+    """(sum x)^2 / (n sum x^2); a member that took a crashed one's place counts as one more."""
+    everybody = max(len(counts), consumers)
+    squares = sum(count * count for count in counts)
+    return sum(counts) ** 2 / (everybody * squares) if squares else NO_FIGURE

@@ -1,0 +1,208 @@
+"""One run: a cluster on virtual time, producers that follow an arrival process, consumers that take their time.
+
+Everything happens in one thread. Time goes on to whatever comes next: an arrival, a consumer that is through with what
+it holds, a lock that expires, an answer that makes a waiting consumer ready.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable
+from functools import partial
+from typing import Self
+
+from shareq.broker import Cluster
+from shareq.consumer import Messages, ShareConsumer
+from shareq.model.events import WindowMoved
+from shareq.model.states import AcknowledgeType
+from shareq.producer import Producer
+from shareq.sim.result import Outcome, Result, measure
+from shareq.sim.scenario import Scenario
+
+GROUP, TOPIC = "group", "work"
+POISON, SOUND = b"poison", b"sound"
+
+
+def run(scenario: Scenario, seed: int = 0) -> Result:
+    """Carry the scenario out. The same scenario and seed give the same result, to the last digit.
+
+    AssertionError where a record was accepted twice or lost: that would be a defect of the cluster.
+    """
+    with Simulation(scenario, seed) as simulation:
+        simulation.go()
+        return measure(simulation.outcome())
+
+
+class _Worker:
+    """A consumer's place in the team: whoever takes it after a crash goes on under the same number."""
+
+    __slots__ = ("consumer", "number")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.consumer: ShareConsumer | None = None
+
+
+class Simulation:
+    """A run under way, for those who want to look at its cluster (`cluster.journal`, `view`, ...) afterwards."""
+
+    def __init__(self, scenario: Scenario, seed: int = 0) -> None:
+        self.scenario = scenario
+        self.seed = seed
+        self._rng = random.Random(seed)
+        self.cluster = Cluster(brokers=1, seed=self._rng.getrandbits(32), config=BOUNDS)
+        self.cluster.create_topic(TOPIC, scenario.partitions)
+        self.cluster.configure_group(GROUP, _group_config(scenario))
+        self.busy_ms = [0] * scenario.consumers
+        self._service = scenario.service_time()
+        self._agenda: list[tuple[int, int, Callable[[], object]]] = []
+        self._asked = self._seen = 0
+        self._idle: dict[_Worker, ShareConsumer] = {}
+        self._ends: dict[int, int] = {}
+        self._producer = Producer(
+            {
+                "bootstrap.servers": self.cluster.bootstrap_servers,
+                "batch.num.messages": scenario.batch_records,
+                "linger.ms": 5,
+            }
+        )
+        self._assemble()
+        self.started_ms = self.cluster.now_ms
+        self._at(self.started_ms + scenario.max_duration_s * 1000, lambda: None)
+        self._arrange_arrivals()
+
+    # ---- before the first record -------------------------------------------------------------------------------------
+
+    def _assemble(self) -> None:
+        """All consumers have joined and have their assignment before the clock of the run starts."""
+        team = [_Worker(number) for number in range(self.scenario.consumers)]
+        for worker in team:
+            self._join(worker)
+        everybody = list(self._idle.values())
+        assert self.cluster.wait(lambda: all(c.assignment() for c in everybody), 3600)
+
+    def _join(self, worker: _Worker) -> None:
+        worker.consumer = consumer = ShareConsumer(
+            {
+                "bootstrap.servers": self.cluster.bootstrap_servers,
+                "group.id": GROUP,
+                "client.id": f"consumer-{worker.number}",
+                "share.acknowledgement.mode": "explicit",
+                "share.acquire.mode": self.scenario.acquire_mode,
+                "max.poll.records": self.scenario.max_poll_records,
+                "max.poll.interval.ms": 86_400_000,
+            }
+        )
+        consumer.subscribe([TOPIC])
+        self._poll(worker)
+
+    def _arrange_arrivals(self) -> None:
+        """Record batches go to the partitions in turn, at once or at exponential intervals."""
+        scenario, at_ms = self.scenario, float(self.cluster.now_ms)
+        for place, first in enumerate(range(0, scenario.records, scenario.batch_records)):
+            count = min(scenario.batch_records, scenario.records - first)
+            partition = place % scenario.partitions
+            self._ends[partition] = self._ends.get(partition, 0) + count
+            if scenario.arrival_rate is not None:
+                at_ms += self._rng.expovariate(scenario.arrival_rate / count) * 1000
+            self._at(int(at_ms), partial(self._arrive, partition, count))
+
+    # ---- the run -----------------------------------------------------------------------------------------------------
+
+    def go(self) -> None:
+        """Until every record is done with, or the time is over."""
+        cluster = self.cluster
+        end_ms = self.started_ms + self.scenario.max_duration_s * 1000
+        while cluster.now_ms < end_ms and not self._done():
+            cluster.wait(self._somebody_is_ready, max(self._agenda[0][0] - cluster.now_ms, 0) / 1000)
+            for worker in [w for w, consumer in self._idle.items() if consumer.ready()]:
+                self._poll(worker)
+            while self._agenda[0][0] <= cluster.now_ms < end_ms:
+                heapq.heappop(self._agenda)[2]()
+
+    def _at(self, due_ms: int, call: Callable[[], object]) -> None:
+        self._asked += 1
+        heapq.heappush(self._agenda, (due_ms, self._asked, call))
+
+    def _somebody_is_ready(self) -> bool:
+        return any(consumer.ready() for consumer in self._idle.values())
+
+    def _done(self) -> bool:
+        """Whether the SPSO of every partition has reached its end."""
+        for entry in self.cluster.journal.since(self._seen):
+            event = entry.event
+            if isinstance(event, WindowMoved) and self._ends.get(event.partition) == event.spso:
+                del self._ends[event.partition]
+        self._seen = self.cluster.journal.total
+        return not self._ends
+
+    def _arrive(self, partition: int, count: int) -> None:
+        poison_rate, rng = self.scenario.poison_rate, self._rng
+        for _ in range(count):
+            value = POISON if poison_rate and rng.random() < poison_rate else SOUND
+            self._producer.produce(TOPIC, value, partition=partition)
+        self._producer.flush()
+
+    def _poll(self, worker: _Worker) -> None:
+        """Send what was acknowledged, and take what is there; nothing: wait until something comes."""
+        assert worker.consumer is not None
+        messages = worker.consumer.poll(0)
+        if not messages:
+            self._idle[worker] = worker.consumer
+            return
+        self._idle.pop(worker, None)
+        takes_ms = round(sum(self._service(self._rng) for _ in messages))
+        now_ms = self.cluster.now_ms
+        if self.scenario.crash_rate and self._rng.random() < self.scenario.crash_rate:
+            self.busy_ms[worker.number] += takes_ms // 2
+            self._at(now_ms + takes_ms // 2, lambda: self._crash(worker))
+        else:
+            self.busy_ms[worker.number] += takes_ms
+            self._at(now_ms + takes_ms, lambda: self._finish(worker, messages))
+
+    def _finish(self, worker: _Worker, messages: Messages) -> None:
+        """The work is done: a verdict on each record, then the next poll."""
+        assert worker.consumer is not None
+        failure_rate, rng = self.scenario.failure_rate, self._rng
+        for message in messages:
+            failed = message.value() == POISON or (failure_rate and rng.random() < failure_rate)
+            worker.consumer.acknowledge(message, AcknowledgeType.RELEASE if failed else AcknowledgeType.ACCEPT)
+        self._poll(worker)
+
+    def _crash(self, worker: _Worker) -> None:
+        self.cluster.crash(worker.consumer)
+        worker.consumer = None
+        self._at(self.cluster.now_ms + self.scenario.restart_ms, lambda: self._join(worker))
+
+    def outcome(self) -> Outcome:
+        """What there is to measure now."""
+        return Outcome(self.scenario, self.seed, self.cluster.journal, GROUP, TOPIC, self.started_ms, self.busy_ms)
+
+    # ---- the end -----------------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.cluster.close()
+
+
+BOUNDS = {
+    "group.share.min.record.lock.duration.ms": 1000,
+    "group.share.max.record.lock.duration.ms": 3_600_000,
+    "group.share.max.delivery.count.limit": 25,
+    "group.share.max.partition.max.record.locks": 10_000,
+    "group.share.max.size": 1000,
+    "group.share.assignment.interval.ms": 0,
+}
+"""The broker's bounds, as wide as Kafka allows: a scenario has its own."""
+
+
+def _group_config(scenario: Scenario) -> dict[str, object]:
+    return {
+        "share.auto.offset.reset": "earliest",
+        "share.record.lock.duration.ms": scenario.lock_duration_ms,
+        "share.delivery.count.limit": scenario.delivery_count_limit,
+        "share.partition.max.record.locks": scenario.record_locks,
+    }

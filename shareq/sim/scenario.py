@@ -1,0 +1,92 @@
+"""What a run is about: the group's configuration, the work, and what goes wrong."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+from shareq.model.errors import ConfigException
+
+Draw = Callable[[random.Random], float]
+
+SPREAD = 1.0
+"""Sigma of the lognormal service times: the mean is as asked, one in forty takes more than four times the median."""
+
+_SERVICES: dict[str, Callable[[float], Draw]] = {
+    "constant": lambda mean: lambda _: mean,
+    "exponential": lambda mean: lambda rng: rng.expovariate(1 / mean),
+    "lognormal": lambda mean: lambda rng: rng.lognormvariate(math.log(mean) - SPREAD**2 / 2, SPREAD),
+}
+
+_BOUNDS: dict[str, tuple[float, float]] = {
+    "records": (1, 10_000_000),
+    "partitions": (1, 1000),
+    "consumers": (1, 1000),
+    "max_poll_records": (1, 1_000_000),
+    "lock_duration_ms": (1000, 3_600_000),
+    "record_locks": (100, 10_000),
+    "delivery_count_limit": (2, 25),
+    "batch_records": (1, 100_000),
+    "arrival_rate": (0.001, 1e9),
+    "service_ms": (0.0, 3_600_000),
+    "failure_rate": (0.0, 1.0),
+    "poison_rate": (0.0, 1.0),
+    "crash_rate": (0.0, 0.9),
+    "restart_ms": (0, 3_600_000),
+    "max_duration_s": (1, 10_000_000),
+}
+_CHOICES = {"acquire_mode": ("batch_optimized", "record_limit"), "service": tuple(_SERVICES)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """One setting. Validated: ConfigException names the field, the value and what is allowed.
+
+    `arrival_rate`: records a second, in record batches of `batch_records` at exponential intervals; None: all are there
+    at the start. A consumer takes what a poll returns, works on one record after the other (`service_ms` each on
+    average, distributed as `service` says) and acknowledges all when it is through with the last.
+    `failure_rate`: the share of attempts that end in a RELEASE; `poison_rate`: the share of records of which every
+    attempt does. `crash_rate`: the share of polls after which the consumer dies half-way; another one takes its place
+    after `restart_ms`. A run ends when all records are done with, or after `max_duration_s` of virtual time.
+    """
+
+    records: int = 10_000
+    partitions: int = 1
+    consumers: int = 4
+    max_poll_records: int = 500
+    acquire_mode: str = "batch_optimized"
+    lock_duration_ms: int = 30_000
+    record_locks: int = 2000
+    delivery_count_limit: int = 5
+    batch_records: int = 100
+    arrival_rate: float | None = None
+    service_ms: float = 10.0
+    service: str = "constant"
+    failure_rate: float = 0.0
+    poison_rate: float = 0.0
+    crash_rate: float = 0.0
+    restart_ms: int = 5000
+    max_duration_s: int = 100_000
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name in _CHOICES:
+                if value not in _CHOICES[field.name]:
+                    raise ConfigException(f"{field.name}={value!r}: must be one of {', '.join(_CHOICES[field.name])}")
+            elif not (value is None and field.default is None):
+                _check_number(field.name, value, whole=isinstance(field.default, int))
+
+    def service_time(self) -> Draw:
+        """Draws how long one record takes, ms."""
+        return _SERVICES[self.service](self.service_ms) if self.service_ms else lambda _: 0.0
+
+
+def _check_number(name: str, value: object, *, whole: bool) -> None:
+    low, high = _BOUNDS[name]
+    kinds = (int,) if whole else (int, float)
+    if isinstance(value, bool) or not isinstance(value, kinds) or not low <= value <= high:
+        kind = "a whole number" if whole else "a number"
+        raise ConfigException(f"{name}={value!r}: must be {kind} in {low:g}..{high:g}")
