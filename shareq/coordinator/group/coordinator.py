@@ -15,6 +15,9 @@ from shareq.coordinator.group.classic.join import join_group
 from shareq.coordinator.group.classic.kind import CLASSIC
 from shareq.coordinator.group.classic.leave import join_over, leave_group, session_over, sync_over
 from shareq.coordinator.group.classic.stay import heartbeat, sync_group
+from shareq.coordinator.group.consumer.describe import describe_consumer_groups
+from shareq.coordinator.group.consumer.leave import expire as expire_consumer
+from shareq.coordinator.group.consumer.membership import CONSUMER, consumer_heartbeat
 from shareq.coordinator.group.context import Context, Then
 from shareq.coordinator.group.deadlines import Due, What
 from shareq.coordinator.group.delete import delete_groups, delete_offsets
@@ -50,6 +53,7 @@ from shareq.model.messages.classic_group import (
     SyncGroupRequest,
 )
 from shareq.model.messages.cluster import DeleteGroupsRequest, ListGroupsRequest
+from shareq.model.messages.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
 from shareq.model.messages.share_group import (
     AlterShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsRequest,
@@ -172,6 +176,8 @@ _SERVICES: Mapping[type[Request], Service] = {
     HeartbeatRequest: heartbeat,
     LeaveGroupRequest: leave_group,
     DescribeGroupsRequest: describe_classic_groups,
+    ConsumerGroupHeartbeatRequest: consumer_heartbeat,
+    ConsumerGroupDescribeRequest: _for_anybody(describe_consumer_groups),
     ShareGroupHeartbeatRequest: share_heartbeat,
     ShareGroupDescribeRequest: _for_anybody(describe_groups),
     DescribeShareGroupOffsetsRequest: _for_anybody(describe_offsets),
@@ -179,11 +185,13 @@ _SERVICES: Mapping[type[Request], Service] = {
     DeleteShareGroupOffsetsRequest: _for_anybody(delete_offsets),
 }
 
-_KINDS: Mapping[GroupType, Kind] = {GroupType.CLASSIC: CLASSIC, GroupType.SHARE: SHARE}
+_KINDS: Mapping[GroupType, Kind] = {GroupType.CLASSIC: CLASSIC, GroupType.CONSUMER: CONSUMER, GroupType.SHARE: SHARE}
 
 _WHEN_DUE: Mapping[What, Callable[[Context, Due, int], list[Effect]]] = {
     What.CLASSIC_SESSION: session_over,
     What.CLASSIC_JOIN: join_over,
     What.CLASSIC_SYNC: sync_over,
+    What.CONSUMER_SESSION: expire_consumer,
+    What.CONSUMER_REBALANCE: expire_consumer,
     What.SHARE_SESSION: expire,
 }

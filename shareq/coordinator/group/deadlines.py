@@ -17,6 +17,8 @@ class What(StrEnum):
     CLASSIC_SESSION = "classic session"
     CLASSIC_JOIN = "classic join"
     CLASSIC_SYNC = "classic sync"
+    CONSUMER_SESSION = "consumer session"
+    CONSUMER_REBALANCE = "consumer rebalance"
     OFFSET_EXPIRY = "offset expiry"
 
 

@@ -9,6 +9,8 @@ from shareq.coordinator.group import group, state
 from shareq.coordinator.group.classic.records import GROUP_METADATA
 from shareq.coordinator.group.classic.replay import replay as replay_classic
 from shareq.coordinator.group.codec import Reader
+from shareq.coordinator.group.consumer.records import RecordType as ConsumerRecordType
+from shareq.coordinator.group.consumer.state import replay as replay_consumer
 from shareq.coordinator.group.group import G, Group
 from shareq.coordinator.group.records import RecordType
 from shareq.coordinator.shard import Operation
@@ -16,7 +18,11 @@ from shareq.coordinator.shard import Operation
 Replay = Callable[[dict[str, Group], bytes, bytes | None, int], None]
 """Takes in one record of the types it is for: (groups, key, value, now_ms)."""
 
-_REPLAY: dict[int, Replay] = {GROUP_METADATA: replay_classic, **dict.fromkeys(RecordType, state.replay)}
+_REPLAY: dict[int, Replay] = {
+    GROUP_METADATA: replay_classic,
+    **dict.fromkeys(ConsumerRecordType, replay_consumer),
+    **dict.fromkeys(RecordType, state.replay),
+}
 
 
 class GroupShard:

@@ -1,0 +1,107 @@
+"""Consumer groups described, from committed state. Source: KIP-848, "ConsumerGroupDescribe API"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from shareq.coordinator.group.assignor import EMPTY_ASSIGNMENT, Assignment
+from shareq.coordinator.group.consumer.member import Member
+from shareq.coordinator.group.consumer.refusal import refuse_group
+from shareq.coordinator.group.consumer.state import ConsumerGroup
+from shareq.coordinator.group.consumer.target import preferred_assignor
+from shareq.coordinator.group.context import Context, Then
+from shareq.coordinator.group.describe import ALL_GROUP_OPERATIONS
+from shareq.coordinator.group.gather import Task, gather
+from shareq.coordinator.group.shard import GroupShard
+from shareq.coordinator.shard import Outcome
+from shareq.model.actor import Effect
+from shareq.model.errors import Errors
+from shareq.model.ids import TopicId
+from shareq.model.image import ClusterImage
+from shareq.model.messages.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+from shareq.model.messages.share_group import AUTHORIZED_OPERATIONS_OMITTED
+
+Response = ConsumerGroupDescribeResponse
+Described = ConsumerGroupDescribeResponse.DescribedGroup
+
+CONSUMER_MEMBER = 1
+
+
+def describe_consumer_groups(
+    context: Context, request: ConsumerGroupDescribeRequest, then: Then[Response], now_ms: int
+) -> list[Effect]:
+    """ConsumerGroupDescribe: each group for itself, an error included."""
+    operations = ALL_GROUP_OPERATIONS if request.include_authorized_operations else AUTHORIZED_OPERATIONS_OMITTED
+
+    def respond(groups: list[Described], now_ms: int) -> Iterable[Effect]:
+        return then(Response(groups=tuple(groups)), now_ms)
+
+    return gather([_describe(context, group_id, operations) for group_id in request.group_ids], respond, now_ms)
+
+
+def _describe(context: Context, group_id: str, operations: int) -> Task[Described]:
+    def failure(error: Errors) -> Described:
+        return Described(error_code=error, group_id=group_id)
+
+    def compute(shard: GroupShard, now_ms: int) -> Outcome[Described]:
+        del now_ms
+        group = shard.find(ConsumerGroup, group_id)
+        if group is not None:
+            return Outcome(_described(group, context.image, operations))
+        refusal = refuse_group(shard, group_id, joining=False)
+        assert refusal is not None, "only a consumer group is not refused"
+        return Outcome(Described(error_code=refusal.error, error_message=refusal.message, group_id=group_id))
+
+    def task(then: Then[Described], now_ms: int) -> Iterable[Effect]:
+        if not group_id:
+            return then(failure(Errors.INVALID_GROUP_ID), now_ms)
+        return context.schedule(group_id, compute, failure, then, now_ms)
+
+    return task
+
+
+def _described(group: ConsumerGroup, image: ClusterImage, operations: int) -> Described:
+    members = (
+        _member(member, group.targets.get(member.member_id, EMPTY_ASSIGNMENT), image)
+        for member in group.members.values()
+    )
+    return Described(
+        group_id=group.group_id,
+        group_state=str(group.state),
+        group_epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=preferred_assignor(group.members),
+        members=tuple(members),
+        authorized_operations=operations,
+    )
+
+
+def _member(member: Member, target: Assignment, image: ClusterImage) -> Response.Member:
+    """What the member has still to give up is its own until it has."""
+    owned: dict[TopicId, list[int]] = {}
+    for topic_id, partition in member.owned():
+        owned.setdefault(topic_id, []).append(partition)
+    return Response.Member(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.member_epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=tuple(sorted(member.subscribed_topic_names)),
+        subscribed_topic_regex=member.subscribed_topic_regex,
+        assignment=_assignment({topic_id: tuple(sorted(indexes)) for topic_id, indexes in owned.items()}, image),
+        target_assignment=_assignment(target, image),
+        member_type=CONSUMER_MEMBER,
+    )
+
+
+def _assignment(assignment: Assignment, image: ClusterImage) -> Response.Assignment:
+    """Topics that exist no more are left out."""
+    topics = ((image.topics_by_id.get(topic_id), indexes) for topic_id, indexes in assignment.items())
+    listed = (
+        Response.TopicPartitions(topic_id=topic.topic_id, topic_name=topic.name, partitions=indexes)
+        for topic, indexes in topics
+        if topic
+    )
+    return Response.Assignment(topic_partitions=tuple(listed))

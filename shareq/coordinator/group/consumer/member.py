@@ -1,0 +1,65 @@
+"""A member of a consumer group: what it told us, and how far it is on the way to its target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+from typing import NamedTuple
+
+from shareq.model.ids import TopicId
+
+LEAVE_EPOCH = -1
+STATIC_LEAVE_EPOCH = -2
+
+Held = Mapping[TopicId, Mapping[int, int]]
+"""Partitions by topic, each with the member epoch at which it was assigned. No empty topics."""
+
+NOTHING: Held = {}
+
+
+class MemberState(IntEnum):
+    """How far a member is, as it is recorded.
+
+    STABLE: it has its target. UNREVOKED_PARTITIONS: it has to give something up first, and stays in its epoch until it
+    has. UNRELEASED_PARTITIONS: it is in the target's epoch, but others still hold what it shall have.
+    """
+
+    STABLE = 0
+    UNREVOKED_PARTITIONS = 1
+    UNRELEASED_PARTITIONS = 2
+    UNKNOWN = 127
+
+
+class Member(NamedTuple):
+    """`previous_member_epoch` serves lost responses. `revoking` is what the member has been asked to give up: it owns
+    that until it reports that it does not."""
+
+    member_id: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    rebalance_timeout_ms: int = -1
+    client_id: str = ""
+    client_host: str = ""
+    subscribed_topic_names: frozenset[str] = frozenset()
+    subscribed_topic_regex: str | None = None
+    server_assignor: str | None = None
+    member_epoch: int = 0
+    previous_member_epoch: int = -1
+    state: MemberState = MemberState.STABLE
+    assigned: Held = NOTHING
+    revoking: Held = NOTHING
+
+    def is_reconciled_to(self, assignment_epoch: int) -> bool:
+        return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
+
+    def owned(self) -> Iterator[tuple[TopicId, int]]:
+        """Every partition that nobody else may have now."""
+        for held in (self.assigned, self.revoking):
+            for topic_id, partitions in held.items():
+                for partition in partitions:
+                    yield topic_id, partition
+
+    def assignment_epoch(self, topic_id: TopicId, partition: int) -> int | None:
+        """Since which epoch the member has the partition; None where it has not."""
+        epoch = self.assigned.get(topic_id, {}).get(partition)
+        return self.revoking.get(topic_id, {}).get(partition) if epoch is None else epoch
