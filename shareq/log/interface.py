@@ -97,6 +97,10 @@ class Log(Protocol):
     @property
     def size_in_bytes(self) -> int: ...
 
+    def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether the producer's transaction, at this very epoch, has reached this partition and goes on."""
+        ...
+
     def append(
         self,
         data: bytes,

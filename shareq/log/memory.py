@@ -58,6 +58,9 @@ class MemoryLog:
         unstable = self._producers.first_unstable_offset
         return self._log_end_offset if unstable is None else max(unstable, self._log_start_offset)
 
+    def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        return self._producers.has_open_transaction(producer_id, producer_epoch)
+
     @property
     def size_in_bytes(self) -> int:
         return self._size_in_bytes

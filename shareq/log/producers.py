@@ -74,6 +74,11 @@ class Producers:
         # They stand in the order in which they began, since offsets only grow.
         return next(iter(self._open.values()), None)
 
+    def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether the producer's transaction, at this very epoch, has reached this partition and goes on."""
+        known = self._known.get(producer_id)
+        return known is not None and known.open_from is not None and known.epoch == producer_epoch
+
     def duplicate(self, batch: RecordBatch) -> Appended | None:
         """The earlier append of this very batch, if it is one of the last five of its producer's epoch."""
         known = self._known.get(batch.producer_id)
