@@ -265,6 +265,22 @@ class CreateInternalTopic(NamedTuple):
     topic: str
 
 
+class Admit(NamedTuple):
+    """Let a request on to whoever serves it; `verdicts` refuse some of the partitions that it names."""
+
+    incoming: Incoming
+    verdicts: Mapping[TopicPartition, Errors] = MappingProxyType({})
+
+
+class MarkerAppended(NamedTuple):
+    """Tell everybody on this broker that a transaction has ended in a partition, by the marker at `offset`."""
+
+    topic_partition: TopicPartition
+    offset: int
+    producer_id: int
+    committed: bool
+
+
 Effect = (
     Respond
     | Call
@@ -275,6 +291,8 @@ Effect = (
     | ReadRecords
     | DeleteRecordsBefore
     | CreateInternalTopic
+    | Admit
+    | MarkerAppended
     | Event
 )
 """Events are effects too: the broker puts them into the journal. Actors built with `traced=False` make none."""

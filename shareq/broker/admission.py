@@ -1,0 +1,284 @@
+"""Where partitions meet transactions: what producers write in one is let in, or not, and ends with a marker.
+
+A transactional batch, or an offset committed in a transaction, may only be written to a partition that belongs to the
+producer's transaction; else nobody would ever end it there. The transaction coordinator is asked once for each
+partition and transaction: it adds the partition for new clients, for older ones it says whether they have added it.
+Source: KIP-890; Kafka's AddPartitionsToTxnManager and ReplicaManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from shareq.broker.data_plane import DataPlane
+from shareq.broker.produce import JOINS_BY_WRITING, transactional_batches
+from shareq.coordinator.shard import coordinator_error
+from shareq.model.actor import (
+    Admit,
+    Answer,
+    Call,
+    Effect,
+    ImageChanged,
+    Incoming,
+    MarkerAppended,
+    Message,
+    Respond,
+    Tick,
+)
+from shareq.model.errors import Errors
+from shareq.model.ids import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition, partition_for
+from shareq.model.messages.data import ProduceRequest
+from shareq.model.messages.transactions import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+
+
+class Flow(NamedTuple):
+    """What a version of a request stands for: partitions `join` by being written to, or else are `missing`."""
+
+    join: bool
+    missing: Errors
+
+
+_JOINING = Flow(True, Errors.NONE)
+_ABORTABLE = Flow(False, Errors.TRANSACTION_ABORTABLE)
+_STRICT = Flow(False, Errors.INVALID_TXN_STATE)
+
+
+def flow_of(request: ProduceRequest | TxnOffsetCommitRequest, version: int) -> Flow:
+    """Which flow the client follows."""
+    joins = JOINS_BY_WRITING if isinstance(request, ProduceRequest) else 5
+    if version >= joins:
+        return _JOINING
+    return _ABORTABLE if version == joins - 1 else _STRICT
+
+
+_UNREACHED = frozenset(
+    {
+        Errors.NETWORK_EXCEPTION,
+        Errors.REQUEST_TIMED_OUT,
+        Errors.COORDINATOR_LOAD_IN_PROGRESS,
+        Errors.COORDINATOR_NOT_AVAILABLE,
+        Errors.NOT_COORDINATOR,
+    }
+)
+
+
+def worded(error: Errors, flow: Flow) -> Errors:
+    """The coordinator's error as a producer is told it. NOT_ENOUGH_REPLICAS makes clients of any age try again."""
+    if error is Errors.PRODUCER_FENCED:
+        return Errors.INVALID_PRODUCER_EPOCH
+    if error is Errors.TRANSACTION_ABORTABLE:
+        return flow.missing
+    if error in _UNREACHED or (error is Errors.CONCURRENT_TRANSACTIONS and not flow.join):
+        return Errors.NOT_ENOUGH_REPLICAS
+    return error
+
+
+class _Held:
+    """A request that waits for the coordinator, with the partitions in question and the leader epochs they had.
+
+    A partition that meets a marker meanwhile is `ended`: what the coordinator says of it is then about the past.
+    """
+
+    __slots__ = ("ended", "epochs", "flow", "incoming", "producer_epoch", "producer_id", "retry_until_ms")
+
+    def __init__(
+        self, incoming: Incoming, flow: Flow, producer: tuple[int, int], epochs: Mapping[TopicPartition, int]
+    ) -> None:
+        self.incoming = incoming
+        self.flow = flow
+        self.producer_id, self.producer_epoch = producer
+        self.epochs = epochs
+        self.ended: set[TopicPartition] = set()
+        self.retry_until_ms = 0
+
+
+class Admission:
+    """The actor. It reads and ends transactions in the logs that this broker leads, through `data`."""
+
+    def __init__(self, data: DataPlane) -> None:
+        self._data = data
+        self._asking: dict[int, _Held] = {}
+        self._retrying: dict[_Held, int] = {}
+        self._last_id = 0
+
+    @property
+    def wake_at_ms(self) -> int | None:
+        return min(self._retrying.values(), default=None)
+
+    def handle(self, message: Message, now_ms: int) -> list[Effect]:
+        if isinstance(message, Incoming):
+            return self._requested(message, now_ms)
+        if isinstance(message, Answer):
+            return self._answered(message, now_ms)
+        if isinstance(message, Tick | ImageChanged):
+            due = [held for held, due_ms in self._retrying.items() if due_ms <= now_ms]
+            return [effect for held in due for effect in self._ask(held)]
+        return []
+
+    # ---- requests ----------------------------------------------------------------------------------------------------
+
+    def _requested(self, incoming: Incoming, now_ms: int) -> list[Effect]:
+        request = incoming.request
+        if isinstance(request, WriteTxnMarkersRequest):
+            return self._write_markers(incoming.id, request, now_ms)
+        assert isinstance(request, ProduceRequest | TxnOffsetCommitRequest)
+        flow = flow_of(request, incoming.client.api_version)
+        producers: dict[tuple[int, int], dict[TopicPartition, int]] = {}
+        for at, producer in self._wanted(request):
+            error, log, leader_epoch = self._data.led_log(*at)
+            if not error and log is not None and not log.has_open_transaction(*producer):
+                producers.setdefault(producer, {})[at] = leader_epoch
+        if not producers:
+            return [Admit(incoming)]
+        if len(producers) > 1:  # a transaction has one producer
+            asked = [at for epochs in producers.values() for at in epochs]
+            return [Admit(incoming, dict.fromkeys(asked, Errors.INVALID_PRODUCER_ID_MAPPING))]
+        ((producer, epochs),) = producers.items()
+        held = _Held(incoming, flow, producer, epochs)
+        held.retry_until_ms = now_ms + self._data.image.broker_config["add.partitions.to.txn.retry.backoff.max.ms"]
+        return self._ask(held)
+
+    def _wanted(
+        self, request: ProduceRequest | TxnOffsetCommitRequest
+    ) -> Iterable[tuple[TopicPartition, tuple[int, int]]]:
+        """The partitions that the request writes to in a transaction, and in whose."""
+        if isinstance(request, ProduceRequest):
+            batches = transactional_batches(self._data, request)
+            return [(at, (batch.producer_id, batch.producer_epoch)) for at, batch in batches]
+        topic = self._data.image.topics.get(GROUP_METADATA_TOPIC)
+        if topic is None:
+            return []
+        at = TopicPartition(GROUP_METADATA_TOPIC, partition_for(request.group_id, len(topic.partitions)))
+        return [(at, (request.producer_id, request.producer_epoch))]
+
+    # ---- the coordinator's word --------------------------------------------------------------------------------------
+
+    def _ask(self, held: _Held) -> list[Effect]:
+        self._retrying.pop(held, None)
+        held.ended.clear()
+        request = held.incoming.request
+        assert isinstance(request, ProduceRequest | TxnOffsetCommitRequest)
+        transactional_id = request.transactional_id or ""
+        coordinator = self._data.image.coordinator(TRANSACTION_STATE_TOPIC, transactional_id)
+        if coordinator is None:
+            return self._decide(held, dict.fromkeys(held.epochs, Errors.COORDINATOR_NOT_AVAILABLE))
+        topics: dict[str, list[int]] = {}
+        for topic, partition in held.epochs:
+            topics.setdefault(topic, []).append(partition)
+        transaction = AddPartitionsToTxnRequest.Transaction(
+            transactional_id=transactional_id,
+            producer_id=held.producer_id,
+            producer_epoch=held.producer_epoch,
+            verify_only=not held.flow.join,
+            topics=tuple(AddPartitionsToTxnRequest.Topic(name=t, partitions=tuple(p)) for t, p in topics.items()),
+        )
+        self._last_id += 1
+        self._asking[self._last_id] = held
+        return [Call(self._last_id, coordinator.broker_id, AddPartitionsToTxnRequest(transactions=(transaction,)))]
+
+    def _answered(self, answer: Answer, now_ms: int) -> list[Effect]:
+        held = self._asking.pop(answer.id)
+        errors = _errors(held, answer)
+        if held.flow.join and Errors.CONCURRENT_TRANSACTIONS in errors.values() and now_ms < held.retry_until_ms:
+            # The transaction before is being completed, which takes a moment: sooner done here than by the client.
+            self._retrying[held] = now_ms + self._data.image.broker_config["add.partitions.to.txn.retry.backoff.ms"]
+            return []
+        return self._decide(held, errors)
+
+    def _decide(self, held: _Held, errors: Mapping[TopicPartition, Errors]) -> list[Effect]:
+        """Let the request pass, but for the partitions with an error."""
+        verdicts = {at: self._verdict(held, at, error) for at, error in errors.items()}
+        request = held.incoming.request
+        refused = next(filter(None, verdicts.values()), Errors.NONE)
+        if isinstance(request, TxnOffsetCommitRequest) and refused:
+            return [Respond(held.incoming.id, _refused_offsets(request, coordinator_error(refused)))]
+        return [Admit(held.incoming, verdicts)]
+
+    def _verdict(self, held: _Held, at: TopicPartition, error: Errors) -> Errors:
+        if error:
+            return worded(error, held.flow)
+        led, _, leader_epoch = self._data.led_log(*at)
+        if led or leader_epoch != held.epochs[at]:  # who led it meanwhile may have written markers
+            return led or Errors.NOT_LEADER_OR_FOLLOWER
+        return Errors.INVALID_TXN_STATE if at in held.ended else Errors.NONE
+
+    # ---- markers -----------------------------------------------------------------------------------------------------
+
+    def _write_markers(self, request_id: int, request: WriteTxnMarkersRequest, now_ms: int) -> list[Effect]:
+        effects: list[Effect] = []
+        results = []
+        for marker in request.markers:
+            topics = [
+                WriteTxnMarkersResponse.Topic(
+                    name=topic.name,
+                    partitions=tuple(
+                        WriteTxnMarkersResponse.Partition(
+                            partition_index=index,
+                            error_code=self._write(TopicPartition(topic.name, index), marker, now_ms, effects),
+                        )
+                        for index in topic.partition_indexes
+                    ),
+                )
+                for topic in marker.topics
+            ]
+            results.append(WriteTxnMarkersResponse.Marker(producer_id=marker.producer_id, topics=tuple(topics)))
+        effects.append(Respond(request_id, WriteTxnMarkersResponse(markers=tuple(results))))
+        return effects
+
+    def _write(
+        self, at: TopicPartition, marker: WriteTxnMarkersRequest.Marker, now_ms: int, effects: list[Effect]
+    ) -> Errors:
+        error, log, leader_epoch = self._data.led_log(*at)
+        if error or log is None:
+            return error
+        done = log.append_control(
+            committed=marker.transaction_result,
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            coordinator_epoch=marker.coordinator_epoch,
+            now_ms=now_ms,
+            leader_epoch=leader_epoch,
+        )
+        if done.error:
+            return done.error
+        for held in (*self._asking.values(), *self._retrying):
+            if held.producer_id == marker.producer_id:
+                held.ended.add(at)
+        effects.append(MarkerAppended(at, done.base_offset, marker.producer_id, marker.transaction_result))
+        return Errors.NONE
+
+
+def _errors(held: _Held, answer: Answer) -> dict[TopicPartition, Errors]:
+    """What the coordinator says of each partition; where it says nothing, why."""
+    response = answer.response
+    if not isinstance(response, AddPartitionsToTxnResponse):
+        return dict.fromkeys(held.epochs, answer.error)
+    return {
+        TopicPartition(topic.name, partition.partition_index): partition.partition_error_code
+        for transaction in response.results_by_transaction
+        for topic in transaction.topic_results
+        for partition in topic.results_by_partition
+    }
+
+
+def _refused_offsets(request: TxnOffsetCommitRequest, error: Errors) -> TxnOffsetCommitResponse:
+    return TxnOffsetCommitResponse(
+        topics=tuple(
+            TxnOffsetCommitResponse.Topic(
+                name=topic.name,
+                partitions=tuple(
+                    TxnOffsetCommitResponse.Partition(partition_index=p.partition_index, error_code=error)
+                    for p in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        )
+    )
