@@ -9,6 +9,7 @@ from typing import Any
 
 from shareq.broker.controller import Controller
 from shareq.broker.data_plane import DataPlane
+from shareq.broker.fetching import Fetcher
 from shareq.broker.host import Host
 from shareq.broker.loading import CHUNK_BYTES, records_read
 from shareq.broker.loop import EventLoop
@@ -108,8 +109,10 @@ class Broker:
         self._states = host("share-coordinator", ShareCoordinator(broker_id, traced=traced))
         self._persister = host("persister", make_persister(config[PERSISTER_CLASS], broker_id, rng))
         self._coordinators = {GROUP_METADATA_TOPIC: self._groups, SHARE_STATE_TOPIC: self._states}
-        self._hosts = (self._leader, self._groups, self._states, self._persister)
-        self._actors = actors(leader=self._leader, groups=self._groups, states=self._states)
+        self._fetcher = Fetcher(self._data, rng)
+        self._fetches = host("fetcher", self._fetcher)
+        self._hosts = (self._leader, self._groups, self._states, self._persister, self._fetches)
+        self._actors = actors(leader=self._leader, groups=self._groups, states=self._states, fetches=self._fetches)
         self._answers: dict[type[Request], Answering] = {
             ProduceRequest: self._produce,
             **answers(controller, self._data, transactions),
@@ -129,6 +132,7 @@ class Broker:
 
     def connection_closed(self, connection_id: int) -> None:
         self._leader.deliver(ConnectionClosed(connection_id))
+        self._fetches.deliver(ConnectionClosed(connection_id))
 
     def _produce(self, request: ProduceRequest, client: ClientContext) -> Response:
         verdicts = {
@@ -141,10 +145,12 @@ class Broker:
         return response
 
     def log_grew(self, at: TopicPartition, first: int, end: int) -> None:
-        """Tell the journal and the share-partitions of what was appended."""
+        """Tell the journal, the share-partitions and waiting fetches of what was appended."""
         if self._traced:
             self._record(RecordsAppended(at.topic, at.partition, first, end))
         self._loop.post(self._leader.deliver, LogGrew(at))
+        if self._fetcher.waits_for(at):
+            self._loop.post(self._fetches.deliver, LogGrew(at))
 
     # ---- metadata ----------------------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from shareq.model.messages.cluster import (
 from shareq.model.messages.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
 from shareq.model.messages.data import DeleteRecordsRequest, ListOffsetsRequest
 from shareq.model.messages.describe import DescribeProducersRequest
-from shareq.model.messages.fetch import OffsetForLeaderEpochRequest
+from shareq.model.messages.fetch import FetchRequest, OffsetForLeaderEpochRequest
 from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
 from shareq.model.messages.share_group import (
     AlterShareGroupOffsetsRequest,
@@ -56,11 +56,12 @@ from shareq.model.messages.transactions import EndTxnRequest, InitProducerIdRequ
 Answering = Callable[[Any, ClientContext], Response]
 
 
-def actors(*, leader: Host, groups: Host, states: Host) -> dict[type[Request], Host]:
+def actors(*, leader: Host, groups: Host, states: Host, fetches: Host) -> dict[type[Request], Host]:
     """Requests that an actor answers, now or later."""
     return {
         ShareFetchRequest: leader,
         ShareAcknowledgeRequest: leader,
+        FetchRequest: fetches,
         ConsumerGroupHeartbeatRequest: groups,
         ConsumerGroupDescribeRequest: groups,
         JoinGroupRequest: groups,

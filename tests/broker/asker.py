@@ -1,0 +1,48 @@
+"""A connection that speaks in a version of its choice, as one over the wire does: batches are checked as such."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shareq.broker import Cluster
+from shareq.model.actor import ANY_NODE, Answer, Call, ClientContext
+from shareq.model.errors import Errors
+from shareq.model.messages.base import Request
+
+
+class Asker:
+    """Sends what the test says, in the version that it says, and shows what came back."""
+
+    name = "asker"
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.answers: dict[int, Answer] = {}
+        self.connection_id = cluster.connection_id()
+        self._ids = 0
+
+    def deliver(self, message: Answer) -> None:
+        self.answers[message.id] = message
+
+    def send(self, request: Request, version: int, node: int = ANY_NODE) -> int:
+        """Send and do not wait; answers the id under which the answer will be."""
+        self._ids += 1
+        call = Call(self._ids, node, request)
+        client = ClientContext(self.name, connection_id=self.connection_id, api_version=version)
+        network = self.cluster._machines.network
+        self.cluster.loop.enter(lambda: network.call(self, call, client))
+        return call.id
+
+    def answered(self, call_id: int) -> bool:
+        return call_id in self.answers
+
+    def response(self, call_id: int) -> Any:
+        answer = self.answers[call_id]
+        assert answer.error is Errors.NONE, answer.error.name
+        return answer.response
+
+    def ask(self, request: Request, version: int, node: int = ANY_NODE) -> Any:
+        """Send, wait, and answer the response."""
+        call_id = self.send(request, version, node)
+        assert self.cluster.wait(lambda: self.answered(call_id), 60)
+        return self.response(call_id)

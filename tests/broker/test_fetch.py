@@ -1,0 +1,418 @@
+"""Fetch: how much comes, when it comes, what comes instead; and sessions, in which only changes are told."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from shareq.broker import Cluster
+from shareq.broker.fetch_sessions import EVICTION_MS, FetchSessions, next_epoch
+from shareq.log.interface import ReadResult
+from shareq.log.records import decode, encode_batch
+from shareq.model.errors import Errors
+from shareq.model.ids import TopicId
+from shareq.model.messages.data import ProduceRequest
+from shareq.model.messages.fetch import UNKNOWN_LEADER, FetchRequest, FetchResponse
+from shareq.model.messages.topics import DeleteTopicsRequest
+from shareq.model.messages.transactions import EndTxnRequest, InitProducerIdRequest
+from tests.broker.asker import Asker
+
+NEWEST = 18
+NOWHERE = TopicId("x" * 22)
+BATCH = 170
+"""The size of a batch that `produce` writes, in bytes."""
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster(brokers=1, seed=3) as made:
+        made.create_topic("orders", 3)
+        yield made
+
+
+@pytest.fixture
+def asker(cluster: Cluster) -> Asker:
+    return Asker(cluster)
+
+
+def topic_id(cluster: Cluster, name: str = "orders") -> TopicId:
+    return cluster.image.topics[name].topic_id
+
+
+def produce(cluster: Cluster, partition: int = 0, **options: Any) -> None:
+    """One batch of one record, 170 bytes in all."""
+    data = encode_batch([(None, b"x" * 100, (), cluster.now_ms)], **options)
+    assert len(data) == BATCH
+    part = ProduceRequest.Partition(index=partition, records=data)
+    topic = ProduceRequest.Topic(topic_id=topic_id(cluster), partitions=(part,))
+    request = ProduceRequest(transactional_id="t" if options else None, topics=(topic,))
+    response = Asker(cluster).ask(request, 13)
+    assert not response.responses[0].partitions[0].error_code
+
+
+def fetch(cluster: Cluster, *parts: tuple[int, int], ids: TopicId | None = None, **limits: Any) -> FetchRequest:
+    """A fetch of (partition, offset) pairs that does not wait, unless told to."""
+    wanted = tuple(FetchRequest.Partition(partition=index, fetch_offset=offset) for index, offset in parts)
+    topics = (FetchRequest.Topic(topic_id=ids or topic_id(cluster), partitions=wanted),) if parts else ()
+    return FetchRequest(**{"max_wait_ms": 0, "topics": topics, **limits})
+
+
+def one(response: FetchResponse) -> FetchResponse.Partition:
+    ((partition,),) = (topic.partitions for topic in response.responses)
+    return partition
+
+
+def offsets(response: FetchResponse) -> dict[int, list[int]]:
+    """Of each partition that came, the base offsets of its batches."""
+    return {
+        part.partition_index: [batch.base_offset for batch in part.records]
+        for topic in response.responses
+        for part in topic.partitions
+    }
+
+
+# ---- errors ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wanted", "error"),
+    [
+        pytest.param({"ids": NOWHERE}, Errors.UNKNOWN_TOPIC_ID, id="2.7 unknown id"),
+        pytest.param({"partition": 3}, Errors.UNKNOWN_TOPIC_OR_PARTITION, id="2.7 unknown partition"),
+        pytest.param({"partition": -1}, Errors.UNKNOWN_TOPIC_OR_PARTITION, id="2.7 no partition at all"),
+        pytest.param({"fetch_offset": 1}, Errors.OFFSET_OUT_OF_RANGE, id="2.7 below the log start"),
+        pytest.param({"fetch_offset": 4}, Errors.OFFSET_OUT_OF_RANGE, id="2.7 above the log end"),
+        pytest.param({"fetch_offset": -1}, Errors.OFFSET_OUT_OF_RANGE, id="2.7 no offset at all"),
+        pytest.param({"current_leader_epoch": 1}, Errors.UNKNOWN_LEADER_EPOCH, id="2.7 a later leader epoch"),
+    ],
+)
+def test_errors_are_answered_at_once_and_empty(
+    cluster: Cluster, asker: Asker, wanted: dict[str, Any], error: Errors
+) -> None:
+    for _ in range(3):
+        produce(cluster)
+    cluster.log("orders", 0).delete_records(2)
+    ids = wanted.pop("ids", topic_id(cluster))
+    part = FetchRequest.Partition(**{"partition": 0, "fetch_offset": 2, **wanted})
+    request = FetchRequest(max_wait_ms=500, topics=(FetchRequest.Topic(topic_id=ids, partitions=(part,)),))
+    before = cluster.now_ms
+    found = one(asker.ask(request, NEWEST))
+    assert (found.error_code, cluster.now_ms) == (error, before)
+    assert (found.high_watermark, found.last_stable_offset, found.log_start_offset) == (-1, -1, -1)
+    assert (found.records, found.current_leader) == ((), UNKNOWN_LEADER)
+
+
+def test_an_error_in_one_partition_does_not_keep_the_others(cluster: Cluster, asker: Asker) -> None:
+    produce(cluster, 1)
+    response = asker.ask(fetch(cluster, (0, 7), (1, 0), max_wait_ms=500, min_bytes=10_000), NEWEST)
+    errors = [part.error_code for part in response.responses[0].partitions]
+    assert errors == [Errors.OFFSET_OUT_OF_RANGE, Errors.NONE]
+    assert offsets(response) == {0: [], 1: [0]}
+
+
+def test_an_isolation_level_that_nobody_knows(cluster: Cluster, asker: Asker) -> None:
+    response = asker.ask(fetch(cluster, (0, 0), isolation_level=2), NEWEST)
+    assert response == FetchResponse(error_code=Errors.UNKNOWN_SERVER_ERROR)
+
+
+@pytest.mark.parametrize(
+    ("replication_factor", "epoch", "error"),
+    [
+        pytest.param(2, 0, Errors.FENCED_LEADER_EPOCH, id="a replica with the epoch before"),
+        pytest.param(2, -1, Errors.NOT_LEADER_OR_FOLLOWER, id="a replica without an epoch"),
+        pytest.param(2, 1, Errors.NOT_LEADER_OR_FOLLOWER, id="a replica with the right epoch"),
+        pytest.param(2, 2, Errors.UNKNOWN_LEADER_EPOCH, id="a replica with an epoch to come"),
+        pytest.param(1, 0, Errors.NOT_LEADER_OR_FOLLOWER, id="no replica at all"),
+    ],
+)
+def test_who_asks_the_wrong_broker_is_told_the_right_one(replication_factor: int, epoch: int, error: Errors) -> None:
+    with Cluster(brokers=3, seed=1) as cluster:
+        cluster.create_topic("orders", replication_factor=replication_factor)
+        first = cluster.image.topics["orders"].partitions[0].replicas[0]
+        asked = first if replication_factor == 2 else (first + 1) % 3
+        if replication_factor == 2:
+            cluster.kill_broker(first)
+            cluster.start_broker(first)
+        part = FetchRequest.Partition(partition=0, fetch_offset=0, current_leader_epoch=epoch)
+        topic = FetchRequest.Topic(topic_id=topic_id(cluster), partitions=(part,))
+        response = Asker(cluster).ask(FetchRequest(topics=(topic,)), NEWEST, asked)
+        found, state = one(response), cluster.image.topics["orders"].partitions[0]
+        hinted = error is not Errors.UNKNOWN_LEADER_EPOCH
+        assert found.error_code is error
+        assert (found.current_leader != UNKNOWN_LEADER) is hinted
+        if hinted:
+            assert (found.current_leader.leader_id, found.current_leader.leader_epoch) == (
+                state.leader,
+                state.leader_epoch,
+            )
+        assert [node.node_id for node in response.node_endpoints] == ([state.leader] if hinted else [])
+
+
+# ---- how much --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        pytest.param({}, {0: [0, 1, 2], 1: [0, 1]}, id="no limit in the way"),
+        pytest.param({"max_bytes": 1}, {0: [0], 1: []}, id="2.7 the first partition gives one batch above max_bytes"),
+        pytest.param({"max_bytes": 2 * BATCH}, {0: [0, 1], 1: []}, id="2.7 whole batches only, up to max_bytes"),
+        pytest.param({"max_bytes": 3 * BATCH - 1}, {0: [0, 1], 1: []}, id="one byte short of the third"),
+        pytest.param({"max_bytes": 4 * BATCH}, {0: [0, 1, 2], 1: [0]}, id="what one leaves the next one takes"),
+        pytest.param({"partition_max_bytes": 1}, {0: [0], 1: []}, id="2.7 one batch above partition_max_bytes, once"),
+        pytest.param({"partition_max_bytes": BATCH}, {0: [0], 1: [0]}, id="a batch from each"),
+        pytest.param({"max_bytes": -1}, {0: [0], 1: []}, id="a negative limit"),
+    ],
+)
+def test_limits_in_bytes(
+    cluster: Cluster, asker: Asker, limits: dict[str, Any], expected: dict[int, list[int]]
+) -> None:
+    for partition in (0, 0, 0, 1, 1):
+        produce(cluster, partition)
+    part_limit = {"partition_max_bytes": limits.pop("partition_max_bytes")} if "partition_max_bytes" in limits else {}
+    parts = tuple(FetchRequest.Partition(partition=index, fetch_offset=0, **part_limit) for index in (0, 1))
+    request = FetchRequest(topics=(FetchRequest.Topic(topic_id=topic_id(cluster), partitions=parts),), **limits)
+    assert offsets(asker.ask(request, NEWEST)) == expected
+
+
+def test_an_empty_partition_leaves_the_first_batch_to_the_next(cluster: Cluster, asker: Asker) -> None:
+    produce(cluster, 1)
+    assert offsets(asker.ask(fetch(cluster, (0, 0), (1, 0), max_bytes=1), NEWEST)) == {0: [], 1: [0]}
+
+
+def test_the_broker_has_a_limit_of_its_own() -> None:
+    with Cluster(brokers=1, config={"fetch.max.bytes": 1024}) as cluster:
+        cluster.create_topic("orders")
+        for _ in range(10):
+            produce(cluster)
+        assert offsets(Asker(cluster).ask(fetch(cluster, (0, 0)), NEWEST)) == {0: [0, 1, 2, 3, 4, 5]}
+
+
+def test_a_batch_that_holds_the_offset_comes_whole(cluster: Cluster, asker: Asker) -> None:
+    records: list[Any] = [(None, b"v%d" % i, (), cluster.now_ms) for i in range(5)]
+    part = ProduceRequest.Partition(index=0, records=encode_batch(records))
+    topic = ProduceRequest.Topic(topic_id=topic_id(cluster), partitions=(part,))
+    asker.ask(ProduceRequest(topics=(topic,)), 13)
+    found = one(asker.ask(fetch(cluster, (0, 3)), NEWEST))
+    assert [record.offset for record in decode(found.records[0])] == [0, 1, 2, 3, 4]
+    assert (found.high_watermark, found.last_stable_offset, found.log_start_offset) == (5, 5, 0)
+    assert found.aborted_transactions is None
+
+
+# ---- when ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("limits", "appends", "waited_ms"),
+    [
+        pytest.param({"max_wait_ms": 0}, 0, 0, id="does not want to wait"),
+        pytest.param({"max_wait_ms": 300}, 0, 300, id="2.7 nothing comes: what is there after max_wait"),
+        pytest.param({"max_wait_ms": 300}, 1, 100, id="2.7 an append ends it"),
+        pytest.param({"max_wait_ms": 300, "min_bytes": 2 * BATCH}, 1, 300, id="too little ends at the time"),
+        pytest.param({"max_wait_ms": 300, "min_bytes": 2 * BATCH}, 2, 200, id="the second append makes it enough"),
+        pytest.param({"max_wait_ms": 300, "min_bytes": 0}, 0, 0, id="nothing is enough"),
+        pytest.param({"max_wait_ms": 300, "min_bytes": 999, "max_bytes": 0}, 0, 0, id="max_bytes bounds min_bytes"),
+        pytest.param({"max_wait_ms": 300, "parts": ()}, 0, 0, id="no partitions"),
+    ],
+)
+def test_waiting(cluster: Cluster, asker: Asker, limits: dict[str, Any], appends: int, waited_ms: int) -> None:
+    begin = cluster.now_ms
+    parts = limits.pop("parts", ((0, 0), (1, 0)))
+    call = asker.send(fetch(cluster, *parts, **limits), NEWEST)
+    for index in range(3):
+        if not asker.answered(call):
+            cluster.advance(100)
+        if index < appends and not asker.answered(call):
+            produce(cluster, index % 2)
+    assert asker.answered(call)
+    assert cluster.now_ms - begin == waited_ms
+    assert sum(len(found) for found in offsets(asker.response(call)).values()) == appends
+
+
+def test_a_fetch_that_waits_hears_that_its_topic_is_gone(cluster: Cluster, asker: Asker) -> None:
+    call = asker.send(fetch(cluster, (0, 0), max_wait_ms=20_000), NEWEST)
+    deleted = DeleteTopicsRequest(topics=(DeleteTopicsRequest.Topic(name="orders"),))
+    asker.ask(deleted, 6)
+    cluster.advance(0)
+    assert one(asker.response(call)).error_code is Errors.UNKNOWN_TOPIC_ID
+
+
+def test_a_fetch_that_waits_hears_that_the_leader_is_another() -> None:
+    with Cluster(brokers=2, seed=1) as cluster:
+        cluster.create_topic("orders", replication_factor=2)
+        asker = Asker(cluster)
+        first = cluster.image.topics["orders"].partitions[0].leader
+        cluster.kill_broker(first)
+        cluster.start_broker(first)
+        call = asker.send(fetch(cluster, (0, 0), max_wait_ms=20_000), NEWEST, 1 - first)
+        assert not asker.answered(call)
+        cluster.loop.enter(cluster._machines.controller.elect_preferred_leaders)
+        assert one(asker.response(call)).error_code is Errors.NOT_LEADER_OR_FOLLOWER
+        assert [node.node_id for node in asker.response(call).node_endpoints] == [first]
+
+
+def test_a_fetch_of_a_lost_connection_waits_no_more(cluster: Cluster, asker: Asker) -> None:
+    call = asker.send(fetch(cluster, (0, 0), max_wait_ms=500), NEWEST)
+    fetcher = cluster._brokers[0]._fetcher
+    assert fetcher.wake_at_ms == cluster.now_ms + 500
+    cluster.loop.enter(lambda: cluster._machines.network.disconnect(asker.connection_id))
+    assert not cluster._brokers[0]._fetcher.wake_at_ms
+    assert not asker.answered(call)
+
+
+# ---- transactions ----------------------------------------------------------------------------------------------------
+
+
+def test_what_readers_of_committed_records_see(cluster: Cluster, asker: Asker) -> None:
+    made = asker.ask(InitProducerIdRequest(transactional_id="t"), 5)
+    options: dict[str, Any] = {"producer_id": made.producer_id, "producer_epoch": made.producer_epoch}
+    produce(cluster)
+    produce(cluster, base_sequence=0, transactional=True, **options)
+    produce(cluster)
+    committed = fetch(cluster, (0, 0), isolation_level=1)
+    found = one(asker.ask(committed, NEWEST))
+    assert ([b.base_offset for b in found.records], found.last_stable_offset, found.high_watermark) == ([0], 1, 3)
+    assert found.aborted_transactions == ()
+    waiting = asker.send(fetch(cluster, (0, 1), isolation_level=1, max_wait_ms=500), NEWEST)
+    end = EndTxnRequest(transactional_id="t", producer_id=made.producer_id, producer_epoch=0, committed=False)
+    assert not asker.ask(end, 5).error_code
+    cluster.advance(50)
+    found = one(asker.response(waiting))
+    aborted = FetchResponse.AbortedTransaction(producer_id=made.producer_id, first_offset=1)
+    assert ([b.base_offset for b in found.records], found.last_stable_offset) == ([1, 2, 3], 4)
+    assert found.aborted_transactions == (aborted,)
+    assert found.records[-1].is_control
+    everything = one(asker.ask(fetch(cluster, (0, 0)), NEWEST))
+    assert ([b.base_offset for b in everything.records], everything.aborted_transactions) == ([0, 1, 2, 3], None)
+    assert one(asker.ask(fetch(cluster, (0, 4), isolation_level=1), NEWEST)).aborted_transactions == ()
+
+
+# ---- sessions --------------------------------------------------------------------------------------------------------
+
+
+def in_session(cluster: Cluster, session: int, epoch: int, *parts: tuple[int, int], **more: Any) -> FetchRequest:
+    return fetch(cluster, *parts, session_id=session, session_epoch=epoch, **more)
+
+
+def test_a_session_tells_changes_only(cluster: Cluster, asker: Asker) -> None:
+    produce(cluster, 0)
+    first = asker.ask(in_session(cluster, 0, 0, (0, 0), (1, 0)), NEWEST)
+    session = first.session_id
+    assert session > 0
+    assert offsets(first) == {0: [0], 1: []}, "a full answer holds exactly what was asked for"
+    assert offsets(asker.ask(in_session(cluster, session, 1, (0, 1)), NEWEST)) == {}, "nothing new"
+    produce(cluster, 1)
+    assert offsets(asker.ask(in_session(cluster, session, 2), NEWEST)) == {1: [0]}
+    assert offsets(asker.ask(in_session(cluster, session, 3, (1, 1), (2, 0)), NEWEST)) == {2: []}, "new to it"
+    cluster.log("orders", 0).delete_records(1)
+    moved = asker.ask(in_session(cluster, session, 4), NEWEST)
+    assert [(p.partition_index, p.log_start_offset) for t in moved.responses for p in t.partitions] == [(0, 1)]
+    forgotten = (FetchRequest.ForgottenTopic(topic_id=topic_id(cluster), partitions=(0, 2)),)
+    produce(cluster, 0)
+    produce(cluster, 1)
+    last = asker.ask(in_session(cluster, session, 5, forgotten_topics_data=forgotten), NEWEST)
+    assert (offsets(last), last.session_id) == ({1: [1]}, session)
+
+
+def test_a_full_answer_tells_everything_whether_changed_or_not(cluster: Cluster, asker: Asker) -> None:
+    for _ in range(2):
+        assert offsets(asker.ask(in_session(cluster, 0, -1, (0, 0), (1, 0)), NEWEST)) == {0: [], 1: []}
+
+
+def test_errors_are_told_until_they_are_over(cluster: Cluster, asker: Asker) -> None:
+    session = asker.ask(in_session(cluster, 0, 0, (0, 1)), NEWEST).session_id
+    again = asker.ask(in_session(cluster, session, 1), NEWEST)
+    assert one(again).error_code is Errors.OFFSET_OUT_OF_RANGE
+    over = asker.ask(in_session(cluster, session, 2, (0, 0)), NEWEST)
+    assert (one(over).error_code, one(over).high_watermark) == (Errors.NONE, 0)
+    assert asker.ask(in_session(cluster, session, 3), NEWEST).responses == ()
+
+
+@pytest.mark.parametrize(
+    ("known", "epoch", "error"),
+    [
+        pytest.param(True, 2, Errors.INVALID_FETCH_SESSION_EPOCH, id="2.7 an epoch to come"),
+        pytest.param(True, 7, Errors.INVALID_FETCH_SESSION_EPOCH, id="2.7 any other epoch"),
+        pytest.param(False, 1, Errors.FETCH_SESSION_ID_NOT_FOUND, id="2.7 an id that nobody gave out"),
+    ],
+)
+def test_session_errors_are_told_at_the_top(
+    cluster: Cluster, asker: Asker, known: bool, epoch: int, error: Errors
+) -> None:
+    session = asker.ask(in_session(cluster, 0, 0, (0, 0)), NEWEST).session_id
+    answer = asker.ask(in_session(cluster, session if known else session + 1, epoch), NEWEST)
+    assert answer == FetchResponse(error_code=error)
+    assert asker.ask(in_session(cluster, session, 1), NEWEST).session_id == session, "the session is as it was"
+
+
+@pytest.mark.parametrize(
+    ("epoch", "opens"),
+    [pytest.param(0, True, id="2.7 (id, 0) replaces"), pytest.param(-1, False, id="2.7 (id, -1) closes")],
+)
+def test_the_end_of_a_session(cluster: Cluster, asker: Asker, epoch: int, opens: bool) -> None:
+    session = asker.ask(in_session(cluster, 0, 0, (0, 0)), NEWEST).session_id
+    answer = asker.ask(in_session(cluster, session, epoch, (0, 0)), NEWEST)
+    assert (offsets(answer), answer.session_id > 0) == ({0: []}, opens)
+    gone = asker.ask(in_session(cluster, session, 1), NEWEST)
+    assert gone.error_code is Errors.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_a_session_without_partitions_ends(cluster: Cluster, asker: Asker) -> None:
+    session = asker.ask(in_session(cluster, 0, 0, (0, 0)), NEWEST).session_id
+    forgotten = (FetchRequest.ForgottenTopic(topic_id=topic_id(cluster), partitions=(0,)),)
+    answer = asker.ask(in_session(cluster, session, 1, forgotten_topics_data=forgotten), NEWEST)
+    assert answer == FetchResponse()
+    assert asker.ask(in_session(cluster, session, 2), NEWEST).error_code is Errors.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_two_fetches_of_a_session_at_once(cluster: Cluster, asker: Asker) -> None:
+    """The first one was given up by its client: its answer must not be taken for the second one's."""
+    session = asker.ask(in_session(cluster, 0, 0, (0, 0)), NEWEST).session_id
+    first = asker.send(in_session(cluster, session, 1, max_wait_ms=500), NEWEST)
+    second = asker.send(in_session(cluster, session, 2, max_wait_ms=500), NEWEST)
+    produce(cluster)
+    cluster.advance(0)
+    assert asker.response(first) == FetchResponse(error_code=Errors.INVALID_FETCH_SESSION_EPOCH)
+    assert offsets(asker.response(second)) == {0: [0]}
+
+
+def test_a_limit_in_bytes_starves_nobody_in_a_session(cluster: Cluster, asker: Asker) -> None:
+    for partition in (0, 1, 2):
+        produce(cluster, partition)
+        produce(cluster, partition)
+    answer = asker.ask(in_session(cluster, 0, 0, (0, 0), (1, 0), (2, 0), max_bytes=1), NEWEST)
+    session, at, served = answer.session_id, {0: 1, 1: 0, 2: 0}, [0]
+    for epoch in range(1, 6):
+        last = served[-1]
+        answer = asker.ask(in_session(cluster, session, epoch, (last, at[last]), max_bytes=1), NEWEST)
+        ((partition, _),) = ((p, found) for p, found in offsets(answer).items() if found)
+        at[partition] += 1
+        served.append(partition)
+    assert sorted(served) == [0, 0, 1, 1, 2, 2]
+    assert set(served[1:4]) == {0, 1, 2}, "whoever was served goes to the end of the queue"
+
+
+def test_epochs_go_round() -> None:
+    assert [next_epoch(0), next_epoch(1), next_epoch(2**31 - 1)] == [1, 2, 1]
+
+
+def test_where_all_slots_are_taken_only_idle_sessions_give_way() -> None:
+    sessions = FetchSessions(random.Random(1), slots=2)
+    request = FetchRequest(session_epoch=0)
+    read: dict[Any, ReadResult] = {}
+
+    def open_at(now_ms: int) -> int:
+        turn = sessions.enter(request, now_ms)
+        assert not isinstance(turn, Errors)
+        return sessions.leave(turn, read, now_ms)[1]
+
+    first, second = open_at(0), open_at(1)
+    assert 0 not in (first, second)
+    assert open_at(EVICTION_MS - 1) == 0, "no room: the consumer goes on with full fetches"
+    assert open_at(EVICTION_MS) > 0
+    assert len(sessions) == 2
+    gone = sessions.enter(FetchRequest(session_id=first, session_epoch=1), EVICTION_MS)
+    assert gone is Errors.FETCH_SESSION_ID_NOT_FOUND
