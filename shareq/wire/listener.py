@@ -25,7 +25,8 @@ class Listener:
     def __init__(self, host: str, port: int, make: Callable[[], asyncio.BaseProtocol]) -> None:
         self._make = make
         self._turn = asyncio.Lock()
-        self._wanted = True
+        self.wanted = True
+        """Whether the broker is alive, as far as is known here."""
         self._server: asyncio.Server | None = None
         self._bound: socket.socket | None = bind(host, port)
         self.host = host
@@ -33,16 +34,16 @@ class Listener:
 
     async def follow(self, alive: bool) -> None:
         """Open the port, or close it; what was asked for last is what holds."""
-        self._wanted = alive
+        self.wanted = alive
         async with self._turn:
-            if not self._wanted:
+            if not self.wanted:
                 self.close()
             elif self._server is None:
                 await self._open()
 
     async def _open(self) -> None:
         """While a broker is down somebody may take its port; then it is to be had again some time."""
-        while self._bound is None and self._wanted:
+        while self._bound is None and self.wanted:
             try:
                 self._bound = bind(self.host, self.port)
             except ConfigException as problem:

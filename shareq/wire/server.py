@@ -179,7 +179,10 @@ class Server:
     # ---- for connections ---------------------------------------------------------------------------------------------
 
     def opened(self, connection: ServerConnection) -> None:
+        """Whoever was let in while the broker went is late."""
         self.connections.add(connection)
+        if not self._listeners[connection.broker_id].wanted:
+            connection.abort()
 
     def lost(self, connection: ServerConnection) -> None:
         """The broker closes the share sessions of a connection that is gone, and releases their locks."""

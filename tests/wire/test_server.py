@@ -13,12 +13,14 @@ import pytest
 from shareq import Admin, Cluster
 from shareq.log.records import encode_batch
 from shareq.model.errors import Errors
+from shareq.model.events import ShareSessionOpened
 from shareq.model.ids import TopicId
 from shareq.model.messages.api_versions import ApiVersionsRequest
 from shareq.model.messages.cluster import FindCoordinatorRequest, MetadataRequest
 from shareq.model.messages.data import ListOffsetsRequest, ProduceRequest
 from shareq.model.messages.share_fetch import ShareFetchRequest
 from shareq.wire.apis import APIS
+from shareq.wire.frames import FrameReader
 from shareq.wire.observing import Exchanged
 from shareq.wire.server import Server
 from tests.wire.raw import Raw, topic_id
@@ -220,7 +222,8 @@ def test_a_waiting_request_holds_back_what_is_behind_it_and_nobody_else(
     raw.send(share_fetch(cluster, 0, max_wait_ms=60_000))
     raw.send(EVERYTHING)
     with Raw(server.ports[0]) as other:
-        assert other.ask(EVERYTHING).brokers
+        while not cluster.journal.select(ShareSessionOpened):
+            other.ask(EVERYTHING)
         assert raw.silent
         cluster.advance(59_999)
         assert other.ask(EVERYTHING).brokers
@@ -265,7 +268,7 @@ def test_a_peer_that_does_not_read_is_not_read_from_and_costs_nobody_else_anythi
     slow.connect(("127.0.0.1", server.ports[0]))
     slow.setblocking(False)
     raw = Raw.__new__(Raw)
-    raw.client_id, raw._sent, raw._ids = "slow", {}, 0
+    raw.client_id, raw._sent, raw._ids = "slow" * 250, {}, 0
     pending = b"".join(raw.frame(EVERYTHING) for _ in range(1000))
     sent = 0
     while select.select([], [slow], [], 0.5)[1]:
@@ -275,16 +278,13 @@ def test_a_peer_that_does_not_read_is_not_read_from_and_costs_nobody_else_anythi
             continue
     with Raw(server.ports[0]) as other:
         assert other.ask(EVERYTHING).brokers
-    (connection,) = [c for c in server.connections if c._context.client_id == "slow"]
+    (connection,) = [c for c in server.connections if c.name == raw.client_id]
     assert connection._kept_bytes < 3 << 20
     slow.setblocking(True)
     slow.settimeout(30)
-    requests, answers, held = sent // (len(pending) // 1000), 0, b""
+    requests, answers, frames = sent // (len(pending) // 1000), 0, FrameReader()
     while answers < requests:
-        held += slow.recv(1 << 20)
-        while len(held) >= 4 and len(held) >= 4 + struct.unpack_from(">i", held)[0]:
-            held = held[4 + struct.unpack_from(">i", held)[0] :]
-            answers += 1
+        answers += len(frames.feed(slow.recv(1 << 20)))
     assert answers == requests
     slow.close()
 
@@ -305,9 +305,11 @@ def test_idle_connections_are_closed_on_the_clusters_clock(cluster: Cluster, ser
         assert busy.ask(EVERYTHING).brokers
 
 
-def test_who_waits_for_an_answer_is_not_idle(cluster: Cluster, raw: Raw) -> None:
+def test_who_waits_for_an_answer_is_not_idle(cluster: Cluster, server: Server, raw: Raw) -> None:
     raw.send(share_fetch(cluster, 0, max_wait_ms=3_600_000))
-    cluster.wait(lambda: bool(cluster.journal.select()), 0)
+    with Raw(server.ports[1]) as other:
+        while not cluster.journal.select(ShareSessionOpened):
+            other.ask(EVERYTHING)
     cluster.advance(3_600_000)
     assert raw.receive()[0] == 1
 

@@ -1,0 +1,299 @@
+"""A served cluster's life: ports, brokers that come and go, connections that break, clocks, clients in and outside."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from shareq import Admin, Cluster, ConfigException, IllegalStateException, Producer, ShareConsumer
+from shareq.log.records import encode_batch
+from shareq.model.errors import Errors
+from shareq.model.events import RecordsChanged, ShareSessionClosed, ShareSessionOpened
+from shareq.model.messages.cluster import FindCoordinatorRequest, MetadataRequest
+from shareq.model.messages.data import ProduceRequest
+from shareq.model.messages.share_fetch import ShareFetchRequest
+from shareq.wire.server import Server
+from tests.wire.raw import PATIENCE_S, Raw, topic_id
+
+EVERYTHING = MetadataRequest(topics=None)
+
+
+@pytest.fixture(params=["virtual", 10.0], ids=["virtual", "by itself"])
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    with served_soon(request.param) as made:
+        yield made
+
+
+def served_soon(clock: str | float) -> Cluster:
+    """Three brokers, one topic of three partitions, and a group that may start."""
+    made = Cluster(brokers=3, seed=7, clock=clock)
+    made.create_topic("orders", 3)
+    Admin({"bootstrap.servers": made.bootstrap_servers}).alter_share_group_offsets("g", {"orders": 0}).check()
+    return made
+
+
+def leader(cluster: Cluster, partition: int = 0) -> int:
+    return cluster.image.topics["orders"].partitions[partition].leader
+
+
+def produce(cluster: Cluster, *values: bytes, partition: int = 0) -> ProduceRequest:
+    records: list[Any] = [(None, value, [], cluster.now_ms) for value in values]
+    part = ProduceRequest.Partition(index=partition, records=encode_batch(records))
+    return ProduceRequest(topics=(ProduceRequest.Topic(topic_id=topic_id(cluster, "orders"), partitions=(part,)),))
+
+
+def share_fetch(cluster: Cluster, epoch: int = 0, member_id: str = "member", **fields: Any) -> ShareFetchRequest:
+    part = ShareFetchRequest.Partition(partition_index=0)
+    topic = ShareFetchRequest.Topic(topic_id=topic_id(cluster, "orders"), partitions=(part,))
+    return ShareFetchRequest(
+        group_id="g", member_id=member_id, share_session_epoch=epoch, topics=(topic,) if epoch == 0 else (), **fields
+    )
+
+
+def acquired(answer: Any) -> list[tuple[int, int, int]]:
+    """(first, last, delivery count) of what a share fetch brought from its one partition."""
+    (topic,) = answer.responses
+    (part,) = topic.partitions
+    assert part.error_code is Errors.NONE
+    return [(one.first_offset, one.last_offset, one.delivery_count) for one in part.acquired_records]
+
+
+def refuses(port: int) -> bool:
+    """Whether nobody listens. A connection that is let in late is waited for to be closed again."""
+    try:
+        with Raw(port) as late:
+            assert late.closed_by_server()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def happened(cluster: Cluster, server: Server, event: type, times: int = 1) -> None:
+    """Wait until the journal has it so often: what has been sent on another connection may be on its way still."""
+    with Raw(server.ports[next(iter(cluster.brokers_alive))]) as other:
+        while len(cluster.journal.select(event)) < times:
+            other.ask(EVERYTHING)
+
+
+def connected(port: int) -> Raw:
+    """A connection to a port that is about to open."""
+    while True:
+        try:
+            return Raw(port)
+        except ConnectionRefusedError:
+            continue
+
+
+# ---- serving ---------------------------------------------------------------------------------------------------------
+
+
+def test_metadata_shows_where_the_brokers_are(cluster: Cluster) -> None:
+    with cluster.serve() as server:
+        assert isinstance(server, Server)
+        with Raw(server.ports[1]) as raw:
+            shown = {broker.node_id: (broker.host, broker.port) for broker in raw.ask(EVERYTHING).brokers}
+            assert shown == dict(enumerate(("127.0.0.1", port) for port in server.ports))
+            found = raw.ask(FindCoordinatorRequest(coordinator_keys=("g",))).coordinators[0]
+            assert (found.host, found.port) == shown[found.node_id]
+    assert server.bootstrap_servers == ",".join(f"127.0.0.1:{port}" for port in server.ports)
+    assert all(refuses(port) for port in server.ports)
+
+
+def test_a_cluster_is_served_once_at_a_time_and_again_later(cluster: Cluster) -> None:
+    with cluster.serve() as server:
+        with pytest.raises(IllegalStateException, match=f"is served at {server.bootstrap_servers} already"):
+            cluster.serve()
+        assert isinstance(server, Server)
+        ports = server.ports
+    server.close()
+    with cluster.serve(ports=ports) as again, Raw(ports[2]) as raw:
+        assert again.bootstrap_servers == server.bootstrap_servers
+        assert raw.ask(EVERYTHING).brokers
+
+
+def test_closing_the_cluster_closes_its_server(cluster: Cluster) -> None:
+    server = cluster.serve()
+    assert isinstance(server, Server)
+    with Raw(server.ports[0]) as raw:
+        assert raw.ask(EVERYTHING).brokers
+        cluster.close()
+        assert raw.closed_by_server()
+    assert server.closed
+    assert refuses(server.ports[0])
+    with pytest.raises(IllegalStateException, match="is closed"):
+        cluster.serve()
+
+
+def test_a_taken_port_is_named(cluster: Cluster) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigException, match=f"port {port} on 127.0.0.1 is taken by another program: stop that"):
+            cluster.serve(ports=[0, port, 0])
+    with cluster.serve(ports=[0, port, 0]) as server:
+        assert isinstance(server, Server)
+        assert server.ports[1] == port
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param({"ports": 0}, r"ports=0: the first of 3 must be 1\.\.65533", id="no first port"),
+        pytest.param({"ports": 65534}, r"ports=65534: the first of 3 must be", id="the last would be too high"),
+        pytest.param({"ports": True}, r"ports=True", id="truth for a number"),
+        pytest.param({"ports": [1, 2]}, r"must be 3, one for each broker", id="too few"),
+        pytest.param({"ports": [0, 70000, 0]}, r"70000 must be 0\.\.65535", id="too high"),
+        pytest.param({"ports": [0, "x", 0]}, r"'x' must be", id="text for a number"),
+        pytest.param({"ports": [0, 4711, 4711]}, r"a port of its own", id="twice the same"),
+        pytest.param({"host": "0.0.0.0"}, r"clients are told this name", id="every address"),
+        pytest.param(
+            {"host": "no.such.host.invalid"}, r"host='no\.such\.host\.invalid': not to be found", id="nowhere"
+        ),
+        pytest.param({"host": "192.0.2.1"}, r"host='192\.0\.2\.1': not an address of this machine", id="elsewhere"),
+    ],
+)
+def test_absurd_addresses(arguments: dict[str, Any], message: str) -> None:
+    with Cluster(brokers=3) as cluster, pytest.raises(ConfigException, match=message):
+        cluster.serve(**arguments)
+
+
+# ---- brokers come and go ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("end", [Cluster.kill_broker, Cluster.stop_broker], ids=["killed", "stopped"])
+def test_a_broker_that_is_gone_and_comes_back(cluster: Cluster, end: Callable[[Cluster, int], None]) -> None:
+    with Server(cluster) as server, Raw(server.ports[0]) as zero, Raw(server.ports[1]) as one:
+        lost = leader(cluster)
+        mine, other = (zero, one) if lost == 0 else (one, zero)
+        with Raw(server.ports[lost]) as waiting:
+            waiting.send(share_fetch(cluster, max_wait_ms=60_000))
+            assert mine.ask(EVERYTHING).brokers
+            end(cluster, lost)
+            assert mine.closed_by_server() == (lost in (0, 1))
+            while not waiting.closed_by_server():
+                continue  # a stopped broker may answer first: what it led has moved
+        while not refuses(server.ports[lost]):
+            continue
+        seen = other.ask(EVERYTHING)
+        assert lost not in {broker.node_id for broker in seen.brokers}
+        assert leader(cluster) not in (lost, -1)
+        with Raw(server.ports[leader(cluster)]) as moved:
+            assert moved.ask(produce(cluster, b"a")).responses[0].partitions[0].error_code is Errors.NONE
+        cluster.start_broker(lost)
+        with connected(server.ports[lost]) as back:
+            assert len(back.ask(EVERYTHING).brokers) == 3
+        assert not server.failures
+
+
+def test_a_port_that_somebody_takes_while_its_broker_is_down_opens_when_it_is_free_again(cluster: Cluster) -> None:
+    with Server(cluster) as server:
+        cluster.kill_broker(2)
+        while not refuses(server.ports[2]):
+            continue
+        with socket.create_server(("127.0.0.1", server.ports[2])) as thief:
+            cluster.start_broker(2)
+            thief.settimeout(0)
+            with Raw(server.ports[0]) as other:
+                assert len(other.ask(EVERYTHING).brokers) == 3
+        with connected(server.ports[2]) as back:
+            assert len(back.ask(EVERYTHING).brokers) == 3
+
+
+def test_a_dead_broker_s_port_opens_when_it_is_started(cluster: Cluster) -> None:
+    cluster.kill_broker(1)
+    with Server(cluster) as server:
+        assert refuses(server.ports[1])
+        cluster.start_broker(1)
+        with connected(server.ports[1]) as back:
+            assert len(back.ask(EVERYTHING).brokers) == 3
+
+
+def test_a_leader_that_moved_is_named_in_the_answer(cluster: Cluster) -> None:
+    with Server(cluster) as server:
+        other = next(b for b in cluster.brokers_alive if b != leader(cluster))
+        with Raw(server.ports[other]) as raw:
+            answer = raw.ask(share_fetch(cluster))
+        (part,) = answer.responses[0].partitions
+        assert part.error_code is Errors.NOT_LEADER_OR_FOLLOWER
+        assert part.current_leader.leader_id == leader(cluster)
+        endpoints = {(node.node_id, node.host, node.port) for node in answer.node_endpoints}
+        assert (leader(cluster), "127.0.0.1", server.ports[leader(cluster)]) in endpoints
+
+
+# ---- connections that break ------------------------------------------------------------------------------------------
+
+
+def test_a_dropped_connection_releases_its_locks(cluster: Cluster) -> None:
+    with Server(cluster) as server:
+        port = server.ports[leader(cluster)]
+        with Raw(port) as first, Raw(port) as second:
+            first.ask(produce(cluster, b"a", b"b"))
+            assert acquired(first.ask(share_fetch(cluster, member_id="first"))) == [(0, 1, 1)]
+            second.send(share_fetch(cluster, member_id="second", max_wait_ms=60_000))
+            happened(cluster, server, ShareSessionOpened, 2)
+            first.close()
+            assert acquired(second.receive()[1]) == [(0, 1, 2)]
+        closed = [entry.event for entry in cluster.journal.select(ShareSessionClosed)]
+        assert closed[0].member_id == "first"
+
+
+def test_a_connection_that_breaks_while_it_waits_leaves_nothing_behind(cluster: Cluster) -> None:
+    with Server(cluster) as server:
+        port = server.ports[leader(cluster)]
+        with Raw(port) as other:
+            with Raw(port) as waiting:
+                waiting.send(share_fetch(cluster, member_id="gone", max_wait_ms=60_000))
+                happened(cluster, server, ShareSessionOpened)
+            happened(cluster, server, ShareSessionClosed)
+            other.ask(produce(cluster, b"a"))
+            assert acquired(other.ask(share_fetch(cluster, member_id="other"))) == [(0, 0, 1)]
+
+
+# ---- clocks ----------------------------------------------------------------------------------------------------------
+
+
+def test_on_a_virtual_clock_a_lock_expires_when_the_test_says_so() -> None:
+    """What the author of a client tests with it: thirty seconds of lock pass in no time, and not before."""
+    with served_soon("virtual") as cluster, Server(cluster) as server:
+        port = server.ports[leader(cluster)]
+        with Raw(port) as first, Raw(port) as second:
+            first.ask(produce(cluster, b"a"))
+            assert acquired(first.ask(share_fetch(cluster, member_id="first"))) == [(0, 0, 1)]
+            second.send(share_fetch(cluster, member_id="second", max_wait_ms=60_000))
+            happened(cluster, server, ShareSessionOpened, 2)
+            cluster.advance(29_999)
+            assert first.ask(EVERYTHING).brokers
+            assert second.silent
+            cluster.advance(1)
+            assert acquired(second.receive()[1]) == [(0, 0, 2)]
+
+
+def test_a_scaled_clock_runs_by_itself() -> None:
+    """A minute of waiting takes 60 ms."""
+    with served_soon(1000.0) as cluster, Server(cluster) as server, Raw(server.ports[leader(cluster)]) as raw:
+        before_ms = cluster.now_ms
+        assert acquired(raw.ask(share_fetch(cluster, max_wait_ms=60_000))) == []
+        assert cluster.now_ms - before_ms >= 60_000
+
+
+# ---- within and without ----------------------------------------------------------------------------------------------
+
+
+def test_clients_in_this_process_and_over_tcp_share_the_work() -> None:
+    with served_soon("wall") as cluster, Server(cluster) as server:
+        with Raw(server.ports[leader(cluster)]) as raw:
+            inside = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+            inside.produce("orders", b"from within", partition=0)
+            inside.flush()
+            raw.ask(produce(cluster, b"from without"))
+            assert acquired(raw.ask(share_fetch(cluster, max_records=1, share_acquire_mode=1))) == [(0, 0, 1)]
+            with ShareConsumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "g"}) as consumer:
+                consumer.subscribe(["orders"])
+                (message,) = consumer.poll(PATIENCE_S)
+                assert message.value() == b"from without"
+                raw.close()
+                assert [one.value() for one in consumer.poll(PATIENCE_S)] == [b"from within"]
+        changed = [entry.event for entry in cluster.journal.select(RecordsChanged)]
+        assert "member" in {change.member_id for change in changed}, "the journal tells of those without, too"
