@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
+import sys
 import tracemalloc
+from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
@@ -400,3 +402,10 @@ def test_a_frame_that_never_comes_costs_nothing() -> None:
     finally:
         tracemalloc.stop()
     assert max(current, peak) < 20_000
+
+
+def test_without_kio_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "kio", None)
+    monkeypatch.delitem(sys.modules, "shareq.wire")
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'shareq\[kafka\]'"):
+        import_module("shareq.wire")
