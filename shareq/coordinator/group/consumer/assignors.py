@@ -1,12 +1,14 @@
 """Server-side assignors of consumer groups: who shall have which partition. Each partition has one owner.
 
-Both give the result of Kafka's assignors of the same name on the same input.
+Both give the result of Kafka's assignors of the same name on the same input, but for orders that there depend on which
+of two colliding keys came first into a hash table.
 Source: KIP-848, "Server-side assignor"; Kafka's UniformAssignor and RangeAssignor.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import NamedTuple
 
 from shareq.coordinator.group.assignor import EMPTY_ASSIGNMENT, Assignment
@@ -80,9 +82,9 @@ def assign_uniform(given: AssignorInput) -> dict[str, Assignment]:
 def _old(given: AssignorInput, member_id: str) -> Iterator[tuple[TopicId, int]]:
     """What the member should have until now, as far as it subscribes to it."""
     member = given.members[member_id]
-    for topic_id, partitions in member.target.items():
+    for topic_id in hash_order(list(member.target), topic_hash):
         if topic_id in member.topic_ids:
-            for partition in partitions:
+            for partition in member.target[topic_id]:
                 yield topic_id, partition
 
 
@@ -108,7 +110,7 @@ def _assign_together(members: list[str], given: AssignorInput) -> dict[str, Assi
         room.append(quota + extra - len(kept))
     rest = iter(free)
     for kept, count in zip(held, room, strict=True):
-        kept += [partition for partition, _ in zip(rest, range(count), strict=False)]
+        kept += islice(rest, count)
     return {member_id: _by_topic(kept) for member_id, kept in zip(members, held, strict=True)}
 
 

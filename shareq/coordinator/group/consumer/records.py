@@ -152,11 +152,15 @@ def _write_metadata(out: Writer, value: Metadata) -> None:
     out.int32(value.epoch).tags([(0, Writer().int64(tagged).finish())] if tagged else [])
 
 
+_NO_CLASSIC_MEMBER = [(0, b"\0")]
+"""What a member of the classic protocol would have told in tag 0. Kafka writes that there is none."""
+
+
 def _write_member_metadata(out: Writer, value: MemberMetadata) -> None:
     out.compact_string(value.instance_id).compact_string(value.rack_id)
     out.compact_string(value.client_id).compact_string(value.client_host)
     out.array(value.subscribed_topic_names, Writer.compact_string).compact_string(value.subscribed_topic_regex)
-    out.int32(value.rebalance_timeout_ms).compact_string(value.server_assignor).tags()
+    out.int32(value.rebalance_timeout_ms).compact_string(value.server_assignor).tags(_NO_CLASSIC_MEMBER)
 
 
 def _write_target_metadata(out: Writer, value: TargetAssignmentMetadata) -> None:
@@ -256,9 +260,12 @@ def _read_current(given: Reader) -> CurrentMemberAssignment:
 _STATES = {int(state): state for state in MemberState}
 
 
+_NULL = b"\0"
+
+
 def _read_held(given: Reader) -> tuple[TopicId, tuple[int, ...], tuple[int, ...]]:
     topic_id, partitions, tags = given.uuid(), given.int32s(), given.tags()
-    return topic_id, partitions, Reader(tags[0]).int32s() if 0 in tags else ()
+    return topic_id, partitions, Reader(tags[0]).int32s() if tags.get(0, _NULL) != _NULL else ()
 
 
 def _held(topics: Iterable[tuple[TopicId, tuple[int, ...], tuple[int, ...]]], epoch: int) -> Held:
