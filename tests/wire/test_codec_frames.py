@@ -17,13 +17,14 @@ from shareq.model.errors import Errors
 from shareq.model.ids import ZERO_TOPIC_ID, TopicId
 from shareq.model.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from shareq.model.messages.base import Request
-from shareq.model.messages.classic_group import HeartbeatRequest, HeartbeatResponse
+from shareq.model.messages.classic_group import HeartbeatRequest, HeartbeatResponse, LeaveGroupRequest
 from shareq.model.messages.cluster import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     MetadataRequest,
     MetadataResponse,
 )
+from shareq.model.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from shareq.model.messages.data import ProduceRequest
 from shareq.model.messages.fetch import FetchResponse
 from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest, ShareFetchResponse
@@ -202,6 +203,18 @@ def test_a_version_that_we_cannot_speak_is_not_written() -> None:
             id="documentation of configurations before version 3",
         ),
         pytest.param(
+            ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=0, subscribed_topic_regex=".*"),
+            0,
+            "subscribed_topic_regex",
+            id="regular expression before version 1",
+        ),
+        pytest.param(
+            LeaveGroupRequest(group_id="g", members=(LeaveGroupRequest.MemberIdentity(member_id="m"),)),
+            2,
+            "members",
+            id="several members leave before version 3",
+        ),
+        pytest.param(
             FindCoordinatorRequest(coordinator_keys=("a", "b")), 3, "one coordinator", id="two keys before version 4"
         ),
         pytest.param(
@@ -216,6 +229,25 @@ def test_what_a_version_cannot_say(request_: Request, version: int, reason: str)
     newest = API_BY_KEY[request_.API_KEY].max_version
     frame = encode_request(request_, newest, 7, None)
     assert decode_request(body_of(frame)) == (RequestHeader(request_.API_KEY, newest, 7, None), request_)
+    with pytest.raises(UnsupportedVersion, match=reason):
+        encode_request(request_, version, 7, None)
+
+
+@pytest.mark.parametrize(
+    ("request_", "version", "reason"),
+    [
+        pytest.param(
+            MetadataRequest(include_cluster_authorized_operations=True),
+            11,
+            "include_cluster",
+            id="left to DescribeCluster",
+        ),
+        pytest.param(LeaveGroupRequest(group_id="g", member_id="m"), 3, "member_id", id="one member since version 3"),
+    ],
+)
+def test_what_newer_versions_say_otherwise(request_: Request, version: int, reason: str) -> None:
+    frame = encode_request(request_, version - 1, 7, None)
+    assert decode_request(body_of(frame)) == (RequestHeader(request_.API_KEY, version - 1, 7, None), request_)
     with pytest.raises(UnsupportedVersion, match=reason):
         encode_request(request_, version, 7, None)
 

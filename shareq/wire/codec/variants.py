@@ -10,9 +10,17 @@ from typing import Any, NamedTuple
 from shareq.model.errors import Errors
 from shareq.model.messages.api_versions import ApiVersionsResponse
 from shareq.model.messages.base import message
-from shareq.model.messages.cluster import CoordinatorType, FindCoordinatorRequest, FindCoordinatorResponse
+from shareq.model.messages.classic_group import LeaveGroupRequest
+from shareq.model.messages.cluster import (
+    CoordinatorType,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    MetadataRequest,
+)
+from shareq.model.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
 from shareq.model.messages.topics import DeleteTopicsRequest, DescribeConfigsRequest
+from shareq.model.messages.transactions import AddPartitionsToTxnRequest
 from shareq.wire.errors import UnsupportedVersion
 
 ALIASES: Mapping[str, str] = MappingProxyType(
@@ -25,7 +33,12 @@ CONSTANTS: Mapping[str, int] = MappingProxyType({"replica_id": -1})
 
 MUST_TRAVEL = frozenset(
     {
+        (AddPartitionsToTxnRequest, "transactions"),
+        (ConsumerGroupHeartbeatRequest, "subscribed_topic_regex"),
         (DescribeConfigsRequest, "include_documentation"),
+        (LeaveGroupRequest, "member_id"),
+        (LeaveGroupRequest, "members"),
+        (MetadataRequest, "include_cluster_authorized_operations"),
         (ShareAcknowledgeRequest, "is_renew_ack"),
         (ShareFetchRequest, "is_renew_ack"),
         (ShareFetchRequest, "share_acquire_mode"),
