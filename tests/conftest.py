@@ -10,6 +10,8 @@ from random import SystemRandom
 import pytest
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ["tests.kafka.fixtures"]  # brokers to point clients at
+
 _IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
 # A deadline would be a timed assertion, and a busy machine says nothing about the code.

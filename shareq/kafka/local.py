@@ -152,15 +152,13 @@ class LocalKafka:
         deadline = time.monotonic() + self._timeout
         for broker in brokers:
             while not broker.ready:
+                said = broker.said()
+                if any(sign in said for sign in _PORT_TAKEN):
+                    raise _PortTaken(_told(broker, "finds its port taken"))
                 if not broker.alive:
-                    said = broker.said()
-                    failure = _PortTaken if any(sign in said for sign in _PORT_TAKEN) else LocalKafkaError
-                    raise failure(f"Kafka's broker {broker.broker_id} ended while it started:\n{_last(said, 25)}")
+                    raise LocalKafkaError(_told(broker, "ended while it started"))
                 if time.monotonic() > deadline:
-                    raise LocalKafkaError(
-                        f"Kafka's broker {broker.broker_id} was not ready after {self._timeout:g} s:\n"
-                        f"{_last(broker.said(), 25)}"
-                    )
+                    raise LocalKafkaError(_told(broker, f"was not ready after {self._timeout:g} s"))
                 time.sleep(_POLL_S)
 
     # ---- brokers -----------------------------------------------------------------------------------------------------
@@ -183,7 +181,7 @@ class LocalKafka:
         broker = self._broker(broker_id, alive=True)
         order(broker)
         if not broker.wait(self._timeout):
-            raise LocalKafkaError(f"broker {broker_id} does not end:\n{_last(broker.said(), 25)}")
+            raise LocalKafkaError(_told(broker, "does not end"))
 
     def _broker(self, broker_id: int, *, alive: bool) -> Broker:
         self._check_running()
@@ -247,6 +245,10 @@ def _free_ports(count: int) -> list[int]:
     with ExitStack() as held:
         sockets = [held.enter_context(socket.create_server((HOST, 0))) for _ in range(count)]
         return [taken.getsockname()[1] for taken in sockets]
+
+
+def _told(broker: Broker, what: str) -> str:
+    return f"Kafka's broker {broker.broker_id} {what}:\n{_last(broker.said(), 25)}"
 
 
 def _last(text: str, lines: int) -> str:

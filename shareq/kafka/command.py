@@ -1,0 +1,74 @@
+"""`shareq kafka ...`: a local Apache Kafka, and Kafka's tools, without installing either."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from shareq.jvm import JavaNotFound
+from shareq.kafka import LocalKafka, tools
+from shareq.kafka.jars import KafkaNotFound
+from shareq.kafka.local import LocalKafkaError
+from shareq.model.errors import ConfigException
+from shareq.wire.hints import hints_text
+
+_CHECK_S = 0.5
+
+
+@click.group()
+def kafka() -> None:
+    """Apache Kafka itself on this machine: nothing to install, nothing left behind."""
+
+
+@kafka.command()
+@click.option("--brokers", type=click.Choice(["1", "3"]), default="1", show_default=True, help="How many.")
+@click.option("--version", metavar="X.Y.Z", help="Of Apache Kafka.  [default: KAFKA_HOME's, else 4.3.0]")
+@click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="A broker configuration; repeatable.")
+def start(brokers: str, version: str | None, configs: tuple[str, ...]) -> None:
+    """Start Apache Kafka with share groups; ctrl-C stops it and removes its data."""
+    ended = threading.Event()
+    with _plain_errors():
+        local = LocalKafka(int(brokers), version=version, config=dict(map(_pair, configs)))
+        click.echo("Apache Kafka starts ...", err=True)
+        with local:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, lambda *_: ended.set())
+            click.echo(f"Apache Kafka {local.version} serves at {local.bootstrap_servers}; logs in {local.logs}")
+            click.echo(f"\n{hints_text(local.bootstrap_servers)}\n")
+            click.echo("Kafka's tools need no installation either: put `shareq kafka run` before them.")
+            click.echo("Ctrl-C stops it.")
+            while not ended.wait(_CHECK_S):
+                if not local.brokers_alive:
+                    raise LocalKafkaError(f"Kafka has ended by itself:\n{local.tail()}")
+    click.echo("Apache Kafka has stopped; its data is gone.")
+
+
+@kafka.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.argument("tool")
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def run(tool: str, args: tuple[str, ...]) -> None:
+    """Run one of Kafka's tools, such as kafka-topics, with its own options."""
+    with _plain_errors():
+        command = tools.command(tool, *args)
+    os.execv(command[0], command)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator or not key:
+        raise ConfigException(f"--config {text}: must be KEY=VALUE")
+    return key, value
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """What the user can mend is said in words, without a traceback."""
+    try:
+        yield
+    except (ConfigException, JavaNotFound, KafkaNotFound, LocalKafkaError) as error:
+        raise click.ClickException(str(error)) from None
