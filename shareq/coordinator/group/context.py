@@ -61,6 +61,10 @@ class Context:
         topic = self.image.topics.get(GROUP_METADATA_TOPIC)
         return len(topic.partitions) if topic else 0
 
+    def partition_of(self, group_id: str) -> int:
+        """The partition of the coordinator's topic that holds the group; the topic must exist."""
+        return _partition_for(group_id, self.partition_count())
+
     def keeps(self, group_id: str) -> bool:
         """Whether this broker keeps the group now: its shard is loaded here."""
         count = self.partition_count()

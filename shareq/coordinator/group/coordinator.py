@@ -27,6 +27,11 @@ from shareq.coordinator.group.group import GroupType
 from shareq.coordinator.group.kind import Kind, TopicsChanged
 from shareq.coordinator.group.leave import expire
 from shareq.coordinator.group.membership import SHARE, share_heartbeat
+from shareq.coordinator.group.offsets.commit import commit_offsets
+from shareq.coordinator.group.offsets.delete import delete_committed_offsets, drop_offsets_of_vanished_topics
+from shareq.coordinator.group.offsets.expiry import expire_offsets, may_expire, watch_offsets
+from shareq.coordinator.group.offsets.fetch import fetch_offsets
+from shareq.coordinator.group.offsets.transactional import commit_transactional_offsets
 from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.runtime import ShardRuntime
 from shareq.coordinator.shard import Operation
@@ -54,6 +59,7 @@ from shareq.model.messages.classic_group import (
 )
 from shareq.model.messages.cluster import DeleteGroupsRequest, ListGroupsRequest
 from shareq.model.messages.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
+from shareq.model.messages.offsets import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
 from shareq.model.messages.share_group import (
     AlterShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsRequest,
@@ -61,6 +67,7 @@ from shareq.model.messages.share_group import (
     ShareGroupDescribeRequest,
     ShareGroupHeartbeatRequest,
 )
+from shareq.model.messages.transactions import TxnOffsetCommitRequest
 
 Service = Callable[[Context, Any, ClientContext, Then[Any], int], list[Effect]]
 """Serves one request: (context, request, client, then, now_ms). `then` answers it, now or later."""
@@ -131,7 +138,9 @@ class GroupCoordinator:
         effects: list[Effect] = []
         if not (change.everybody or change.names):
             return effects
-        for _, shard in self._runtime.active():
+        for partition, shard in self._runtime.active():
+            if vanished and shard.offsets:
+                effects += self._runtime.schedule(partition, drop_offsets_of_vanished_topics(context), now_ms)
             for group in list(shard.groups.values()):
                 effects += _KINDS[group.TYPE].topics_changed(context, group, change, now_ms)
         return effects
@@ -146,6 +155,10 @@ class GroupCoordinator:
         return effects
 
     def _on_load(self, shard: GroupShard, now_ms: int) -> Iterable[Operation[GroupShard, Any]]:
+        if any(may_expire(group) for group in shard.groups.values()):
+            watch_offsets(self._context, now_ms)
+        if shard.offsets:
+            yield drop_offsets_of_vanished_topics(self._context)
         for group in list(shard.groups.values()):
             yield from _KINDS[group.TYPE].loaded(self._context, group, now_ms)
 
@@ -176,6 +189,10 @@ _SERVICES: Mapping[type[Request], Service] = {
     HeartbeatRequest: heartbeat,
     LeaveGroupRequest: leave_group,
     DescribeGroupsRequest: describe_classic_groups,
+    OffsetCommitRequest: _for_anybody(commit_offsets),
+    TxnOffsetCommitRequest: commit_transactional_offsets,
+    OffsetFetchRequest: fetch_offsets,
+    OffsetDeleteRequest: _for_anybody(delete_committed_offsets),
     ConsumerGroupHeartbeatRequest: consumer_heartbeat,
     ConsumerGroupDescribeRequest: _for_anybody(describe_consumer_groups),
     ShareGroupHeartbeatRequest: share_heartbeat,
@@ -194,4 +211,5 @@ _WHEN_DUE: Mapping[What, Callable[[Context, Due, int], list[Effect]]] = {
     What.CONSUMER_SESSION: expire_consumer,
     What.CONSUMER_REBALANCE: expire_consumer,
     What.SHARE_SESSION: expire,
+    What.OFFSET_EXPIRY: expire_offsets,
 }

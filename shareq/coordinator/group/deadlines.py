@@ -44,6 +44,9 @@ class Deadlines:
         self._queued: dict[Due, int] = {}
         self._heap: list[tuple[int, Due]] = []
 
+    def __contains__(self, due: Due) -> bool:
+        return due in self._deadlines
+
     @property
     def wake_at_ms(self) -> int | None:
         """Not later than the first deadline; maybe earlier."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from shareq.coordinator.group.context import Context, Then
 from shareq.coordinator.group.gather import Task, gather
 from shareq.coordinator.group.group import Group
+from shareq.coordinator.group.offsets.delete import all_offset_tombstones
 from shareq.coordinator.group.partitions import PartitionSets, union
 from shareq.coordinator.group.records import encode
 from shareq.coordinator.group.shard import GroupShard
@@ -227,6 +228,6 @@ def _bury(context: Context, group_id: str, then: Then[Errors], now_ms: int) -> l
             del now_ms
             return context.trace((GroupDeleted(group_id),))
 
-        return Outcome(Errors.NONE, group.tombstones(), after)
+        return Outcome(Errors.NONE, [*all_offset_tombstones(shard.offsets, group_id), *group.tombstones()], after)
 
     return context.write(group_id, compute, now_ms, then)

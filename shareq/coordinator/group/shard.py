@@ -12,8 +12,10 @@ from shareq.coordinator.group.codec import Reader
 from shareq.coordinator.group.consumer.records import RecordType as ConsumerRecordType
 from shareq.coordinator.group.consumer.state import replay as replay_consumer
 from shareq.coordinator.group.group import G, Group
+from shareq.coordinator.group.offsets.records import OFFSET_COMMIT_TYPES
+from shareq.coordinator.group.offsets.state import Offsets
 from shareq.coordinator.group.records import RecordType
-from shareq.coordinator.shard import Operation
+from shareq.coordinator.shard import Operation, UnreadableRecordError
 
 Replay = Callable[[dict[str, Group], bytes, bytes | None, int], None]
 """Takes in one record of the types it is for: (groups, key, value, now_ms)."""
@@ -26,10 +28,11 @@ _REPLAY: dict[int, Replay] = {
 
 
 class GroupShard:
-    """Groups of all types by id."""
+    """Groups of all types by id, and the offsets committed for them."""
 
     def __init__(self, on_load: Callable[[GroupShard, int], Iterable[Operation[GroupShard, Any]]]) -> None:
         self.groups: dict[str, Group] = {}
+        self.offsets = Offsets()
         self._on_load = on_load
 
     def replay(self, offset: int, key: bytes, value: bytes | None, now_ms: int) -> None:
@@ -37,10 +40,25 @@ class GroupShard:
 
         UnreadableRecordError where a record makes no sense, and where an id would have two types.
         """
-        del offset
-        replay = _REPLAY.get(Reader(key).int16())
+        kind = Reader(key).int16()
+        if kind in OFFSET_COMMIT_TYPES:
+            self.offsets.replay(self.groups, offset, key, value)
+            return
+        replay = _REPLAY.get(kind)
         if replay is not None:
             replay(self.groups, key, value, now_ms)
+
+    def replay_transactional(self, offset: int, key: bytes, value: bytes | None, producer_id: int, now_ms: int) -> None:
+        """Take in an offset that a producer has committed in its open transaction."""
+        del now_ms
+        if Reader(key).int16() not in OFFSET_COMMIT_TYPES:
+            raise UnreadableRecordError(f"offset {offset}: only offsets belong to transactions")
+        self.offsets.replay(self.groups, offset, key, value, producer_id)
+
+    def replay_marker(self, producer_id: int, committed: bool, now_ms: int) -> None:
+        """The offsets of a producer's transaction count now, or never."""
+        del now_ms
+        self.offsets.replay_marker(producer_id, committed)
 
     def loaded(self, now_ms: int) -> Iterator[Operation[GroupShard, Any]]:
         """All is replayed; what has to be done now is the coordinator's to say."""

@@ -19,6 +19,7 @@ from shareq.coordinator.group.classic.state import (
 )
 from shareq.coordinator.group.context import Context
 from shareq.coordinator.group.deadlines import Due, What
+from shareq.coordinator.group.offsets.expiry import watch_offsets
 from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.shard import Outcome, R
 from shareq.model.actor import Effect
@@ -52,6 +53,7 @@ class Draft:
     def _commit(self, now_ms: int) -> Iterable[Effect]:
         deadlines = self.context.deadlines
         self.shard.groups[self.group.group_id] = self.group
+        watch_offsets(self.context, now_ms)
         for due, duration_ms in self._deadlines.items():
             if duration_ms is None:
                 deadlines.forget(due)
@@ -134,9 +136,9 @@ class Draft:
 
     def _answer_join(self, member: Member, error: Errors) -> None:
         if member.awaiting_join:
-            self._answers.append(
-                partial(member.awaiting_join, JoinGroupResponse(error_code=error, member_id=member.member_id))
-            )
+            member_id = "" if error is Errors.UNKNOWN_MEMBER_ID else member.member_id
+            response = JoinGroupResponse(error_code=error, member_id=member_id)
+            self._answers.append(partial(member.awaiting_join, response))
 
     def _answer_sync(self, member: Member, error: Errors) -> None:
         if member.awaiting_sync:

@@ -86,10 +86,12 @@ class _Join:
                 return Outcome(self.refused(Errors.INCONSISTENT_GROUP_PROTOCOL))
             before = list(former.tombstones()) if former else []
             group = ClassicGroup(request.group_id, now_ms)
+        draft = Draft(self.context, shard, group, now_ms)
+        if not self._has_room(group):
+            return self._turned_away(draft)
         error = self._refuse(group, making)
         if error:
             return Outcome(self.refused(error))
-        draft = Draft(self.context, shard, group, now_ms)
         response = self._known(draft) if request.member_id else self._unknown(draft)
         if making:
             draft.records = [*before, group.record()]
@@ -99,8 +101,6 @@ class _Join:
         request, member_id = self.request, self.request.member_id
         if making and member_id:
             return Errors.UNKNOWN_MEMBER_ID
-        if not self._has_room(group):
-            return Errors.GROUP_MAX_SIZE_REACHED
         error = group.refuse_protocols(request.protocol_type, request.protocols)
         coming_back = member_id in group.pending and request.group_instance_id is None
         if error or not member_id or coming_back:
@@ -117,6 +117,15 @@ class _Join:
             waiting = sum(1 for other in group.members.values() if other.awaiting_join)
             return bool(member and member.awaiting_join) or waiting < most
         return bool(member) or len(group.members) < most
+
+    def _turned_away(self, draft: Draft) -> Outcome[JoinGroupResponse | None]:
+        """A member of a group that has become too large comes too late: it is one no more."""
+        response = JoinGroupResponse(error_code=Errors.GROUP_MAX_SIZE_REACHED)
+        if self.request.member_id not in draft.group.members:
+            return Outcome(response)
+        draft.remove(self.request.member_id, "no room")
+        draft.member_gone()
+        return draft.outcome(response)
 
     # ---- somebody new ------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,145 @@
+"""OffsetCommit and TxnOffsetCommit: checked in Kafka's order, then recorded, in a producer's transaction or not.
+
+Source: Kafka's OffsetMetadataManager, and KafkaApis for the checks that need no coordinator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from shareq.coordinator.group.classic.state import ClassicGroup, ClassicGroupState
+from shareq.coordinator.group.context import Context, Then
+from shareq.coordinator.group.deadlines import Due, What
+from shareq.coordinator.group.group import Committer, Group
+from shareq.coordinator.group.offsets.expiry import watch_offsets
+from shareq.coordinator.group.offsets.records import OffsetCommit, OffsetKey, encode
+from shareq.coordinator.group.shard import GroupShard
+from shareq.coordinator.shard import Outcome
+from shareq.model.actor import Effect
+from shareq.model.errors import Errors
+from shareq.model.ids import TopicId
+from shareq.model.image import ClusterImage, TopicImage
+from shareq.model.messages.offsets import OffsetCommitRequest, OffsetCommitResponse
+from shareq.model.messages.transactions import TxnOffsetCommitRequest
+
+Partition = OffsetCommitRequest.Partition | TxnOffsetCommitRequest.Partition
+Verdicts = Mapping[tuple[str, int], Errors]
+"""What became of each (topic, partition) that exists."""
+
+
+class Place(NamedTuple):
+    """An offset to commit for a partition that exists."""
+
+    topic: str
+    topic_id: TopicId
+    partition: Partition
+
+
+def existing(topic: TopicImage | None, partitions: Sequence[Partition]) -> list[Place]:
+    """The partitions of a topic, as far as they exist."""
+    count = len(topic.partitions) if topic else 0
+    return [Place(topic.name, topic.topic_id, p) for p in partitions if topic and 0 <= p.partition_index < count]
+
+
+class Committing(NamedTuple):
+    """What is to be committed, and by whom. `transaction`: producer id and epoch."""
+
+    context: Context
+    group_id: str
+    committer: Committer
+    places: list[Place]
+    transaction: tuple[int, int] = (-1, -1)
+
+    def compute(self, shard: GroupShard, now_ms: int) -> Outcome[Verdicts]:
+        """All are refused with the group, or each for itself."""
+        group = shard.groups.get(self.group_id)
+        error = self._refuse(group)
+        if error:
+            return Outcome(self.failure(error))
+        longest = self.context.image.broker_config["offset.metadata.max.bytes"]
+        verdicts: dict[tuple[str, int], Errors] = {}
+        records = []
+        for topic, topic_id, partition in self.places:
+            metadata, index = partition.committed_metadata or "", partition.partition_index
+            if len(metadata) > longest:
+                verdicts[topic, index] = Errors.OFFSET_METADATA_TOO_LARGE
+                continue
+            verdicts[topic, index] = Errors.NONE
+            head = partition.committed_offset, partition.committed_leader_epoch, metadata
+            records.append(encode(OffsetKey(self.group_id, topic, index), OffsetCommit(*head, now_ms, topic_id)))
+
+        def after(now_ms: int) -> Iterable[Effect]:
+            watch_offsets(self.context, now_ms)
+            self._prolong_session(group, now_ms)
+            return ()
+
+        return Outcome(verdicts, records, after, *self.transaction)
+
+    def failure(self, error: Errors) -> Verdicts:
+        """One error for everything."""
+        return {(place.topic, place.partition.partition_index): error for place in self.places}
+
+    def _refuse(self, group: Group | None) -> Errors:
+        """Who commits from outside makes the group where there is none. Producers know no errors of newer groups."""
+        if group is None:
+            error = Errors.GROUP_ID_NOT_FOUND if self.committer.epoch >= 0 else Errors.NONE
+        else:
+            error = group.refuse_commit(self.committer)
+        newer = error is Errors.STALE_MEMBER_EPOCH or (group is None and error)
+        return Errors.ILLEGAL_GENERATION if newer and self.committer.transactional else error
+
+    def _prolong_session(self, group: Group | None, now_ms: int) -> None:
+        """A classic member that commits is alive."""
+        if not isinstance(group, ClassicGroup) or self.committer.transactional:
+            return
+        member = group.members.get(self.committer.member_id)
+        if member and group.state in (ClassicGroupState.STABLE, ClassicGroupState.PREPARING_REBALANCE):
+            due = Due(What.CLASSIC_SESSION, self.group_id, member.member_id)
+            self.context.deadlines.restart(due, now_ms + member.session_timeout_ms)
+
+
+# ---- OffsetCommit ----------------------------------------------------------------------------------------------------
+
+
+def commit_offsets(
+    context: Context, request: OffsetCommitRequest, then: Then[OffsetCommitResponse], now_ms: int
+) -> list[Effect]:
+    """OffsetCommit: topics by name, or by id where they have none."""
+    topics = [_named(topic, context.image) for topic in request.topics]
+    places = [
+        place
+        for asked, topic in zip(request.topics, topics, strict=True)
+        for place in existing(topic, asked.partitions)
+    ]
+
+    def answer(verdicts: Verdicts, now_ms: int) -> Iterable[Effect]:
+        results = [_result(asked, topic, verdicts) for asked, topic in zip(request.topics, topics, strict=True)]
+        return then(OffsetCommitResponse(topics=tuple(results)), now_ms)
+
+    if not places:
+        return list(answer({}, now_ms))
+    epoch = request.generation_id_or_member_epoch
+    committer = Committer(request.member_id, request.group_instance_id, epoch)
+    committing = Committing(context, request.group_id, committer, places)
+    return context.schedule(request.group_id, committing.compute, committing.failure, answer, now_ms)
+
+
+def _named(topic: OffsetCommitRequest.Topic, image: ClusterImage) -> TopicImage | None:
+    return image.topics.get(topic.name) if topic.name else image.topics_by_id.get(topic.topic_id)
+
+
+def _result(
+    asked: OffsetCommitRequest.Topic, topic: TopicImage | None, verdicts: Verdicts
+) -> OffsetCommitResponse.Topic:
+    """What exists has a verdict."""
+    unknown_id = topic is None and not asked.name
+    unknown = Errors.UNKNOWN_TOPIC_ID if unknown_id else Errors.UNKNOWN_TOPIC_OR_PARTITION
+    name = topic.name if topic else asked.name
+    results = tuple(
+        OffsetCommitResponse.Partition(
+            partition_index=p.partition_index, error_code=verdicts.get((name, p.partition_index), unknown)
+        )
+        for p in asked.partitions
+    )
+    return OffsetCommitResponse.Topic(name=asked.name, topic_id=asked.topic_id, partitions=results)

@@ -1,0 +1,99 @@
+"""OffsetDelete, and the other ways in which offsets go: with their topic, with their group.
+
+Source: Kafka's OffsetMetadataManager, and KafkaApis for the topics that do not exist.
+"""
+
+from __future__ import annotations
+
+from shareq.coordinator.group.context import Context, Then
+from shareq.coordinator.group.offsets.records import OffsetKey, tombstone
+from shareq.coordinator.group.offsets.state import Offsets
+from shareq.coordinator.group.shard import GroupShard
+from shareq.coordinator.shard import Operation, Outcome
+from shareq.model.actor import Effect
+from shareq.model.errors import Errors
+from shareq.model.ids import ZERO_TOPIC_ID
+from shareq.model.image import ClusterImage
+from shareq.model.messages.offsets import OffsetDeleteRequest, OffsetDeleteResponse
+from shareq.model.records import CoordinatorRecord
+
+
+def delete_committed_offsets(
+    context: Context, request: OffsetDeleteRequest, then: Then[OffsetDeleteResponse], now_ms: int
+) -> list[Effect]:
+    """OffsetDelete: of topics that no member reads."""
+    if context.partition_count() and not request.group_id:
+        return list(then(_failure(Errors.INVALID_GROUP_ID), now_ms))
+
+    def compute(shard: GroupShard, now_ms: int) -> Outcome[OffsetDeleteResponse]:
+        del now_ms
+        group = shard.groups.get(request.group_id)
+        error = group.refuse_offset_delete() if group else Errors.GROUP_ID_NOT_FOUND
+        if error or group is None:
+            return Outcome(_failure(error))
+        read = {topic.name for topic in request.topics if group.subscribes(topic.name)}
+        results = [_deleted(context, topic, topic.name in read) for topic in request.topics]
+        keys = [
+            OffsetKey(request.group_id, topic.name, partition.partition_index)
+            for topic, result in zip(request.topics, results, strict=True)
+            for partition, verdict in zip(topic.partitions, result.partitions, strict=True)
+            if not verdict.error_code
+        ]
+        going = [tombstone(key) for key in dict.fromkeys(keys) if _is_there(shard.offsets, key)]
+        return Outcome(OffsetDeleteResponse(topics=tuple(results)), going)
+
+    return context.schedule(request.group_id, compute, _failure, then, now_ms)
+
+
+def _failure(error: Errors) -> OffsetDeleteResponse:
+    return OffsetDeleteResponse(error_code=error)
+
+
+def _deleted(context: Context, topic: OffsetDeleteRequest.Topic, subscribed: bool) -> OffsetDeleteResponse.Topic:
+    known = context.image.topics.get(topic.name)
+    count = len(known.partitions) if known else 0
+
+    def verdict(index: int) -> Errors:
+        if not 0 <= index < count:
+            return Errors.UNKNOWN_TOPIC_OR_PARTITION
+        return Errors.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else Errors.NONE
+
+    partitions = tuple(
+        OffsetDeleteResponse.Partition(partition_index=p.partition_index, error_code=verdict(p.partition_index))
+        for p in topic.partitions
+    )
+    return OffsetDeleteResponse.Topic(name=topic.name, partitions=partitions)
+
+
+def _is_there(offsets: Offsets, key: OffsetKey) -> bool:
+    return offsets.get(key) is not None or offsets.is_pending(key)
+
+
+# ---- without being asked ---------------------------------------------------------------------------------------------
+
+
+def all_offset_tombstones(offsets: Offsets, group_id: str) -> list[CoordinatorRecord]:
+    """All offsets of a group go, those of open transactions included."""
+    keys = [OffsetKey(group_id, topic, index) for topic, stored in offsets.topics(group_id) for index in stored]
+    return [tombstone(key) for key in dict.fromkeys((*keys, *offsets.pending_keys(group_id)))]
+
+
+def drop_offsets_of_vanished_topics(context: Context) -> Operation[GroupShard, Errors]:
+    """Offsets of topics that exist no more go, also where another topic has taken the name."""
+
+    def compute(shard: GroupShard, now_ms: int) -> Outcome[Errors]:
+        del now_ms
+        return Outcome(Errors.NONE, [tombstone(key) for key in _vanished(shard.offsets, context.image)])
+
+    return context.background(compute)
+
+
+def _vanished(offsets: Offsets, image: ClusterImage) -> list[OffsetKey]:
+    keys = []
+    for group_id in offsets.groups():
+        for topic, stored in offsets.topics(group_id):
+            known = image.topics.get(topic)
+            same = (ZERO_TOPIC_ID, known.topic_id) if known else ()
+            keys += [OffsetKey(group_id, topic, i) for i, found in stored.items() if found.commit.topic_id not in same]
+        keys += [key for key in offsets.pending_keys(group_id) if key.topic not in image.topics]
+    return list(dict.fromkeys(keys))
