@@ -29,6 +29,7 @@ from shareq.model.messages.consumer_group import ConsumerGroupDescribeRequest, C
 from shareq.model.messages.data import DeleteRecordsRequest, ListOffsetsRequest
 from shareq.model.messages.describe import DescribeProducersRequest
 from shareq.model.messages.fetch import FetchRequest, OffsetForLeaderEpochRequest
+from shareq.model.messages.offsets import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
 from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
 from shareq.model.messages.share_group import (
     AlterShareGroupOffsetsRequest,
@@ -51,7 +52,7 @@ from shareq.model.messages.topics import (
     DescribeConfigsRequest,
     IncrementalAlterConfigsRequest,
 )
-from shareq.model.messages.transactions import EndTxnRequest, InitProducerIdRequest
+from shareq.model.messages.transactions import EndTxnRequest, InitProducerIdRequest, TxnOffsetCommitRequest
 
 Answering = Callable[[Any, ClientContext], Response]
 
@@ -69,6 +70,10 @@ def actors(*, leader: Host, groups: Host, states: Host, fetches: Host) -> dict[t
         HeartbeatRequest: groups,
         LeaveGroupRequest: groups,
         DescribeGroupsRequest: groups,
+        OffsetCommitRequest: groups,
+        TxnOffsetCommitRequest: groups,
+        OffsetFetchRequest: groups,
+        OffsetDeleteRequest: groups,
         ShareGroupHeartbeatRequest: groups,
         ShareGroupDescribeRequest: groups,
         ListGroupsRequest: groups,
