@@ -27,7 +27,12 @@ from shareq.model.messages.cluster import (
 from shareq.model.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from shareq.model.messages.data import ProduceRequest
 from shareq.model.messages.fetch import FetchResponse
-from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest, ShareFetchResponse
+from shareq.model.messages.share_fetch import (
+    LeaderIdAndEpoch,
+    ShareAcknowledgeRequest,
+    ShareFetchRequest,
+    ShareFetchResponse,
+)
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest
 from shareq.model.messages.topics import DeleteTopicsRequest, DescribeConfigsRequest
 from shareq.model.states import AcquireMode
@@ -364,11 +369,38 @@ def test_malformed_requests(body: str) -> None:
         decode_request(bytes.fromhex(body))
 
 
-def test_every_cut_of_a_frame_is_malformed() -> None:
-    request = ShareGroupHeartbeatRequest(
-        group_id="g", member_id="m", member_epoch=1, rack_id="r", subscribed_topic_names=("a", "b")
-    )
-    frame = body_of(encode_request(request, 1, 7, "me"))
+@pytest.mark.parametrize("size", [0, 8, 10, 100])
+def test_a_tagged_field_of_the_wrong_size(size: int) -> None:
+    leader = LeaderIdAndEpoch(leader_id=1, leader_epoch=2)
+    partition = FetchResponse.Partition(partition_index=0, current_leader=leader)
+    response = FetchResponse(responses=(FetchResponse.Topic(topic_id=TOPIC_ID, partitions=(partition,)),))
+    frame = body_of(encode_response(RequestHeader(1, 16, 7), response))
+    assert decode_response(1, 16, frame) == (7, response)
+    tag = bytes.fromhex("01 01 09 00000001 00000002 00")
+    assert frame.count(tag) == 1
+    with pytest.raises(MalformedFrame):
+        decode_response(1, 16, frame.replace(tag, tag[:2] + bytes([size]) + tag[3:]))
+
+
+@pytest.mark.parametrize(
+    ("request_", "version"),
+    [
+        pytest.param(
+            ShareGroupHeartbeatRequest(
+                group_id="g", member_id="m", member_epoch=1, rack_id="r", subscribed_topic_names=("a", "b")
+            ),
+            1,
+            id="flexible, a tag byte at the end",
+        ),
+        pytest.param(
+            HeartbeatRequest(group_id="g", generation_id=3, member_id="m", group_instance_id="the end"),
+            3,
+            id="inflexible, a string at the end",
+        ),
+    ],
+)
+def test_every_cut_of_a_frame_is_malformed(request_: Request, version: int) -> None:
+    frame = body_of(encode_request(request_, version, 7, "me"))
     for end in range(len(frame)):
         with pytest.raises(MalformedFrame):
             decode_request(frame[:end])

@@ -76,8 +76,8 @@ def illegal_null(name: str) -> MalformedFrame:
     return MalformedFrame(f"{name} is null")
 
 
-def beyond(name: str) -> MalformedFrame:
-    return MalformedFrame(f"{name} does not fit into what is left of the frame")
+def wrong_size(name: str) -> MalformedFrame:
+    return MalformedFrame(f"the tagged field {name} has not the size that it claims")
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------

@@ -1,13 +1,13 @@
 """Makes the function that reads one message in one version.
 
     def read(data, at):
-        size = len(data)
-        v1, v2, n3 = unpack4(data, at); at += 9
+        v1, n2, = unpack3(data, at); at += 3
         ...
-        return ShareFetchResponse(error_code=errors[v1], ...), at
+        return HeartbeatResponse(error_code=errors[v1], ...), at
 
 Neighbours of fixed size, and the length or the tag count behind them, are unpacked at once. What ends beyond the frame
-is found by the next thing that is read, or by the caller, who compares the end with the frame's.
+is found by the next thing that is read, or by the caller, who compares the end with the frame's; an array grows with
+the bytes that are there, whatever number of elements it claims.
 """
 
 from __future__ import annotations
@@ -22,8 +22,15 @@ from shareq.wire.codec.shapes import LETTERS, Shape, WireField
 from shareq.wire.codec.source import Source
 
 _HELPERS = {
-    name: getattr(primitives, name)
-    for name in ("batches", "beyond", "errors", "illegal_null", "many", "read_tags", "skip_tags", "topic_id", "uvarint")
+    "batches": primitives.batches,
+    "errors": primitives.errors,
+    "illegal_null": primitives.illegal_null,
+    "many": primitives.many,
+    "read_tags": primitives.read_tags,
+    "skip_tags": primitives.skip_tags,
+    "topic_id": primitives.topic_id,
+    "uvarint": primitives.uvarint,
+    "wrong_size": primitives.wrong_size,
 }
 
 
@@ -39,7 +46,6 @@ class _Reading:
 
     def __init__(self, whole: Shape) -> None:
         self.source = Source("def read(data, at):", f"Read a {whole.name}.")
-        self.source.line("size = len(data)")
         self._run: list[tuple[str, str]] = []
 
     def struct(self, shape: Shape) -> str:
@@ -135,8 +141,6 @@ class _Reading:
         )
 
     def _elements(self, field: WireField, flexible: bool, length: str, target: str) -> None:
-        least = field.shape.min_bytes if field.shape else 1
-        self.source.line(f"if {length} * {least} > size - at: raise beyond({field.name!r})")
         items = self.source.fresh("items")
         self.source.line(f"{items} = []")
         with self.source.block(f"for _ in range({length}):"):
@@ -185,4 +189,4 @@ class _Reading:
         value = self._field(field, True)
         self._unpack()
         self.source.line(f"{target} = {value}")
-        self.source.line(f"if at != {stop}: raise beyond({field.name!r})")
+        self.source.line(f"if at != {stop}: raise wrong_size({field.name!r})")

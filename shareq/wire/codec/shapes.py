@@ -129,11 +129,6 @@ class Shape:
     absent: Mapping[str, object]
     must_travel: Mapping[str, object]
 
-    @property
-    def min_bytes(self) -> int:
-        """No such struct is smaller, so a count that promises more than is there can be refused at once."""
-        return self.flexible + len(self.ordinary)
-
 
 def shape_of(ours: Any, entity: Any) -> Shape:
     """Pair a class of ours, or a plain `tuple[...]` by position, with an entity of kio's; None leaves it out."""

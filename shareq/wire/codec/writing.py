@@ -19,8 +19,14 @@ from shareq.wire.codec.shapes import LETTERS, Shape, WireField
 from shareq.wire.codec.source import Source
 
 _HELPERS = {
-    name: getattr(primitives, name)
-    for name in ("cannot_be_null", "cannot_travel", "compact", "int16", "int32", "pack_many", "tag_section", "uuid")
+    "cannot_be_null": primitives.cannot_be_null,
+    "cannot_travel": primitives.cannot_travel,
+    "compact": primitives.compact,
+    "int16": primitives.int16,
+    "int32": primitives.int32,
+    "pack_many": primitives.pack_many,
+    "tag_section": primitives.tag_section,
+    "uuid": primitives.uuid,
 }
 
 
