@@ -24,6 +24,7 @@ from shareq.log.batches import (
 )
 from shareq.log.config import LONG_MAX, LogConfig
 from shareq.log.records import CODECS, CorruptBatch, Record, decode, rebuild, restamp_timestamps
+from shareq.log.survey import WORTH_A_LOOK, largest_timestamp_delta
 from shareq.model.errors import Errors
 from shareq.model.records import RecordBatch
 
@@ -118,20 +119,36 @@ def _needs_records(batch: RecordBatch, config: LogConfig, now_ms: int) -> bool:
 
 def _with_records(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch | Refusal:
     """The batch in the topic's codec and with its true largest timestamp, if its records are as they must be."""
-    try:
-        records = decode(batch)
-    except CorruptBatch as error:
-        return Refusal(Errors.INVALID_RECORD, error.reason)
-    timestamps = list(map(_timestamp, records))
-    refusal = _check_keys(records, config) or _check_timestamps(timestamps, config, now_ms)
-    if refusal:
-        return refusal
-    if _recompresses(batch, config):
-        batch = parse_batch(rebuild(batch, records, codec=_TARGET_CODECS[config.compression_type]))
-        if batch.size > config.max_message_bytes:
-            return _too_large(batch.size, config)
-    largest = max(timestamps)
+    largest = _surveyed(batch, config, now_ms)
+    if largest is None:
+        try:
+            records = decode(batch)
+        except CorruptBatch as error:
+            return Refusal(Errors.INVALID_RECORD, error.reason)
+        timestamps = list(map(_timestamp, records))
+        refusal = _check_keys(records, config) or _check_timestamps(timestamps, config, now_ms)
+        if refusal:
+            return refusal
+        if _recompresses(batch, config):
+            batch = parse_batch(rebuild(batch, records, codec=_TARGET_CODECS[config.compression_type]))
+            if batch.size > config.max_message_bytes:
+                return _too_large(batch.size, config)
+        largest = max(timestamps)
     return batch if largest == batch.max_timestamp else _stamped(batch, batch.attributes, largest)
+
+
+def _surveyed(batch: RecordBatch, config: LogConfig, now_ms: int) -> int | None:
+    """The largest timestamp of a batch whose records a glance shows to be in order; None: they have to be decoded."""
+    if batch.record_count < WORTH_A_LOOK or batch.attributes & CODEC_MASK or config.compact:
+        return None
+    if config.message_timestamp_before_max_ms != LONG_MAX or _recompresses(batch, config):
+        return None
+    delta = largest_timestamp_delta(batch.data, HEADER_BYTES, batch.record_count)
+    if delta is None:
+        return None
+    largest = batch.base_timestamp + delta
+    too_new = largest - now_ms > config.message_timestamp_after_max_ms and not config.log_append_time
+    return None if too_new else largest
 
 
 def _check_keys(records: Sequence[Record], config: LogConfig) -> Refusal | None:
