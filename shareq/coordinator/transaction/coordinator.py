@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from shareq.coordinator.runtime import ShardRuntime
 from shareq.coordinator.shard import Operation, Outcome
 from shareq.coordinator.transaction.adding import Addition, add_partitions
-from shareq.coordinator.transaction.decisions import Means, announce_again, complete, end_transaction
+from shareq.coordinator.transaction.decisions import LAST_EPOCH, Means, announce_again, complete, end_transaction
 from shareq.coordinator.transaction.describe import describe, list_transactions, refused
 from shareq.coordinator.transaction.housekeeping import Housekeeping, unattended
 from shareq.coordinator.transaction.initialize import check_request, init_producer_id
@@ -78,7 +78,7 @@ class TransactionCoordinator:
         self._runtime = ShardRuntime(TRANSACTION_STATE_TOPIC, lambda _: TransactionShard(self._on_load), traced=traced)
         self._epochs: dict[int, int] = {}
         self._ids = ProducerIds(broker_id, self._runtime.next_id)
-        self._held: list[Incoming] = []
+        self._held: list[tuple[Incoming, Response]] = []
         self._markers = Markers(self._runtime.next_id, self._finish)
         self._means = Means(self._ids, self._announce)
         self._housekeeping = Housekeeping(self._runtime, self._means)
@@ -173,28 +173,30 @@ class TransactionCoordinator:
             return self._markers.answered(answer, now_ms)
         held, self._held = self._held, []
         if self._ids.at_hand:
-            return [effect for message in held for effect in self._handle(message, now_ms)]
-        failed = InitProducerIdResponse(error_code=Errors.COORDINATOR_LOAD_IN_PROGRESS)
-        return [Respond(message.id, failed) for message in held]
+            return [effect for message, _ in held for effect in self._handle(message, now_ms)]
+        return [Respond(message.id, failed) for message, failed in held]
+
+    def _hold(self, message: Incoming, failure: Callable[[Errors], Response]) -> list[Effect]:
+        """Look at the request again when there are producer ids, or tell the client to come back."""
+        self._ids.want()
+        self._held.append((message, failure(Errors.COORDINATOR_LOAD_IN_PROGRESS)))
+        return []
 
     # ---- requests ----------------------------------------------------------------------------------------------------
 
     def _init_producer_id(self, message: Incoming, request: InitProducerIdRequest, now_ms: int) -> list[Effect]:
+        def failure(error: Errors) -> InitProducerIdResponse:
+            return InitProducerIdResponse(error_code=error)
+
         error = check_request(request, self._image.broker_config["transaction.max.timeout.ms"])
         if error:
-            return [Respond(message.id, InitProducerIdResponse(error_code=error))]
+            return [Respond(message.id, failure(error))]
         if not self._ids.at_hand:
-            self._ids.want()
-            self._held.append(message)
-            return []
+            return self._hold(message, failure)
         if request.transactional_id is None:
             producer_id = self._ids.take()
             assert producer_id is not None, "one is at hand"
             return [Respond(message.id, InitProducerIdResponse(producer_id=producer_id, producer_epoch=0))]
-
-        def failure(error: Errors) -> InitProducerIdResponse:
-            return InitProducerIdResponse(error_code=error)
-
         compute = partial(init_producer_id, request, self._means)
         return self._schedule(request.transactional_id, compute, failure, _answer(message, failure), now_ms)
 
@@ -204,6 +206,8 @@ class TransactionCoordinator:
 
         if not request.transactional_id:
             return [Respond(message.id, failure(Errors.INVALID_REQUEST))]
+        if request.producer_epoch >= LAST_EPOCH and not self._ids.at_hand:
+            return self._hold(message, failure)
         compute = partial(end_transaction, request, message.client.api_version, self._means)
         return self._schedule(request.transactional_id, compute, failure, _answer(message, failure), now_ms)
 
