@@ -10,7 +10,8 @@ whole; `type` and the remaining fields are those of `shareq.model.events`, offse
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -31,12 +32,31 @@ class JournalFileError(ValueError):
 
 def write(journal: Journal, path: str | PathLike[str]) -> None:
     """Write what the journal keeps."""
+    with growing(journal, path):
+        pass
+
+
+@contextmanager
+def growing(journal: Journal, path: str | PathLike[str]) -> Iterator[Callable[[], None]]:
+    """A file that follows a journal: each call of what is yielded writes what has happened since, as does the end.
+
+    What a bounded journal has dropped in between is missing: the reader will name the gap.
+    """
     dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+    order = 0
     with Path(path).open("w", encoding="utf-8", newline="\n") as file:
         file.write(dumps({"shareq_journal": VERSION, "origin_ms": journal.origin_ms}) + "\n")
-        for order, time_ms, broker_id, event in journal:
-            head = {"order": order, "time_ms": time_ms, "broker": broker_id, "type": type(event).__name__}
-            file.write(dumps(head | encode(event)) + "\n")
+
+        def flush() -> None:
+            nonlocal order
+            for entry in journal.since(order):
+                order = entry.order + 1
+                head = {"order": entry.order, "time_ms": entry.time_ms, "broker": entry.broker_id}
+                file.write(dumps(head | {"type": type(entry.event).__name__} | encode(entry.event)) + "\n")
+            file.flush()
+
+        yield flush
+        flush()
 
 
 def read(path: str | PathLike[str], *, strict: bool = True) -> Journal:

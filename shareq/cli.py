@@ -1,0 +1,157 @@
+"""`shareq serve`: a cluster for real Kafka clients. `shareq kafka`: Apache Kafka itself. Ctrl-C ends either."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+from shareq import __version__
+from shareq.broker import Cluster
+from shareq.model.errors import ConfigException, KafkaException
+from shareq.trace.jsonl import growing
+
+try:
+    import click
+except ModuleNotFoundError:
+    raise SystemExit("The command shareq needs click, which is missing here: pip install 'shareq[kafka]'") from None
+
+FLUSH_S = 0.2
+"""How often what has happened goes into the file of `--journal`."""
+
+KEPT_EVENTS = 200_000
+"""What the journal keeps in memory: ample for FLUSH_S, and bounded in a server that runs for days."""
+
+
+class _Shareq(click.Group):
+    """`kafka` is imported when it is asked for: nothing else needs what it needs."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return ["kafka", *super().list_commands(ctx)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name != "kafka":
+            return super().get_command(ctx, cmd_name)
+        command: click.Command = _needed("shareq.kafka.command").kafka
+        return command
+
+
+@click.group(cls=_Shareq)
+@click.version_option(__version__)
+def main() -> None:
+    """See, run, break and measure Kafka share groups (KIP-932)."""
+
+
+def _clock(ctx: click.Context, param: click.Parameter, value: str) -> str | float:
+    del ctx, param
+    try:
+        return "wall" if value == "wall" else float(value)
+    except ValueError:
+        raise click.BadParameter(f"{value!r}: must be wall, or a factor such as 10") from None
+
+
+def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    del ctx, param
+    for value in values:
+        if not value.partition("=")[0] or "=" not in value:
+            raise click.BadParameter(f"{value!r}: must be key=value")
+    return dict(value.split("=", 1) for value in values)
+
+
+def _topics(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
+    del ctx, param
+    topics = {}
+    for value in values:
+        name, colon, count = value.partition(":")
+        if not name or (colon and not count.isdecimal()):
+            raise click.BadParameter(f"{value!r}: must be name or name:partitions")
+        topics[name] = int(count or 1)
+    return topics
+
+
+@main.command()
+@click.option("--brokers", default=1, show_default=True, help="How many, each on a port of its own.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where clients find them.")
+@click.option("--port", default=9092, show_default=True, help="The first broker's, others follow; 0: free ones.")
+@click.option(
+    "--clock",
+    callback=_clock,
+    default="wall",
+    show_default=True,
+    metavar="wall|FACTOR",
+    help="10: time runs ten times as fast.",
+)
+@click.option("--seed", default=0, show_default=True, help="Fixes what is left to chance.")
+@click.option(
+    "--topic", "topics", callback=_topics, multiple=True, metavar="NAME[:PARTITIONS]", help="To begin with; repeatable."
+)
+@click.option(
+    "--config", "configs", callback=_pairs, multiple=True, metavar="KEY=VALUE", help="Of the brokers; repeatable."
+)
+@click.option("--journal", type=click.Path(dir_okay=False, path_type=Path), help="Write what happens (JSON Lines).")
+@click.option("-v", "--verbose", is_flag=True, help="Tell of each request, one line each.")
+def serve(
+    *,
+    brokers: int,
+    host: str,
+    port: int,
+    clock: str | float,
+    seed: int,
+    topics: dict[str, int],
+    configs: dict[str, str],
+    journal: Path | None,
+    verbose: bool,
+) -> None:
+    """Serve a cluster to real Kafka clients until Ctrl-C. Everything is in memory and is gone afterwards."""
+    wire, hints = _needed("shareq.wire.server"), _needed("shareq.wire.hints")
+    with _plain_errors(), _told_to_end() as ended:
+        kept = KEPT_EVENTS if journal else False
+        with Cluster(brokers, clock=clock, seed=seed, config=configs, journal=kept) as cluster:
+            for name, partitions in topics.items():
+                cluster.create_topic(name, partitions)
+            observer = (lambda exchanged: click.echo(str(exchanged))) if verbose else None
+            file = growing(cluster.journal, journal) if journal else nullcontext(lambda: None)
+            with file as flush, wire.Server(cluster, host, port or None, observer=observer) as server:
+                click.echo(f"shareq serves {brokers} broker{'s' * (brokers > 1)} at {server.bootstrap_servers}")
+                click.echo(f"\n{hints.hints_text(server.bootstrap_servers)}\n\nCtrl-C stops it.")
+                while not ended.wait(FLUSH_S):
+                    flush()
+    click.echo("shareq has stopped.")
+
+
+@contextmanager
+def _told_to_end() -> Iterator[threading.Event]:
+    """Set by Ctrl-C, and by who ends the process politely. In place before anything is announced."""
+    ended = threading.Event()
+    former = [(one, signal.signal(one, lambda *_: ended.set())) for one in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        yield ended
+    finally:
+        for one, handler in former:
+            signal.signal(one, handler)
+
+
+def _needed(module: str) -> ModuleType:
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as missing:
+        raise click.ClickException(f"{missing.name} is missing here: pip install 'shareq[kafka]'") from missing
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """What the caller can mend is told in a line."""
+    try:
+        yield
+    except (ConfigException, OSError) as problem:
+        raise click.ClickException(str(problem)) from problem
+    except KafkaException as problem:
+        raise click.ClickException(problem.error.str()) from problem
+
+
+if __name__ == "__main__":
+    main()

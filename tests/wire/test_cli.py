@@ -1,0 +1,122 @@
+"""The command `shareq`: what it prints, that clients reach it, how it ends, and what it says when it cannot serve."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from shareq import Journal
+from shareq.cli import main
+from shareq.model.events import TopicCreated
+from shareq.model.messages.cluster import MetadataRequest
+from shareq.wire.hints import hints
+from tests.wire.raw import Raw
+
+ENDS = "shareq has stopped.\n"
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "shareq.cli", "serve", "--port", "0", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def ports(process: subprocess.Popen[str]) -> list[int]:
+    """Read on until the command has said everything that it says at the start."""
+    assert process.stdout is not None
+    first = process.stdout.readline()
+    assert first.startswith("shareq serves ")
+    for line in process.stdout:
+        if line.startswith("Ctrl-C"):
+            break
+    return [int(address.rpartition(":")[2]) for address in first.split(" at ")[1].split(",")]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=lambda how: how.name)
+def test_it_serves_until_it_is_told_to_stop(how: signal.Signals, tmp_path: Path) -> None:
+    file = tmp_path / "journal.jsonl"
+    arguments = ("--brokers", "2", "--topic", "orders:3", "--topic", "letters", "--config", "num.partitions=2")
+    with running(*arguments, "--journal", str(file), "-v") as process:
+        with Raw(ports(process)[1], client_id="till") as raw:
+            seen = raw.ask(MetadataRequest(topics=None))
+            assert {topic.name: len(topic.partitions) for topic in seen.topics} == {"orders": 3, "letters": 1}
+        process.send_signal(how)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (0, "")
+    told, end = out.splitlines(keepends=True)
+    assert " -> 1 till Metadata v13 " in told
+    assert end == ENDS
+    created = [entry.event for entry in Journal.from_jsonl(file).select(TopicCreated)]
+    assert [event.topic for event in created if isinstance(event, TopicCreated)] == ["orders", "letters"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(["--brokers", "0"], r"brokers=0: must be 1..100", id="no brokers"),
+        pytest.param(["--port", "70000"], r"ports=70000: the first of 1 must be", id="no such port"),
+        pytest.param(["--clock", "sundial"], r"'sundial': must be wall, or a factor such as 10", id="clock"),
+        pytest.param(["--clock", "0"], r"clock=0.0: must be", id="time that stands still"),
+        pytest.param(["--topic", "orders:many"], r"'orders:many': must be name or name:partitions", id="partitions"),
+        pytest.param(["--topic", "a/b"], r"topic 'a/b': a name has 1 to 249 characters", id="topic"),
+        pytest.param(["--config", "num.partitions"], r"'num.partitions': must be key=value", id="no value"),
+        pytest.param(["--config", "no.such=1"], r"no.such='1': unknown broker configuration", id="unknown key"),
+        pytest.param(["--journal", "no/such/folder/file"], r"No such file or directory", id="no folder"),
+    ],
+)
+def test_what_is_absurd_is_named(arguments: list[str], message: str) -> None:
+    result = CliRunner().invoke(main, ["serve", "--port", "0", *arguments])
+    assert result.exit_code != 0
+    assert message in result.output
+    assert "Traceback" not in result.output
+
+
+def test_a_taken_port_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = CliRunner().invoke(main, ["serve", "--port", str(port)])
+    assert result.exit_code == 1
+    assert result.output == (
+        f"Error: port {port} on 127.0.0.1 is taken by another program: stop that one, or choose other ports\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("missing", "arguments", "message"),
+    [
+        pytest.param("click", "--help", "needs click, which is missing here: pip install 'shareq[kafka]'", id="click"),
+        pytest.param("kio", "serve --port 0", "kio is missing here: pip install 'shareq[kafka]'", id="kio"),
+    ],
+)
+def test_what_is_missing_is_named(missing: str, arguments: str, message: str) -> None:
+    hidden = f"import sys; sys.modules[{missing!r}] = None; sys.argv[1:] = {arguments.split()}"
+    code = f"{hidden}; import shareq.cli; shareq.cli.main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_help_lists_the_commands() -> None:
+    result = CliRunner().invoke(main, ["--help"])
+    assert result.exit_code == 0
+    assert {"serve", "kafka"} <= set(result.output.split())
+
+
+def test_the_lines_to_paste_are_python() -> None:
+    for title, lines in hints("127.0.0.1:9092,127.0.0.1:9093").items():
+        assert "127.0.0.1:9092,127.0.0.1:9093" in lines
+        if title.startswith("Python"):
+            compile(lines, title, "exec")
