@@ -1,0 +1,231 @@
+"""A broker made of a script, on a socket of its own; and a client's actor that only notes what it is told.
+
+    with ScriptedBroker() as broker:
+        broker.answers[MetadataRequest] = lambda peer, request: METADATA
+
+An answer may be a response, bytes (as they are, instead of a frame), or None: the script answers later, or never.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple, Self
+
+from shareq.model.actor import ANY_NODE, Answer, Call, Effect, Tick
+from shareq.model.errors import Errors
+from shareq.model.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from shareq.model.messages.base import Request, Response
+from shareq.model.messages.cluster import MetadataRequest, MetadataResponse
+from shareq.wire.apis import APIS
+from shareq.wire.client import TcpConnection, TcpTransport
+from shareq.wire.frames import FrameReader, RequestHeader, decode_request, encode_response
+
+PATIENCE_S = 20.0
+"""When a test gives up waiting; nothing waits that long unless it is broken."""
+
+METADATA = MetadataResponse(brokers=(), cluster_id="c", controller_id=-1)
+
+
+def versions(*, transactions: int = 2, **ranges: tuple[int, int] | None) -> ApiVersionsResponse:
+    """All that our table offers, with other ranges for some APIs, by name; None: the broker lacks it."""
+    offered = {api.name: (api.min_version, api.max_version) for api in APIS} | ranges
+    keys = {api.name: api.key for api in APIS}
+    feature = ApiVersionsResponse.FinalizedFeatureKey(
+        name="transaction.version", max_version_level=transactions, min_version_level=transactions
+    )
+    return ApiVersionsResponse(
+        api_keys=tuple(
+            ApiVersionsResponse.ApiVersion(api_key=keys[name], min_version=low_high[0], max_version=low_high[1])
+            for name, low_high in offered.items()
+            if low_high is not None
+        ),
+        finalized_features=(feature,),
+    )
+
+
+class Received(NamedTuple):
+    peer: Peer
+    header: RequestHeader
+    request: Any
+
+
+class Peer:
+    """A connection as the broker sees it. `closed`: the client has closed its side."""
+
+    def __init__(self, broker: ScriptedBroker, opened: socket.socket) -> None:
+        self.closed = False
+        self._broker = broker
+        self._socket = opened
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        reader = FrameReader()
+        with suppress(OSError):
+            while data := self._socket.recv(1 << 16):
+                for frame in reader.feed(data):
+                    self._take(frame)
+        self._broker.note(lambda: setattr(self, "closed", True))
+
+    def _take(self, frame: bytes) -> None:
+        header, request = decode_request(frame)
+        answer = self._broker.answers.get(type(request), lambda peer, request: None)(self, request)
+        self._broker.note(lambda: self._broker.received.append(Received(self, header, request)))
+        if answer is not None:
+            self.send(answer if isinstance(answer, bytes) else encode_response(header, answer))
+
+    def send(self, data: bytes) -> None:
+        self._socket.sendall(data)
+
+    def hang_up(self) -> None:
+        """Close our side. `closed` follows when the client has noticed."""
+        self._socket.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+
+class ScriptedBroker:
+    """Listens on a free port, or on none at all (`listening=False`): then nobody can connect to `address`."""
+
+    def __init__(self, *, listening: bool = True) -> None:
+        self.answers: dict[type[Request], Callable[[Peer, Any], Response | bytes | None]] = {
+            ApiVersionsRequest: lambda peer, request: versions(),
+            MetadataRequest: lambda peer, request: METADATA,
+        }
+        self.received: list[Received] = []
+        self.peers: list[Peer] = []
+        self._changed = threading.Condition()
+        self._listener = socket.socket()
+        self._listener.bind(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        if listening:
+            self.listen()
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def node(self) -> MetadataResponse.Broker:
+        """How another broker would speak of this one: its port is its number."""
+        return MetadataResponse.Broker(node_id=self.port, host="127.0.0.1", port=self.port)
+
+    def listen(self) -> None:
+        self._listener.listen()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                opened, _ = self._listener.accept()
+                self.note(partial(self._welcome, opened))
+
+    def _welcome(self, opened: socket.socket) -> None:
+        self.peers.append(Peer(self, opened))
+
+    def note(self, change: Callable[[], object]) -> None:
+        with self._changed:
+            change()
+            self._changed.notify_all()
+
+    def wait(self, until: Callable[[], bool]) -> None:
+        with self._changed:
+            assert self._changed.wait_for(until, PATIENCE_S), f"the broker waits in vain; it got {self.received}"
+
+    def requests(self, kind: type[Request]) -> list[Received]:
+        return [received for received in self.received if isinstance(received.request, kind)]
+
+    def wait_for(self, kind: type[Request], count: int = 1) -> list[Received]:
+        """Wait until so many requests of a kind have come."""
+        self.wait(lambda: len(self.requests(kind)) >= count)
+        return self.requests(kind)
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for peer in self.peers:
+            peer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+class Probe:
+    """An actor without a will of its own. `on_answer` may say what to do about an answer."""
+
+    def __init__(self) -> None:
+        self.wake_at_ms: int | None = None
+        self.answers: dict[int, Answer] = {}
+        """By the id of the call."""
+        self.ticks: list[int] = []
+        self.on_answer: Callable[[Answer], list[Effect]] = lambda answer: []
+
+    def handle(self, message: object, now_ms: int) -> list[Effect]:
+        if isinstance(message, Tick):
+            self.ticks.append(now_ms)
+            self.wake_at_ms = None
+        elif isinstance(message, Answer):
+            self.answers[message.id] = message
+            return self.on_answer(message)
+        return []
+
+
+class Client:
+    """A connection with a probe on it."""
+
+    def __init__(self, *brokers: ScriptedBroker | str, client_id: str = "probe") -> None:
+        servers = ",".join(broker if isinstance(broker, str) else broker.address for broker in brokers)
+        self.probe = Probe()
+        self.connection: TcpConnection = TcpTransport(servers).connect(self.probe, client_id)
+        self._last_id = 0
+
+    def send(self, request: Request, node: int = ANY_NODE, timeout_ms: int = 30_000) -> int:
+        self._last_id += 1
+        call = Call(self._last_id, node, request, timeout_ms)
+        self.connection.run(lambda now_ms: [call])
+        return call.id
+
+    def answer(self, call_id: int) -> Answer:
+        """Wait for the answer to a call."""
+        assert self.connection.wait(lambda: call_id in self.probe.answers, PATIENCE_S * 1000), "no answer"
+        return self.probe.answers[call_id]
+
+    def ask(self, request: Request, node: int = ANY_NODE, timeout_ms: int = 30_000) -> Answer:
+        return self.answer(self.send(request, node, timeout_ms))
+
+    def wake_in(self, delay_ms: int) -> int:
+        """Let the probe ask for a tick; when it is due."""
+
+        def ask(now_ms: int) -> list[Effect]:
+            self.probe.wake_at_ms = now_ms + delay_ms
+            return []
+
+        self.connection.run(ask)
+        assert self.probe.wake_at_ms is not None
+        return self.probe.wake_at_ms
+
+    def meet(self, *brokers: ScriptedBroker) -> None:
+        """Let the first of the brokers tell where all of them are."""
+        known = MetadataResponse(brokers=tuple(b.node for b in brokers), cluster_id="c", controller_id=-1)
+        brokers[0].answers[MetadataRequest] = lambda peer, request: known
+        assert self.ask(MetadataRequest()).error is Errors.NONE
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

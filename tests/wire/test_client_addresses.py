@@ -1,0 +1,122 @@
+"""Where brokers are: lists that applications give, and what answers passing by tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shareq import Admin, Producer, ShareConsumer
+from shareq.model.errors import Errors, KafkaError, KafkaException
+from shareq.model.messages.cluster import FindCoordinatorResponse, MetadataResponse
+from shareq.model.messages.share_fetch import NodeEndpoint, ShareAcknowledgeResponse, ShareFetchResponse
+from shareq.wire.client.addresses import Address, Directory, parse_bootstrap_servers
+
+A, B, C = Address("a", 1), Address("b", 2), Address("c", 3)
+
+
+@pytest.mark.parametrize(
+    ("servers", "addresses"),
+    [
+        pytest.param("a:9092", [("a", 9092)], id="one"),
+        pytest.param("a:9092,b:9093", [("a", 9092), ("b", 9093)], id="several"),
+        pytest.param(" a:9092 , ,b:9093,", [("a", 9092), ("b", 9093)], id="blanks and empty places"),
+        pytest.param("a:9092,a:9092", [("a", 9092)], id="twice the same"),
+        pytest.param("127.0.0.1:1", [("127.0.0.1", 1)], id="a number, the smallest port"),
+        pytest.param("[::1]:65535", [("::1", 65535)], id="IPv6, the largest port"),
+    ],
+)
+def test_a_list_of_servers(servers: str, addresses: list[tuple[str, int]]) -> None:
+    assert list(parse_bootstrap_servers(servers)) == addresses
+
+
+@pytest.mark.parametrize(
+    ("servers", "why"),
+    [
+        pytest.param(",", "names no server", id="empty"),
+        pytest.param("a", "'a' is not host:port", id="no port"),
+        pytest.param(":9092", "':9092' is not host:port", id="no host"),
+        pytest.param("::1:9092", "stands in brackets", id="IPv6 without brackets"),
+        pytest.param("a:", "no port in 1..65535", id="empty port"),
+        pytest.param("a:0", "no port in 1..65535", id="port 0"),
+        pytest.param("a:65536", "no port in 1..65535", id="port too large"),
+        pytest.param("a:http", "no port in 1..65535", id="port by name"),
+        pytest.param("good:1,a:-1", "'a:-1' has no port", id="the second is bad"),
+        pytest.param("a:²", "no port in 1..65535", id="a digit that is none"),
+    ],
+)
+@pytest.mark.parametrize("client", [Admin, Producer, ShareConsumer])
+def test_a_list_that_makes_no_sense(client: Any, servers: str, why: str) -> None:
+    conf = {"bootstrap.servers": servers} | ({"group.id": "g"} if client is ShareConsumer else {})
+    with pytest.raises(KafkaException, match=why) as raised:
+        client(conf)
+    assert raised.value.error == KafkaError._INVALID_ARG
+    assert repr(servers) in raised.value.error.str()
+
+
+@pytest.mark.parametrize("protocol", ["ssl", "SASL_PLAINTEXT", "sasl_ssl"])
+def test_who_asks_for_safety_does_not_get_less(protocol: str) -> None:
+    with pytest.raises(KafkaException, match=f"security.protocol='{protocol}': only plaintext"):
+        Producer({"bootstrap.servers": "127.0.0.1:1", "security.protocol": protocol})
+
+
+def test_plain_text_may_be_asked_for() -> None:
+    Producer({"bootstrap.servers": "127.0.0.1:1", "security.protocol": "PLAINTEXT"}).close()
+
+
+@pytest.mark.parametrize(
+    ("address", "text"), [(A, "a:1"), (Address("::1", 9092), "[::1]:9092"), (Address("127.0.0.1", 1), "127.0.0.1:1")]
+)
+def test_an_address_as_one_writes_it(address: Address, text: str) -> None:
+    assert str(address) == text
+
+
+ENDPOINTS = (NodeEndpoint(node_id=2, host="b", port=2),)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        pytest.param(
+            MetadataResponse(
+                brokers=(MetadataResponse.Broker(node_id=2, host="b", port=2),), cluster_id="", controller_id=2
+            ),
+            id="Metadata",
+        ),
+        pytest.param(
+            FindCoordinatorResponse(
+                coordinators=(FindCoordinatorResponse.Coordinator(key="g", node_id=2, host="b", port=2),)
+            ),
+            id="FindCoordinator",
+        ),
+        pytest.param(ShareFetchResponse(node_endpoints=ENDPOINTS), id="ShareFetch, the leader has moved"),
+        pytest.param(ShareAcknowledgeResponse(node_endpoints=ENDPOINTS), id="ShareAcknowledge, the leader has moved"),
+    ],
+)
+def test_answers_that_tell_where_a_node_is(response: Any) -> None:
+    directory = Directory((A,))
+    directory.learn(response)
+    assert directory.address(2) == B
+    assert directory.everywhere() == (B, A)
+    assert directory.name(B) == "broker 2 at b:2"
+
+
+def test_answers_that_tell_nothing() -> None:
+    directory = Directory((A, B))
+    missing = FindCoordinatorResponse.Coordinator(key="g", error_code=Errors.COORDINATOR_NOT_AVAILABLE)
+    directory.learn(FindCoordinatorResponse(coordinators=(missing,)))
+    directory.learn(ShareFetchResponse())
+    assert directory.everywhere() == (A, B)
+    assert directory.address(-1) is None
+    assert directory.name(C) == "broker at c:3"
+
+
+def test_a_node_that_moves_is_followed() -> None:
+    directory = Directory((A,))
+    for port in (2, 3):
+        directory.learn(
+            MetadataResponse(
+                brokers=(MetadataResponse.Broker(node_id=1, host="b", port=port),), cluster_id="", controller_id=1
+            )
+        )
+    assert directory.address(1) == Address("b", 3)

@@ -1,0 +1,652 @@
+"""The client's side of a connection, against brokers made of scripts: versions, frames, failures, time, the end."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from shareq.model.actor import Answer, Call
+from shareq.model.errors import Errors, KafkaError, KafkaException
+from shareq.model.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from shareq.model.messages.cluster import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
+    MetadataRequest,
+)
+from shareq.model.messages.data import ProduceRequest
+from shareq.model.messages.share_fetch import (
+    NodeEndpoint,
+    ShareAcknowledgeRequest,
+    ShareAcknowledgeResponse,
+    ShareFetchRequest,
+    ShareFetchResponse,
+)
+from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from shareq.model.messages.transactions import EndTxnRequest, InitProducerIdRequest
+from shareq.wire.client import io_thread
+from shareq.wire.frames import RequestHeader, encode_response
+from tests.wire.scripted import METADATA, PATIENCE_S, Client, Peer, Received, ScriptedBroker, versions
+
+METADATA_NOW = MetadataRequest()
+FETCH = ShareFetchRequest(group_id="g", member_id="m", share_session_epoch=0)
+HEARTBEAT = ShareGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=0)
+WRITE = ProduceRequest(topics=())
+TRANSACTIONAL_WRITE = ProduceRequest(transactional_id="x", topics=())
+END = EndTxnRequest(transactional_id="x", producer_id=1, producer_epoch=0, committed=True)
+
+
+@pytest.fixture
+def broker() -> Iterator[ScriptedBroker]:
+    with ScriptedBroker() as scripted:
+        yield scripted
+
+
+@pytest.fixture
+def other() -> Iterator[ScriptedBroker]:
+    with ScriptedBroker() as scripted:
+        yield scripted
+
+
+@pytest.fixture
+def client(broker: ScriptedBroker) -> Iterator[Client]:
+    with Client(broker) as made:
+        yield made
+
+
+def silent(peer: Peer, request: Any) -> None:
+    """An answer that does not come."""
+
+
+# ---- versions --------------------------------------------------------------------------------------------------------
+
+
+def asked_versions(broker: ScriptedBroker) -> list[int]:
+    return [received.header.api_version for received in broker.requests(ApiVersionsRequest)]
+
+
+def test_the_first_request_asks_what_the_broker_speaks(broker: ScriptedBroker, client: Client) -> None:
+    assert client.ask(METADATA_NOW) == Answer(1, METADATA)
+    first, second = broker.received
+    assert (first.header.api_key, first.header.api_version, first.header.client_id) == (18, 4, "probe")
+    assert first.request.client_software_name == "shareq"
+    assert (second.header.api_key, second.header.api_version) == (3, 13)
+
+
+def listed(low: int, high: int) -> ApiVersionsResponse:
+    key = ApiVersionsResponse.ApiVersion(api_key=18, min_version=low, max_version=high)
+    return ApiVersionsResponse(error_code=Errors.UNSUPPORTED_VERSION, api_keys=(key,))
+
+
+@pytest.mark.parametrize(
+    ("refusal", "asked"),
+    [
+        pytest.param(listed(0, 3), [4, 3], id="the broker lists an older one"),
+        pytest.param(listed(0, 0), [4, 0], id="the broker lists the oldest"),
+        pytest.param(ApiVersionsResponse(error_code=Errors.UNSUPPORTED_VERSION), [4, 0], id="nothing is listed"),
+        pytest.param(listed(0, 9), [4, 3], id="the list makes no sense"),
+    ],
+)
+def test_a_broker_that_does_not_know_the_newest_question(
+    broker: ScriptedBroker, client: Client, refusal: ApiVersionsResponse, asked: list[int]
+) -> None:
+    def answer(peer: Peer, request: Any) -> bytes | ApiVersionsResponse:
+        if len(asked_versions(broker)) + 1 == len(asked):
+            return versions()
+        return encode_response(RequestHeader(18, 0, correlation_id=1), refusal)  # as everybody can read it
+
+    broker.answers[ApiVersionsRequest] = answer
+    assert client.ask(METADATA_NOW).response == METADATA
+    assert asked_versions(broker) == asked
+
+
+def test_a_broker_that_refuses_to_say_is_no_broker(broker: ScriptedBroker, client: Client) -> None:
+    broker.answers[ApiVersionsRequest] = lambda peer, request: ApiVersionsResponse(error_code=Errors.INVALID_REQUEST)
+    answer = client.ask(METADATA_NOW)
+    assert answer.error is Errors.NETWORK_EXCEPTION
+    assert "ApiVersions was answered with INVALID_REQUEST" in answer.reason
+
+
+@pytest.mark.parametrize(
+    ("ranges", "request_", "version"),
+    [
+        pytest.param({}, METADATA_NOW, 13, id="both know the newest"),
+        pytest.param({"Metadata": (0, 11)}, METADATA_NOW, 11, id="the broker is older"),
+        pytest.param({"Metadata": (12, 99)}, METADATA_NOW, 13, id="the broker is newer"),
+        pytest.param({"Metadata": (0, 10)}, METADATA_NOW, 10, id="our oldest"),
+        pytest.param({}, TRANSACTIONAL_WRITE, 13, id="a transaction"),
+        pytest.param({"Produce": (3, 12)}, TRANSACTIONAL_WRITE, 12, id="a transaction in the first version for it"),
+        pytest.param({}, END, 5, id="the end of a transaction"),
+    ],
+)
+def test_the_highest_version_that_both_know(
+    broker: ScriptedBroker, client: Client, ranges: Any, request_: Any, version: int
+) -> None:
+    broker.answers[ApiVersionsRequest] = lambda peer, request: versions(**ranges)
+    client.send(request_)
+    assert broker.wait_for(type(request_))[0].header.api_version == version
+
+
+@pytest.mark.parametrize(
+    ("offer", "request_", "why"),
+    [
+        pytest.param(versions(ShareFetch=None), FETCH, "does not know the API ShareFetch (78)", id="no such API"),
+        pytest.param(versions(Metadata=(0, 9)), METADATA_NOW, "speaks Metadata (3) 0 to 9; needed is 10", id="too old"),
+        pytest.param(versions(Metadata=(90, 91)), METADATA_NOW, "speaks Metadata (3) 90 to 91", id="too new"),
+        pytest.param(versions(Produce=(3, 11)), TRANSACTIONAL_WRITE, "needed is 12 to 13", id="transactions, Produce"),
+        pytest.param(versions(EndTxn=(0, 4)), END, "needed is 5 to 5", id="transactions, EndTxn"),
+        pytest.param(
+            versions(transactions=1), END, "has transaction.version 1; transactions need 2", id="transactions, level"
+        ),
+        pytest.param(
+            versions(transactions=1),
+            InitProducerIdRequest(transactional_id="x"),
+            "transactions need 2 (Kafka 4.0 or newer)",
+            id="transactions, from the start",
+        ),
+        pytest.param(
+            versions(ShareAcknowledge=(1, 1)),
+            ShareAcknowledgeRequest(group_id="g", member_id="m", share_session_epoch=1, is_renew_ack=True),
+            "is_renew_ack is not part of this version",
+            id="a field that the version lacks",
+        ),
+    ],
+)
+def test_what_a_broker_lacks_is_said(
+    broker: ScriptedBroker, client: Client, offer: ApiVersionsResponse, request_: Any, why: str
+) -> None:
+    client.meet(broker)
+    broker.peers[0].hang_up()
+    broker.wait(lambda: broker.peers[0].closed)
+    broker.answers[ApiVersionsRequest] = lambda peer, request: offer
+    answer = client.ask(request_, node=broker.port)
+    assert (answer.response, answer.error) == (None, Errors.UNSUPPORTED_VERSION)
+    assert f"broker {broker.port} at {broker.address}" in answer.reason
+    assert why in answer.reason
+
+
+def test_an_idempotent_producer_needs_no_transactions(broker: ScriptedBroker, client: Client) -> None:
+    broker.answers[ApiVersionsRequest] = lambda peer, request: versions(transactions=0)
+    client.send(InitProducerIdRequest())
+    broker.wait_for(InitProducerIdRequest)
+
+
+# ---- frames ----------------------------------------------------------------------------------------------------------
+
+
+def answer_to(received: Received, response: Any) -> bytes:
+    return encode_response(received.header, response)
+
+
+def test_answers_in_single_bytes(broker: ScriptedBroker, client: Client) -> None:
+    broker.answers[MetadataRequest] = silent
+    call = client.send(METADATA_NOW)
+    (received,) = broker.wait_for(MetadataRequest)
+    for byte in answer_to(received, METADATA):
+        received.peer.send(bytes([byte]))
+    assert client.answer(call).response == METADATA
+
+
+def test_several_answers_at_once(broker: ScriptedBroker, client: Client) -> None:
+    broker.answers[MetadataRequest] = silent
+    calls = [client.send(METADATA_NOW) for _ in range(3)]
+    received = broker.wait_for(MetadataRequest, 3)
+    received[0].peer.send(b"".join(answer_to(one, METADATA) for one in received))
+    assert [client.answer(call).response for call in calls] == [METADATA] * 3
+
+
+def test_requests_do_not_wait_for_each_other(broker: ScriptedBroker, client: Client) -> None:
+    """Pipelined, told apart by their correlation ids, answered in order."""
+    broker.answers[ListGroupsRequest] = silent
+    first, second = client.send(ListGroupsRequest()), client.send(METADATA_NOW)
+    groups, metadata = broker.wait_for(ListGroupsRequest)[0], broker.wait_for(MetadataRequest)[0]
+    assert metadata.header.correlation_id == groups.header.correlation_id + 1
+    assert broker.peers == [groups.peer]
+    assert first not in client.probe.answers
+    assert second not in client.probe.answers
+
+
+def test_a_large_answer(broker: ScriptedBroker, client: Client) -> None:
+    groups = tuple(
+        ListGroupsResponse.Group(group_id=f"group {i}", protocol_type="share", group_state="Empty", group_type="share")
+        for i in range(50_000)
+    )
+    broker.answers[ListGroupsRequest] = lambda peer, request: ListGroupsResponse(groups=groups)
+    assert client.ask(ListGroupsRequest()).response == ListGroupsResponse(groups=groups)
+
+
+def test_a_large_request_to_a_broker_that_reads_slowly(broker: ScriptedBroker, client: Client) -> None:
+    """More than the sockets' buffers take: the rest goes out when there is room, and in order."""
+    reading = threading.Event()
+
+    def answer(peer: Peer, request: Any) -> Any:
+        reading.wait(PATIENCE_S)
+        return METADATA
+
+    broker.answers[MetadataRequest] = answer
+    names = tuple(MetadataRequest.Topic(name=f"{i:0200d}") for i in range(5000))
+    calls = [client.send(MetadataRequest(topics=names)) for _ in range(20)]
+    reading.set()
+    assert all(client.answer(call).response == METADATA for call in calls)
+    assert [received.request.topics for received in broker.requests(MetadataRequest)] == [names] * 20
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        pytest.param(lambda good: good[:4] + b"\0\0\0\x63" + good[8:], "instead of", id="another correlation id"),
+        pytest.param(lambda good: b"\0\0\0\x06" + good[4:8] + b"\0\xff", "response of 6 bytes", id="cut off"),
+        pytest.param(lambda good: b"\x7f\xff\xff\xff", "a frame of 2147483647 bytes", id="absurdly large"),
+        pytest.param(lambda good: b"\0\0\0\0", "a frame of 0 bytes", id="empty"),
+        pytest.param(lambda good: b"HTTP/1.1 400 Bad\r\n", "a frame of 1213486160 bytes", id="another protocol"),
+    ],
+)
+def test_an_answer_that_is_none_closes_the_connection(
+    broker: ScriptedBroker, client: Client, spoil: Any, why: str
+) -> None:
+    broker.answers[MetadataRequest] = silent
+    calls = [client.send(METADATA_NOW), client.send(METADATA_NOW)]
+    received = broker.wait_for(MetadataRequest, 2)
+    received[0].peer.send(spoil(answer_to(received[0], METADATA)))
+    for call in calls:
+        answer = client.answer(call)
+        assert answer.error is Errors.NETWORK_EXCEPTION
+        assert why in answer.reason
+    broker.wait(lambda: received[0].peer.closed)
+
+
+def test_an_answer_that_nobody_asked_for_closes_the_connection(broker: ScriptedBroker, client: Client) -> None:
+    client.ask(METADATA_NOW)
+    (peer,) = broker.peers
+    peer.send(answer_to(broker.requests(MetadataRequest)[0], METADATA))
+    broker.wait(lambda: peer.closed)
+    assert client.ask(METADATA_NOW).response == METADATA
+    assert len(broker.peers) == 2
+
+
+def test_a_write_that_nobody_acknowledges_is_done_when_it_is_sent(broker: ScriptedBroker, client: Client) -> None:
+    assert client.ask(ProduceRequest(acks=0, topics=())).error is Errors.NONE
+    assert client.ask(METADATA_NOW).response == METADATA
+    assert len(broker.requests(ProduceRequest)) == 1
+
+
+# ---- connections that break ------------------------------------------------------------------------------------------
+
+
+def test_what_is_under_way_fails_when_the_connection_breaks(broker: ScriptedBroker, client: Client) -> None:
+    broker.answers[MetadataRequest] = silent
+    calls = [client.send(METADATA_NOW) for _ in range(3)]
+    received = broker.wait_for(MetadataRequest, 3)
+    received[0].peer.send(answer_to(received[0], METADATA) + answer_to(received[1], METADATA)[:9])
+    received[0].peer.hang_up()
+    assert client.answer(calls[0]).response == METADATA
+    for call in calls[1:]:
+        answer = client.answer(call)
+        assert answer.error is Errors.NETWORK_EXCEPTION
+        assert broker.address in answer.reason
+
+
+def test_a_connection_that_broke_is_made_anew(broker: ScriptedBroker, client: Client) -> None:
+    for count in (1, 2, 3):
+        assert client.ask(METADATA_NOW).response == METADATA
+        assert len(broker.peers) == count
+        broker.peers[-1].hang_up()
+        broker.wait(lambda: broker.peers[-1].closed)
+
+
+def test_nobody_is_troubled_by_a_connection_that_nobody_uses(broker: ScriptedBroker, client: Client) -> None:
+    client.ask(METADATA_NOW)
+    told = dict(client.probe.answers)
+    broker.peers[0].hang_up()
+    broker.wait(lambda: broker.peers[0].closed)
+    client.ask(METADATA_NOW)
+    assert [answer.error for answer in client.probe.answers.values()] == [Errors.NONE] * 2
+    assert told.items() <= client.probe.answers.items()
+
+
+def test_a_broker_that_is_not_there() -> None:
+    with ScriptedBroker(listening=False) as nobody, Client(nobody) as client:
+        answer = client.ask(METADATA_NOW)
+        assert answer.error is Errors.NETWORK_EXCEPTION
+        assert f"broker at {nobody.address} cannot be connected" in answer.reason
+
+
+def test_a_host_that_does_not_exist() -> None:
+    with Client("nowhere.invalid:9092") as client:
+        answer = client.ask(METADATA_NOW)
+        assert answer.error is Errors.NETWORK_EXCEPTION
+        assert "broker at nowhere.invalid:9092 cannot be connected" in answer.reason
+
+
+def test_a_host_by_name(broker: ScriptedBroker) -> None:
+    with Client(f"localhost:{broker.port}") as client:
+        assert client.ask(METADATA_NOW).response == METADATA
+
+
+class Pauses:
+    """Instead of a back-off: notes after how many failures it was asked, and lets nobody wait long."""
+
+    def __init__(self) -> None:
+        self.attempts: list[int] = []
+
+    def delay_ms(self, attempts: int) -> int:
+        self.attempts.append(attempts)
+        return 1
+
+
+def test_attempts_at_a_dead_broker_grow_apart() -> None:
+    """Even where a client asks again at once: the connection itself waits."""
+    with ScriptedBroker(listening=False) as nobody, Client(nobody) as client:
+        client.connection._host.backoff = pauses = Pauses()  # type: ignore[assignment]
+        client.probe.on_answer = lambda answer: [Call(answer.id + 1, -1, METADATA_NOW)] if answer.error else []
+        client.send(METADATA_NOW)
+        client.connection.wait(lambda: len(client.probe.answers) >= 5, PATIENCE_S * 1000)
+        assert pauses.attempts[:5] == [1, 2, 3, 4, 5]
+        nobody.listen()
+        client.connection.wait(lambda: any(a.response for a in client.probe.answers.values()), PATIENCE_S * 1000)
+        failures = len(pauses.attempts)
+        nobody.peers[-1].hang_up()  # begins anew, once it has been well
+        client.connection.wait(lambda: len(client.probe.answers) >= failures, PATIENCE_S * 1000)
+        assert pauses.attempts[failures:] == []
+
+
+def test_the_next_server_of_the_list_is_asked(broker: ScriptedBroker) -> None:
+    with ScriptedBroker(listening=False) as nobody, Client(nobody, broker) as client:
+        answers = [client.ask(METADATA_NOW) for _ in range(3)]
+    assert [answer.response for answer in answers][-2:] == [METADATA] * 2
+
+
+# ---- time ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_broker_that_does_not_answer_in_time(broker: ScriptedBroker, client: Client) -> None:
+    """Nothing behind that request would be answered either: the connection is given up, as Java's clients do."""
+    broker.answers[MetadataRequest] = silent
+    patient = client.send(METADATA_NOW, timeout_ms=60_000)
+    hasty = client.send(METADATA_NOW, timeout_ms=20)
+    assert client.answer(hasty).error is Errors.REQUEST_TIMED_OUT
+    assert client.answer(patient).error is Errors.NETWORK_EXCEPTION
+    assert "does not answer in time" in client.answer(patient).reason
+    broker.wait(lambda: broker.peers[0].closed)
+    broker.answers[MetadataRequest] = lambda peer, request: METADATA
+    assert client.ask(METADATA_NOW).response == METADATA
+
+
+def test_a_broker_that_does_not_even_say_what_it_speaks(broker: ScriptedBroker, client: Client) -> None:
+    broker.answers[ApiVersionsRequest] = silent
+    assert client.ask(METADATA_NOW, timeout_ms=20).error is Errors.REQUEST_TIMED_OUT
+
+
+def test_answers_in_time_leave_no_trace(broker: ScriptedBroker, client: Client) -> None:
+    """The timer of the first request stands for those after it."""
+    for _ in range(3):
+        client.ask(METADATA_NOW, timeout_ms=200)
+    late = client.send(METADATA_NOW, timeout_ms=60_000)
+    assert client.answer(late).response == METADATA
+    broker.answers[ListGroupsRequest] = silent
+    assert client.ask(ListGroupsRequest(), timeout_ms=250).error is Errors.REQUEST_TIMED_OUT
+
+
+def test_ticks_come_while_the_application_does_something_else(client: Client) -> None:
+    client.wake_in(60_000)
+    due_ms = client.wake_in(5)
+    assert client.connection.wait(lambda: bool(client.probe.ticks), PATIENCE_S * 1000)
+    assert client.probe.ticks[0] >= due_ms
+
+
+def test_waiting_ends_with_its_time(client: Client) -> None:
+    before_ms = client.connection.now_ms()
+    assert not client.connection.wait(lambda: False, 5)
+    assert client.connection.now_ms() >= before_ms + 5
+    assert client.connection.wait(lambda: True, 0)
+
+
+# ---- which node ------------------------------------------------------------------------------------------------------
+
+
+def test_nodes_are_learnt_from_metadata(broker: ScriptedBroker, other: ScriptedBroker, client: Client) -> None:
+    client.meet(broker, other)
+    assert client.ask(METADATA_NOW, node=other.port).response == METADATA
+    assert len(other.requests(MetadataRequest)) == 1
+
+
+def test_nodes_are_learnt_from_coordinators(broker: ScriptedBroker, other: ScriptedBroker, client: Client) -> None:
+    found = FindCoordinatorResponse.Coordinator(key="g", node_id=7, host="127.0.0.1", port=other.port)
+    broker.answers[FindCoordinatorRequest] = lambda peer, request: FindCoordinatorResponse(coordinators=(found,))
+    client.ask(FindCoordinatorRequest(coordinator_keys=("g",)))
+    assert client.ask(METADATA_NOW, node=7).response == METADATA
+    assert len(other.requests(MetadataRequest)) == 1
+
+
+@pytest.mark.parametrize(
+    ("request_", "response"),
+    [
+        pytest.param(FETCH, ShareFetchResponse, id="ShareFetch"),
+        pytest.param(
+            ShareAcknowledgeRequest(group_id="g", member_id="m", share_session_epoch=1),
+            ShareAcknowledgeResponse,
+            id="ShareAcknowledge",
+        ),
+    ],
+)
+def test_nodes_are_learnt_from_moved_leaders(
+    broker: ScriptedBroker, other: ScriptedBroker, client: Client, request_: Any, response: Any
+) -> None:
+    endpoint = NodeEndpoint(node_id=9, host="127.0.0.1", port=other.port)
+    broker.answers[type(request_)] = lambda peer, request: response(node_endpoints=(endpoint,))
+    client.ask(request_)
+    assert client.ask(METADATA_NOW, node=9).response == METADATA
+    assert len(other.requests(MetadataRequest)) == 1
+
+
+def test_a_node_that_nobody_has_named(client: Client) -> None:
+    answer = client.ask(METADATA_NOW, node=5)
+    assert answer.error is Errors.NETWORK_EXCEPTION
+    assert answer.reason == "nobody has said where broker 5 is"
+
+
+def test_any_node_is_one_that_is_connected(broker: ScriptedBroker, other: ScriptedBroker, client: Client) -> None:
+    client.meet(broker, other)
+    for _ in range(3):
+        client.ask(METADATA_NOW)
+    assert not other.peers
+
+
+def test_any_node_is_the_one_that_is_least_busy(broker: ScriptedBroker, other: ScriptedBroker, client: Client) -> None:
+    client.meet(broker, other)
+    client.ask(METADATA_NOW, node=other.port)
+    broker.answers[ListGroupsRequest] = silent
+    client.send(ListGroupsRequest(), node=broker.port)
+    client.ask(METADATA_NOW)
+    assert len(other.requests(MetadataRequest)) == 2
+
+
+def test_a_fetch_that_waits_holds_back_nothing_else(broker: ScriptedBroker, client: Client) -> None:
+    """Brokers answer the requests of a connection one by one, hence fetches have a connection of their own."""
+    broker.answers[ShareFetchRequest] = silent
+    joined = ShareGroupHeartbeatResponse(member_epoch=1, heartbeat_interval_ms=5000)
+    broker.answers[ShareGroupHeartbeatRequest] = lambda peer, request: joined
+    client.send(FETCH)
+    (fetch,) = broker.wait_for(ShareFetchRequest)
+    assert client.ask(HEARTBEAT).response == joined
+    (heartbeat,) = broker.requests(ShareGroupHeartbeatRequest)
+    assert fetch.peer is not heartbeat.peer
+
+
+# ---- the end ---------------------------------------------------------------------------------------------------------
+
+
+def io_threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name == "shareq-io"]
+
+
+def test_clients_share_a_thread_and_leave_none(broker: ScriptedBroker) -> None:
+    with Client(broker) as one, Client(broker) as two:
+        one.ask(METADATA_NOW)
+        two.ask(METADATA_NOW)
+        assert len(io_threads()) == 1
+    assert not io_threads()
+    broker.wait(lambda: all(peer.closed for peer in broker.peers))
+
+
+def test_closing_ends_what_is_under_way(broker: ScriptedBroker) -> None:
+    broker.answers[MetadataRequest] = silent
+    client = Client(broker)
+    client.send(METADATA_NOW)
+    broker.wait_for(MetadataRequest)
+    client.close()
+    client.close()
+    broker.wait(lambda: broker.peers[0].closed)
+    assert not client.probe.answers
+    with pytest.raises(KafkaException, match="client 'probe' is closed") as raised:
+        client.send(METADATA_NOW)
+    assert raised.value.error == KafkaError._TRANSPORT
+    with pytest.raises(KafkaException, match="client 'probe' is closed"):
+        client.connection.wait(lambda: False, 0)
+
+
+def test_closing_before_anything_was_said() -> None:
+    Client("127.0.0.1:1").close()
+    assert not io_threads()
+
+
+def test_closing_while_connecting(broker: ScriptedBroker) -> None:
+    client = Client(broker)
+    client.send(METADATA_NOW)
+    client.close()
+    assert not io_threads()
+
+
+def test_what_has_been_written_still_goes_out(broker: ScriptedBroker) -> None:
+    """A last word that nobody answers, larger than the sockets' buffers."""
+    client = Client(broker)
+    records = bytes(20_000_000)
+    partition = ProduceRequest.Partition(index=0, records=records)
+    topic = ProduceRequest.Topic(topic_id=METADATA_ID, partitions=(partition,))
+    client.ask(METADATA_NOW)
+    client.send(ProduceRequest(acks=0, topics=(topic,)))
+    client.close()
+    assert broker.wait_for(ProduceRequest)[0].request.topics[0].partitions[0].records == records
+
+
+METADATA_ID: Any = "u5R2UYql3HBN2u6GoPO5eg"
+
+
+def test_closing_waits_for_nobody_who_does_not_read(broker: ScriptedBroker) -> None:
+    reading = threading.Event()
+
+    def read_later(peer: Peer, request: Any) -> None:
+        reading.wait(PATIENCE_S)
+
+    broker.answers[ListGroupsRequest] = read_later
+    client = Client(broker)
+    client.ask(METADATA_NOW)
+    client.send(ListGroupsRequest())
+    partition = ProduceRequest.Partition(index=0, records=bytes(50_000_000))
+    topic = ProduceRequest.Topic(topic_id=METADATA_ID, partitions=(partition,))
+    client.send(ProduceRequest(acks=0, topics=(topic,)))
+    client.close()
+    assert not io_threads()
+    reading.set()
+
+
+def test_waiting_ends_when_another_thread_closes(broker: ScriptedBroker) -> None:
+    client = Client(broker)
+    inside = threading.Event()
+    raised: list[str] = []
+
+    def never() -> bool:
+        inside.set()
+        return False
+
+    def wait() -> None:
+        with pytest.raises(KafkaException) as caught:
+            client.connection.wait(never, None)
+        raised.append(caught.value.error.str())
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    inside.wait(PATIENCE_S)
+    client.close()
+    waiting.join(PATIENCE_S)
+    assert raised == ["client 'probe' is closed"]
+
+
+def test_a_client_that_is_dropped_takes_its_connections_with_it(broker: ScriptedBroker) -> None:
+    client = Client(broker)
+    client.ask(METADATA_NOW)
+    (peer,) = broker.peers
+    del client
+    gc.collect()
+    broker.wait(lambda: peer.closed)
+    assert not io_threads()
+
+
+def test_a_mistake_of_ours_is_told_to_whoever_waits(broker: ScriptedBroker, other: ScriptedBroker) -> None:
+    def fail(answer: Answer) -> Any:
+        raise ZeroDivisionError("a mistake")
+
+    with Client(broker) as client, Client(other) as neighbour:
+        client.probe.on_answer = fail
+        client.send(METADATA_NOW)
+        with pytest.raises(RuntimeError, match="client 'probe' has died") as raised:
+            client.connection.wait(lambda: False, PATIENCE_S * 1000)
+        assert isinstance(raised.value.__cause__, ZeroDivisionError)
+        assert neighbour.ask(METADATA_NOW).response == METADATA
+
+
+# ---- processes -------------------------------------------------------------------------------------------------------
+
+
+def in_child(client: Client, address: str, told: Any) -> None:
+    """What a child of fork can do: nothing with its parent's client, everything with one of its own."""
+    try:
+        client.send(METADATA_NOW)
+    except KafkaException as error:
+        told.put(error.error.str())
+    client.close()
+    with Client(address) as own:
+        told.put(own.ask(METADATA_NOW).error.name)
+
+
+def test_a_child_of_fork(broker: ScriptedBroker) -> None:
+    context = multiprocessing.get_context("fork")
+    told = context.Queue()
+    with Client(broker) as client:
+        client.ask(METADATA_NOW)
+        child = context.Process(target=in_child, args=(client, broker.address, told))
+        child.start()
+        assert "made before a fork" in told.get(timeout=PATIENCE_S)
+        assert told.get(timeout=PATIENCE_S) == "NONE"
+        child.join(PATIENCE_S)
+        assert child.exitcode == 0
+        assert client.ask(METADATA_NOW).response == METADATA
+
+
+def test_a_process_may_end_without_closing_its_clients(broker: ScriptedBroker) -> None:
+    script = f"""
+import shareq
+consumer = shareq.ShareConsumer({{"bootstrap.servers": {broker.address!r}, "group.id": "g"}})
+consumer.subscribe(["t"])
+print(len(consumer.poll(0.05)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", script], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0\n", "")
+
+
+def test_the_thread_ends_with_the_interpreter() -> None:
+    thread = io_thread.enter()
+    io_thread._end()
+    assert not io_threads()
+    io_thread.leave(thread)  # who closes after that finds it gone
+    thread.soon(print, "never")
