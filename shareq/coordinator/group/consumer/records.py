@@ -269,12 +269,11 @@ def _read_held(given: Reader) -> tuple[TopicId, tuple[int, ...], tuple[int, ...]
 
 
 def _held(topics: Iterable[tuple[TopicId, tuple[int, ...], tuple[int, ...]]], epoch: int) -> Held:
-    """Versions before 4.3 wrote no epochs of assignment: then it is the member's own."""
+    """Versions before 4.3 wrote no epochs of assignment: then it is the member's own, 0 for one that has left."""
     held = {}
-    for topic_id, partitions, epochs in topics:
-        if epochs and len(epochs) != len(partitions):
-            raise UnreadableRecordError(f"{len(epochs)} epochs of {len(partitions)} partitions")
-        held[topic_id] = dict(sorted(zip(partitions, epochs or (epoch,) * len(partitions), strict=True)))
+    for topic_id, partitions, given in topics:
+        epochs = given if len(given) == len(partitions) else (max(epoch, 0),) * len(partitions)
+        held[topic_id] = dict(sorted(zip(partitions, epochs, strict=True)))
     return held
 
 

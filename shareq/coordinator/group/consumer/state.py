@@ -189,17 +189,24 @@ class ConsumerGroup:
                 owners = self.owners.get(topic_id, {})
                 if owners.get(partition) == before.member_id:
                     del owners[partition]
-            if self.static_members.get(before.instance_id or "") == before.member_id:
-                del self.static_members[before.instance_id or ""]
             _count(self.topic_counts, self.regex_counts, before, -1)
             del self.members[before.member_id]
         if after:
             self.members[after.member_id] = after
             for topic_id, partition in after.owned():
                 self.owners.setdefault(topic_id, {})[partition] = after.member_id
-            if after.instance_id is not None:
-                self.static_members[after.instance_id] = after.member_id
             _count(self.topic_counts, self.regex_counts, after, 1)
+        self._put_static(before, after)
+
+    def _put_static(self, before: Member | None, after: Member | None) -> None:
+        """Whose an instance id is: a member keeps its own, or loses it to whoever came after it."""
+        gone, come = before and before.instance_id, after and after.instance_id
+        if gone == come:
+            return
+        if before and gone is not None and self.static_members.get(gone) == before.member_id:
+            del self.static_members[gone]
+        if after and come is not None:
+            self.static_members[come] = after.member_id
 
     def replay_metadata(self, name: str, value: records.Metadata | None) -> None:
         del name
