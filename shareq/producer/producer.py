@@ -234,11 +234,19 @@ class Producer:
             return
         try:
             if self._core.identity.state in (TransactionState.IN_TRANSACTION, TransactionState.ABORTABLE):
-                self.abort_transaction(timeout)
+                self._abort_last(timeout)
             self.flush(timeout)
         finally:
             self._closed = self._guarded = True
             self._connection.close()
+
+    def _abort_last(self, timeout: float) -> None:
+        """A producer that has been fenced has nothing left to abort."""
+        try:
+            self.abort_transaction(timeout)
+        except KafkaException as gone:
+            if not gone.error.fatal():
+                raise
 
     def _check_open(self) -> None:
         if self._closed:

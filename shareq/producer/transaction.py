@@ -6,9 +6,11 @@ from collections.abc import Callable
 from enum import StrEnum
 
 from shareq.client.calls import Backoff, Calls
+from shareq.client.coordinator import CoordinatorLookup
 from shareq.model.actor import ANY_NODE
 from shareq.model.errors import Errors, IllegalStateException, KafkaError
 from shareq.model.messages.base import Response
+from shareq.model.messages.cluster import CoordinatorType
 from shareq.model.messages.transactions import (
     EndTxnRequest,
     EndTxnResponse,
@@ -63,9 +65,14 @@ TRANSITIONS: dict[tuple[TransactionState, TransactionEvent], TransactionState] =
 """A missing row is an illegal call: IllegalStateException names the state. A call that timed out may be repeated."""
 
 
+COORDINATOR_MOVED = frozenset({Errors.NOT_COORDINATOR, Errors.COORDINATOR_NOT_AVAILABLE})
+
+
 class ProducerIdentity:
     """Producer id and epoch, asked for when wanted. Without idempotence there is none, and none is needed.
 
+    Any broker gives an id; a transactional one comes from the coordinator of its transactional.id, which also ends the
+    transactions. Partitions join a transaction when they are first written to (KIP-890): there is nothing to announce.
     `on_change()` follows a new id or epoch: sequences start anew.
     """
 
@@ -91,6 +98,9 @@ class ProducerIdentity:
         self._backoff = backoff
         self._timeout_ms = timeout_ms
         self._on_change = on_change
+        self._coordinator: CoordinatorLookup | None = None
+        if transactional_id is not None:
+            self._coordinator = CoordinatorLookup(calls, backoff, transactional_id, CoordinatorType.TRANSACTION)
         self._under_way = False
         self._attempts = 0
         self._not_before_ms = 0
@@ -124,60 +134,81 @@ class ProducerIdentity:
             self.state = TRANSITIONS[self.state, _E.RECORD_FAILED]
 
     def wake_at_ms(self, *, wanted: bool, drained: bool) -> int | None:
-        return self._not_before_ms if self._question(wanted=wanted, drained=drained) else None
+        if self._question(wanted=wanted, drained=drained) is None:
+            return None
+        coordinator = self._coordinator
+        if coordinator is not None and coordinator.looking:
+            return coordinator.wake_at_ms
+        return self._not_before_ms
 
     def pump(self, now_ms: int, *, wanted: bool, drained: bool) -> None:
         """Ask for an id where one is `wanted`, and end the transaction once all its records are `drained`."""
         question = self._question(wanted=wanted, drained=drained)
-        if question is not None and now_ms >= self._not_before_ms:
-            question()
+        if question is None or now_ms < self._not_before_ms:
+            return
+        coordinator = self._coordinator
+        if coordinator is None:
+            question(ANY_NODE)
+        elif coordinator.node is not None:
+            question(coordinator.node)
+        elif coordinator.fatal is not None:
+            self._fail(*coordinator.fatal)
+        else:
+            coordinator.want()
+            coordinator.pump(now_ms)
 
-    def _question(self, *, wanted: bool, drained: bool) -> Callable[[], None] | None:
-        """What there is to ask of the coordinator just now."""
+    def _question(self, *, wanted: bool, drained: bool) -> Callable[[int], None] | None:
+        """What there is to ask of a node just now."""
         if self._under_way or self.state is _S.FATAL:
             return None
         if self.state is _S.INITIALIZING or (wanted and not self.known and self.transactional_id is None):
             return self._init
         return self._end if self.state in (_S.COMMITTING, _S.ABORTING) and drained else None
 
-    def _init(self) -> None:
-        self._ask(
-            InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=self._timeout_ms)
-        )
+    def _init(self, node: int) -> None:
+        request = InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=self._timeout_ms)
+        self._ask(node, request)
 
-    def _end(self) -> None:
+    def _end(self, node: int) -> None:
         if not self.wrote:
             self.move(_E.ENDED)
             return
         assert self.transactional_id is not None
-        self._ask(
-            EndTxnRequest(
-                transactional_id=self.transactional_id,
-                producer_id=self.producer_id,
-                producer_epoch=self.producer_epoch,
-                committed=self.state is _S.COMMITTING,
-            )
+        request = EndTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            committed=self.state is _S.COMMITTING,
         )
+        self._ask(node, request)
 
-    def _ask(self, request: InitProducerIdRequest | EndTxnRequest) -> None:
+    def _ask(self, node: int, request: InitProducerIdRequest | EndTxnRequest) -> None:
         self._under_way = True
-        self._calls.send(ANY_NODE, request, self._answered)
+        self._calls.send(node, request, self._answered)
 
     def _answered(self, response: Response | None, error: Errors, now_ms: int) -> None:
         self._under_way = False
         assert response is None or isinstance(response, InitProducerIdResponse | EndTxnResponse)
         failure = error if response is None else response.error_code
+        if self._coordinator is not None and (response is None or failure in COORDINATOR_MOVED):
+            self._coordinator.forget()
         if failure.retriable:
             self._attempts += 1
             self._not_before_ms = now_ms + self._backoff.delay_ms(self._attempts)
             return
         self._attempts = 0
+        if failure is Errors.TRANSACTION_ABORTABLE and self.state is _S.COMMITTING:
+            self.record_failed()
+            return
         if response is None or failure:
-            self.error = KafkaError(failure, self._calls.reason or None, fatal=True)
-            self.state = _S.FATAL
+            self._fail(failure, self._calls.reason)
             return
         self.producer_id, self.producer_epoch = response.producer_id, response.producer_epoch
         self.wrote = False
         if self.transactional_id is not None:
             self.move(_E.INITIALIZED if self.state is _S.INITIALIZING else _E.ENDED)
         self._on_change()
+
+    def _fail(self, error: Errors, reason: str | None) -> None:
+        self.error = KafkaError(error, reason or None, fatal=True)
+        self.state = _S.FATAL
