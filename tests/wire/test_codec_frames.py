@@ -17,7 +17,12 @@ from shareq.model.errors import Errors
 from shareq.model.ids import ZERO_TOPIC_ID, TopicId
 from shareq.model.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from shareq.model.messages.base import Request
-from shareq.model.messages.classic_group import HeartbeatRequest, HeartbeatResponse, LeaveGroupRequest
+from shareq.model.messages.classic_group import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    LeaveGroupRequest,
+    SyncGroupResponse,
+)
 from shareq.model.messages.cluster import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
@@ -26,7 +31,7 @@ from shareq.model.messages.cluster import (
 )
 from shareq.model.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from shareq.model.messages.data import ProduceRequest
-from shareq.model.messages.fetch import FetchResponse
+from shareq.model.messages.fetch import UNKNOWN_LEADER, FetchResponse
 from shareq.model.messages.share_fetch import (
     LeaderIdAndEpoch,
     ShareAcknowledgeRequest,
@@ -128,6 +133,16 @@ def test_responses_as_they_are_known(api_key: int, version: int, response: Any, 
     frame = encode_response(RequestHeader(api_key, version, 7), response)
     assert body_of(frame) == bytes.fromhex("00000007" + expected)
     assert decode_response(api_key, version, body_of(frame)) == (7, response)
+
+
+def test_a_tagged_field_that_has_its_default_is_not_written() -> None:
+    def frame(leader: LeaderIdAndEpoch) -> bytes:
+        partition = FetchResponse.Partition(partition_index=0, current_leader=leader)
+        topic = FetchResponse.Topic(topic_id=TOPIC_ID, partitions=(partition,))
+        return encode_response(RequestHeader(1, 16, 7), FetchResponse(responses=(topic,)))
+
+    assert frame(LeaderIdAndEpoch(leader_id=-1, leader_epoch=-1)) == frame(UNKNOWN_LEADER)
+    assert len(frame(LeaderIdAndEpoch(leader_id=-1, leader_epoch=0))) == len(frame(UNKNOWN_LEADER)) + 2 + 9
 
 
 # ---- versions --------------------------------------------------------------------------------------------------------
@@ -357,7 +372,6 @@ def test_a_batch_that_is_cut_off_is_not_seen() -> None:
         pytest.param("004e 0001 00000007 0002 ffff 00", id="a client id that is no text"),
         pytest.param("004c 0001 00000007 ffff 00 00 0000000000 00 00 00", id="null where there must be a group"),
         pytest.param("004e 0001 00000007 ffff 00 05 6d65", id="a string beyond the frame"),
-        pytest.param("004e 0001 00000007 ffff 00 ffffffffff01", id="a varint of six bytes"),
         pytest.param("004e 0001 00000007 ffff ff", id="tags that never come"),
         pytest.param("004e 0001 00000007 ffff 00 00 00" + "00" * 24 + "ffffffff0f", id="2^32 topics in no bytes"),
         pytest.param("000b 0005 00000007 ffff 0000 00000000 00000000 0000 ffff 0000 7fffffff", id="2^31 protocols"),
@@ -414,6 +428,20 @@ def test_a_batch_that_is_no_batch_is_malformed() -> None:
     response = FetchResponse(responses=(FetchResponse.Topic(topic_id=TOPIC_ID, partitions=(partition,)),))
     with pytest.raises(MalformedFrame, match="magic is 1"):
         decode_response(1, 16, body_of(encode_response(RequestHeader(1, 16, 7), response)))
+
+
+def test_a_varint_has_at_most_five_bytes() -> None:
+    with pytest.raises(MalformedFrame, match="a varint of more than 5 bytes"):
+        decode_request(bytes.fromhex("004e 0001 00000007 ffff 00 ffffffffff 01"))
+
+
+def test_every_cut_of_an_answer_is_malformed() -> None:
+    response = SyncGroupResponse(assignment=b"to the very end")
+    frame = body_of(encode_response(RequestHeader(14, 3, 7), response))
+    assert decode_response(14, 3, frame) == (7, response)
+    for end in range(len(frame)):
+        with pytest.raises(MalformedFrame):
+            decode_response(14, 3, frame[:end])
 
 
 # ---- a stream of frames ----------------------------------------------------------------------------------------------
