@@ -158,8 +158,8 @@ class Draft:
         come; one that is under way ends if this was what it waited for."""
         group = self.group
         if group.state is _PREPARING:
-            if not group.initial_delay:
-                self._join_or_wait()
+            if group.all_joined and not group.initial_delay:
+                self.complete_join()
             return
         self._wait(What.CLASSIC_SYNC, None)
         if group.state is _COMPLETING:
@@ -170,8 +170,10 @@ class Draft:
             delay_ms: int = self.context.image.broker_config["group.initial.rebalance.delay.ms"]
             group.initial_delay = InitialDelay(delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
             self._wait(What.CLASSIC_JOIN, delay_ms)
+        elif group.all_joined:
+            self.complete_join()
         else:
-            self._join_or_wait()
+            self._wait(What.CLASSIC_JOIN, group.rebalance_timeout_ms)
 
     def member_gone(self) -> None:
         """After `remove`: the others divide its partitions among them. A group without a generation has none."""
@@ -185,12 +187,6 @@ class Draft:
             if member.awaiting_sync:
                 self.watch(member)
             self.group.members[member.member_id] = member._replace(awaiting_sync=None, assignment=b"")
-
-    def _join_or_wait(self) -> None:
-        if self.group.all_joined:
-            self.complete_join()
-        else:
-            self._wait(What.CLASSIC_JOIN, self.group.rebalance_timeout_ms)
 
     def join_time_over(self) -> None:
         """The time to join is up; for a group that was empty it is extended as long as members keep coming."""

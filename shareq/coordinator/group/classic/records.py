@@ -18,7 +18,10 @@ NEWEST_VERSION = 4
 
 
 class MemberMetadata(NamedTuple):
-    """A member with what it told of itself for the chosen protocol, and what the leader assigned to it."""
+    """A member with what it told of itself for the chosen protocol, and what the leader assigned to it.
+
+    `rebalance_timeout_ms` -1, as before version 1: the same as that of the session.
+    """
 
     member_id: str
     group_instance_id: str | None
@@ -86,13 +89,10 @@ def _read_plain(given: Reader, version: int) -> GroupMetadata:
 
 
 def _read_plain_member(given: Reader, version: int) -> MemberMetadata:
-    """Before version 1 the time to rebalance was that of the session."""
     member_id = given.string()
     instance_id = given.nullable_string() if version >= 3 else None
     client = given.string(), given.string()
-    rebalance_ms = given.int32() if version >= 1 else -1
-    session_ms = given.int32()
-    times = (session_ms if rebalance_ms == -1 else rebalance_ms), session_ms
+    times = (given.int32() if version >= 1 else -1), given.int32()
     return MemberMetadata(member_id, instance_id, *client, *times, given.sized(), given.sized())
 
 

@@ -279,7 +279,9 @@ def restored(group_id: str, value: records.GroupMetadata) -> ClassicGroup:
     group.leader_id = value.leader
     for member in value.members:
         protocols = (JoinGroupRequest.Protocol(name=value.protocol or "", metadata=member.subscription),)
-        group.members[member.member_id] = Member(*member[:6], protocols, member.assignment)
+        rebalance_ms = member.session_timeout_ms if member.rebalance_timeout_ms == -1 else member.rebalance_timeout_ms
+        times = rebalance_ms, member.session_timeout_ms
+        group.members[member.member_id] = Member(*member[:4], *times, protocols, member.assignment)
     group.state = _STABLE if group.members else _EMPTY
     group.topics = group.subscribed()
     return group
