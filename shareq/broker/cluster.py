@@ -12,9 +12,9 @@ from itertools import count
 from types import TracebackType
 from typing import Any, Self
 
-from shareq.broker.controller import Outcome
 from shareq.broker.loop import VirtualLoop, make_loop
 from shareq.broker.machines import Machines
+from shareq.broker.placement import Outcome
 from shareq.broker.reprs import cluster_html
 from shareq.broker.transport import InProcessConnection, publish
 from shareq.log.memory import MemoryLog

@@ -6,13 +6,24 @@ from whichever broker received them.
 
 from __future__ import annotations
 
+import itertools
 import random
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from shareq.broker.placement import (
+    DONE,
+    Outcome,
+    Replicas,
+    internal_topic,
+    placed,
+    refuse_counts,
+    refuse_name,
+    refuse_replicas,
+    striped,
+)
 from shareq.log.config import LogConfig
 from shareq.model.configs import BrokerConfig, validate_group_overrides
 from shareq.model.errors import ConfigException, Errors
@@ -26,13 +37,14 @@ from shareq.model.events import (
     TopicCreated,
     TopicDeleted,
 )
-from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TopicId, random_id
+from shareq.model.ids import TopicId, random_id
 from shareq.model.image import NO_LEADER, BrokerImage, ClusterImage, PartitionImage, TopicImage
+from shareq.model.messages.transactions import AllocateProducerIdsResponse
 
-Outcome = tuple[Errors, str | None]
-DONE: Outcome = (Errors.NONE, None)
+PRODUCER_IDS_PER_BLOCK = 1000
 
-_LEGAL_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+Changes = Mapping[str, str | None]
+"""Configurations to set, or to remove with None."""
 
 
 class Controller:
@@ -48,6 +60,7 @@ class Controller:
         record: Callable[[Event], None],
     ) -> None:
         self._rng = rng
+        self._producer_ids = itertools.count(0, PRODUCER_IDS_PER_BLOCK)
         self._publish = publish
         self._record = record
         self.image = ClusterImage(
@@ -56,6 +69,7 @@ class Controller:
             brokers=MappingProxyType(dict(brokers)),
             broker_config=config,
         )
+        self._static_configs = config.overrides
 
     # ---- brokers -----------------------------------------------------------------------------------------------------
 
@@ -75,6 +89,22 @@ class Controller:
         """Give each partition back to the first of its replicas that is alive (Kafka: preferred leader election)."""
         self._elect(preferred=True)
 
+    def elect_leader(self, name: str, index: int, *, preferred: bool) -> Errors:
+        """Let the preferred replica of one partition lead it, or else any that is alive where nobody does."""
+        topic = self.image.topics.get(name)
+        if topic is None or not 0 <= index < len(topic.partitions):
+            return Errors.UNKNOWN_TOPIC_OR_PARTITION
+        old = topic.partitions[index]
+        wanted = old.replicas[:1] if preferred else old.replicas
+        if old.leader in wanted:
+            return Errors.ELECTION_NOT_NEEDED
+        if not any(self.image.brokers[b].alive for b in wanted):
+            return Errors.PREFERRED_LEADER_NOT_AVAILABLE if preferred else Errors.ELIGIBLE_LEADERS_NOT_AVAILABLE
+        new = self._elected_partition(name, index, old, preferred=True)
+        partitions = (*topic.partitions[:index], new, *topic.partitions[index + 1 :])
+        self._put_topics([replace(topic, partitions=partitions)])
+        return Errors.NONE
+
     def _set_alive(self, broker_id: int, alive: bool) -> None:
         brokers = dict(self.image.brokers)
         brokers[broker_id] = replace(brokers[broker_id], alive=alive)
@@ -85,15 +115,19 @@ class Controller:
         self._put_topics(changed)
 
     def _elected(self, topic: TopicImage, *, preferred: bool) -> TopicImage:
-        partitions = []
-        for index, old in enumerate(topic.partitions):
-            alive = tuple(b for b in old.replicas if self.image.brokers[b].alive)
-            leader = old.leader if old.leader in alive and not preferred else next(iter(alive), NO_LEADER)
-            epoch = old.leader_epoch + (leader != old.leader)
-            if leader != old.leader:
-                self._record(LeaderElected(topic.name, index, leader, epoch))
-            partitions.append(PartitionImage(leader=leader, leader_epoch=epoch, replicas=old.replicas, isr=alive))
-        return replace(topic, partitions=tuple(partitions))
+        partitions = tuple(
+            self._elected_partition(topic.name, index, old, preferred=preferred)
+            for index, old in enumerate(topic.partitions)
+        )
+        return replace(topic, partitions=partitions)
+
+    def _elected_partition(self, topic: str, index: int, old: PartitionImage, *, preferred: bool) -> PartitionImage:
+        alive = tuple(b for b in old.replicas if self.image.brokers[b].alive)
+        leader = old.leader if old.leader in alive and not preferred else next(iter(alive), NO_LEADER)
+        epoch = old.leader_epoch + (leader != old.leader)
+        if leader != old.leader:
+            self._record(LeaderElected(topic, index, leader, epoch))
+        return PartitionImage(leader=leader, leader_epoch=epoch, replicas=old.replicas, isr=alive)
 
     # ---- topics ------------------------------------------------------------------------------------------------------
 
@@ -104,79 +138,77 @@ class Controller:
         replication_factor: int = -1,
         configs: Mapping[str, str] | None = None,
         *,
+        assigned: Sequence[Replicas] = (),
         validate_only: bool = False,
     ) -> tuple[Outcome, TopicImage | None]:
-        """A new topic with a leader for each partition; -1 asks for the broker's defaults."""
-        config = self.image.broker_config
-        count = config["num.partitions"] if partition_count == -1 else partition_count
-        factor = config["default.replication.factor"] if replication_factor == -1 else replication_factor
-        problem = self._refuse_topic(name, count, factor, configs or {})
+        """A new topic with a leader for each partition; -1 asks for the broker's defaults.
+
+        `assigned`: the replicas of each partition, where they are not to be chosen here.
+        """
+        problem = refuse_name(name, self.image.topics)
+        if not problem[0]:
+            problem = self._refuse_topic_configs(configs or {})
+        if not problem[0]:
+            problem, assigned = self._assign(name, partition_count, replication_factor, assigned)
         if problem[0]:
             return problem, None
         topic = TopicImage(
             name=name,
             topic_id=TopicId(random_id(self._rng)),
-            partitions=self._place(len(self.image.topics), range(count), factor),
+            partitions=placed(assigned, self.image.brokers),
             configs=MappingProxyType(dict(configs or {})),
         )
         if not validate_only:
-            self._record(TopicCreated(name, topic.topic_id, count))
-            self._tell_leaders(topic, range(count))
+            self._record(TopicCreated(name, topic.topic_id, len(assigned)))
+            self._tell_leaders(topic, range(len(assigned)))
             self._put_topics([topic])
         return DONE, topic
 
-    def _refuse_topic(self, name: str, count: int, factor: int, configs: Mapping[str, str]) -> Outcome:
-        brokers = len(self.image.brokers)
-        if not _LEGAL_TOPIC.fullmatch(name) or name in (".", ".."):
-            legal = "1 to 249 characters of a-z, A-Z, 0-9, '.', '_', '-'"
-            return Errors.INVALID_TOPIC_EXCEPTION, f"topic {name!r}: a name has {legal}, and is not '.' or '..'"
-        clash = next((t for t in self.image.topics if t.replace(".", "_") == name.replace(".", "_")), None)
-        if clash == name:
-            return Errors.TOPIC_ALREADY_EXISTS, f"topic {name!r} already exists"
-        if clash is not None:
-            return Errors.INVALID_TOPIC_EXCEPTION, f"topic {name!r} collides with {clash!r}: '.' and '_' count as one"
-        if count < 1:
-            return Errors.INVALID_PARTITIONS, f"topic {name!r}: {count} partitions: must be 1 or more"
-        if not 1 <= factor <= brokers:
-            return (
-                Errors.INVALID_REPLICATION_FACTOR,
-                f"topic {name!r}: replication factor {factor}: must be 1..{brokers}, there are {brokers} brokers",
-            )
+    def _assign(
+        self, name: str, count: int, factor: int, assigned: Sequence[Replicas]
+    ) -> tuple[Outcome, Sequence[Replicas]]:
+        """Replicas for each partition of a new topic."""
+        brokers, config = self.image.brokers, self.image.broker_config
+        if assigned:
+            return refuse_replicas(assigned, len(assigned[0]), brokers), assigned
+        count = config["num.partitions"] if count == -1 else count
+        factor = config["default.replication.factor"] if factor == -1 else factor
+        problem = refuse_counts(name, count, factor, len(brokers))
+        return problem, () if problem[0] else striped(brokers, len(self.image.topics), range(count), factor)
+
+    def _refuse_topic_configs(self, configs: Mapping[str, str]) -> Outcome:
         try:
-            LogConfig.from_overrides(configs)
+            LogConfig.effective(configs, self.image.broker_config)
         except ConfigException as problem:
             return Errors.INVALID_CONFIG, str(problem)
         return DONE
-
-    def _place(self, start: int, indexes: Iterable[int], factor: int) -> tuple[PartitionImage, ...]:
-        """Replicas round robin over all brokers; the first one alive leads."""
-        ids = sorted(self.image.brokers)
-        placed = []
-        for index in indexes:
-            replicas = tuple(ids[(start + index + k) % len(ids)] for k in range(factor))
-            alive = tuple(b for b in replicas if self.image.brokers[b].alive)
-            leader = next(iter(alive), NO_LEADER)
-            placed.append(PartitionImage(leader=leader, leader_epoch=0, replicas=replicas, isr=alive))
-        return tuple(placed)
 
     def _tell_leaders(self, topic: TopicImage, indexes: Iterable[int]) -> None:
         for index in indexes:
             partition = topic.partitions[index]
             self._record(LeaderElected(topic.name, index, partition.leader, partition.leader_epoch))
 
-    def create_partitions(self, name: str, count: int, *, validate_only: bool = False) -> Outcome:
-        """Grow a topic to `count` partitions in all."""
+    def create_partitions(
+        self, name: str, count: int, assigned: Sequence[Replicas] | None = None, *, validate_only: bool = False
+    ) -> Outcome:
+        """Grow a topic to `count` partitions in all. `assigned`: the replicas of each new one, None: chosen here."""
         topic = self.image.topics.get(name)
         if topic is None:
             return Errors.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist"
-        old = len(topic.partitions)
+        old, brokers = len(topic.partitions), self.image.brokers
         if count <= old:
             return Errors.INVALID_PARTITIONS, f"topic {name!r} has {old} partitions: {count} is not larger"
-        if validate_only:
-            return DONE
         factor = len(topic.partitions[0].replicas)
-        start = sorted(self.image.brokers).index(topic.partitions[0].replicas[0])
-        grown = replace(topic, partitions=topic.partitions + self._place(start, range(old, count), factor))
+        if assigned is None:
+            start = sorted(brokers).index(topic.partitions[0].replicas[0])
+            assigned = striped(brokers, start, range(old, count), factor)
+        elif len(assigned) != count - old:
+            why = f"topic {name!r} is to get {count - old} partitions more, {len(assigned)} are assigned"
+            return Errors.INVALID_REPLICA_ASSIGNMENT, why
+        problem = refuse_replicas(assigned, factor, brokers)
+        if problem[0] or validate_only:
+            return problem
+        grown = replace(topic, partitions=topic.partitions + placed(assigned, brokers))
         self._record(PartitionsAdded(name, topic.topic_id, count))
         self._tell_leaders(grown, range(old, count))
         self._put_topics([grown])
@@ -193,24 +225,15 @@ class Controller:
 
     def create_internal_topic(self, name: str) -> None:
         """The coordinators' own topics, with as many replicas as the brokers permit. Repeatable."""
-        if name in self.image.topics:
-            return
-        config = self.image.broker_config
-        if name == SHARE_STATE_TOPIC:
-            prefix = "share.coordinator.state.topic."
-            factor = config[prefix + "replication.factor"]
-            configs = {
-                "cleanup.policy": "delete",
-                "retention.ms": "-1",
-                "segment.bytes": str(config[prefix + "segment.bytes"]),
-                "min.insync.replicas": str(config[prefix + "min.isr"]),
-            }
-            count = config[prefix + "num.partitions"]
-        else:
-            assert name == GROUP_METADATA_TOPIC
-            factor, count, configs = 3, config["offsets.topic.num.partitions"], {"cleanup.policy": "compact"}
-        (error, why), _ = self.create_topic(name, count, min(factor, len(self.image.brokers)), configs)
-        assert not error, why
+        if name not in self.image.topics:
+            count, factor, configs = internal_topic(name, self.image.broker_config)
+            (error, why), _ = self.create_topic(name, count, min(factor, len(self.image.brokers)), configs)
+            assert not error, why
+
+    def allocate_producer_ids(self) -> AllocateProducerIdsResponse:
+        """A block of producer ids that no other broker gets."""
+        first = next(self._producer_ids)
+        return AllocateProducerIdsResponse(producer_id_start=first, producer_id_len=PRODUCER_IDS_PER_BLOCK)
 
     def _put_topics(self, changed: Iterable[TopicImage]) -> None:
         self._replace_topics({**self.image.topics, **{t.name: t for t in changed}})
@@ -223,21 +246,20 @@ class Controller:
 
     # ---- configurations ----------------------------------------------------------------------------------------------
 
-    def alter_topic_configs(self, name: str, changes: Mapping[str, str | None]) -> Outcome:
+    def alter_topic_configs(self, name: str, changes: Changes, *, validate_only: bool = False) -> Outcome:
         """Set overrides, or remove them with None. The whole resulting set is validated."""
         topic = self.image.topics.get(name)
         if topic is None:
             return Errors.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist"
         merged = _merge(topic.configs, changes)
-        try:
-            LogConfig.from_overrides(merged)
-        except ConfigException as problem:
-            return Errors.INVALID_CONFIG, str(problem)
+        problem = self._refuse_topic_configs(merged)
+        if problem[0] or validate_only:
+            return problem
         self._tell_configs(f"topic:{name}", changes)
         self._put_topics([replace(topic, configs=MappingProxyType(merged))])
         return DONE
 
-    def alter_group_configs(self, group_id: str, changes: Mapping[str, str | None]) -> Outcome:
+    def alter_group_configs(self, group_id: str, changes: Changes, *, validate_only: bool = False) -> Outcome:
         """Set overrides of a group (which need not exist), or remove them with None."""
         if not group_id:
             return Errors.INVALID_REQUEST, "the group id is empty"
@@ -246,22 +268,27 @@ class Controller:
             validate_group_overrides(merged, self.image.broker_config)
         except ConfigException as problem:
             return Errors.INVALID_CONFIG, str(problem)
+        if validate_only:
+            return DONE
         self._tell_configs(f"group:{group_id}", changes)
         configs = {**self.image.group_configs, group_id: MappingProxyType(merged)}
-        self._change(group_configs=MappingProxyType(configs))
+        self._change(group_configs=MappingProxyType({group: found for group, found in configs.items() if found}))
         return DONE
 
-    def alter_broker_configs(self, changes: Mapping[str, str | None]) -> Outcome:
-        """Cluster-wide broker configurations."""
+    def alter_broker_configs(self, changes: Changes, *, validate_only: bool = False) -> Outcome:
+        """Cluster-wide broker configurations; None goes back to what the cluster was started with."""
+        dynamic = _merge(self.image.dynamic_configs, changes)
         try:
-            config = self.image.broker_config.with_overrides(changes)
+            config = BrokerConfig({**self._static_configs, **dynamic})
         except ConfigException as problem:
             return Errors.INVALID_CONFIG, str(problem)
+        if validate_only:
+            return DONE
         self._tell_configs("broker", changes)
-        self._change(broker_config=config)
+        self._change(broker_config=config, dynamic_configs=MappingProxyType(dynamic))
         return DONE
 
-    def _tell_configs(self, resource: str, changes: Mapping[str, str | None]) -> None:
+    def _tell_configs(self, resource: str, changes: Changes) -> None:
         for key, value in changes.items():
             self._record(ConfigChanged(resource, key, value))
 
@@ -270,5 +297,5 @@ class Controller:
         self._publish(self.image)
 
 
-def _merge(old: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
+def _merge(old: Mapping[str, str], changes: Changes) -> dict[str, str]:
     return {key: value for key, value in {**old, **changes}.items() if value is not None}

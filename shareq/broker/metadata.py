@@ -5,12 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from shareq.broker.controller import Controller, Outcome
+from shareq.broker.controller import Controller
+from shareq.broker.placement import Outcome
 from shareq.coordinator.share import find_share_coordinator
 from shareq.log.config import TOPIC_CONFIGS
 from shareq.model.configs import BROKER_CONFIGS, GROUP_CONFIGS
 from shareq.model.errors import Errors
-from shareq.model.ids import GROUP_METADATA_TOPIC, INTERNAL_TOPICS, SHARE_STATE_TOPIC, ZERO_TOPIC_ID, partition_for
+from shareq.model.ids import (
+    GROUP_METADATA_TOPIC,
+    INTERNAL_TOPICS,
+    SHARE_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+    ZERO_TOPIC_ID,
+)
 from shareq.model.image import NO_LEADER, ClusterImage, TopicImage
 from shareq.model.messages.cluster import (
     CoordinatorType,
@@ -95,9 +102,9 @@ def find_coordinators(request: FindCoordinatorRequest, controller: Controller) -
     if request.key_type == CoordinatorType.SHARE:
         found = tuple(find_share_coordinator(key, image) for key in request.coordinator_keys)
         topic = SHARE_STATE_TOPIC
-    elif request.key_type == CoordinatorType.GROUP:
-        found = tuple(_group_coordinator(key, image) for key in request.coordinator_keys)
-        topic = GROUP_METADATA_TOPIC
+    elif request.key_type in _TOPICS:
+        topic = _TOPICS[request.key_type]
+        found = tuple(_coordinator(key, topic, image) for key in request.coordinator_keys)
     else:
         why = f"coordinator type {request.key_type} is not served"
         return FindCoordinatorResponse(
@@ -111,15 +118,18 @@ def find_coordinators(request: FindCoordinatorRequest, controller: Controller) -
     return FindCoordinatorResponse(coordinators=found)
 
 
-def _group_coordinator(group_id: str, image: ClusterImage) -> FindCoordinatorResponse.Coordinator:
-    topic = image.topics.get(GROUP_METADATA_TOPIC)
-    leader = NO_LEADER
-    if topic is not None:
-        leader = topic.partitions[partition_for(group_id, len(topic.partitions))].leader
-    if leader == NO_LEADER:
-        return FindCoordinatorResponse.Coordinator(key=group_id, error_code=Errors.COORDINATOR_NOT_AVAILABLE)
-    broker = image.brokers[leader]
-    return FindCoordinatorResponse.Coordinator(key=group_id, node_id=leader, host=broker.host, port=broker.port)
+_TOPICS: dict[int, str] = {
+    CoordinatorType.GROUP: GROUP_METADATA_TOPIC,
+    CoordinatorType.TRANSACTION: TRANSACTION_STATE_TOPIC,
+}
+"""Where the state of groups and of transactional ids is kept: the leader of a key's partition coordinates it."""
+
+
+def _coordinator(key: str, topic: str, image: ClusterImage) -> FindCoordinatorResponse.Coordinator:
+    broker = image.coordinator(topic, key)
+    if broker is None:
+        return FindCoordinatorResponse.Coordinator(key=key, error_code=Errors.COORDINATOR_NOT_AVAILABLE)
+    return FindCoordinatorResponse.Coordinator(key=key, node_id=broker.broker_id, host=broker.host, port=broker.port)
 
 
 # ---- topics ----------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from typing import Any
 from shareq.model.config_def import INT_MAX, ConfigDef, parse_by_duration
 from shareq.model.consumer_configs import CONSUMER_CONFIGS, CONSUMER_GROUP_CONFIGS
 from shareq.model.errors import ConfigException
+from shareq.model.log_configs import LOG_CONFIGS
 from shareq.model.states import IsolationLevel
 from shareq.model.transaction_configs import TRANSACTION_CONFIGS
 
@@ -85,9 +86,12 @@ BROKER_CONFIGS: dict[str, ConfigDef] = {
         ConfigDef("offsets.retention.minutes", 10080, "How long offsets of a group out of use are kept.", 1, INT_MAX),
         ConfigDef("offsets.retention.check.interval.ms", 600000, "How often offsets are looked through.", 1, INT_MAX),
         ConfigDef("offsets.topic.num.partitions", 50, "Partitions of __consumer_offsets.", 1, INT_MAX),
+        ConfigDef("offsets.topic.replication.factor", 3, "Its replicas, brokers permitting.", 1, 32767),
+        ConfigDef("offsets.topic.segment.bytes", 104857600, "Its segment size.", 1, INT_MAX),
         ConfigDef("offsets.commit.timeout.ms", 5000, "How long a group record may take to commit.", 1, INT_MAX),
         *CONSUMER_CONFIGS,
         *TRANSACTION_CONFIGS,
+        *LOG_CONFIGS,
         ConfigDef("num.partitions", 1, "Partitions of a topic created without a count.", 1, INT_MAX),
         ConfigDef("default.replication.factor", 1, "Replicas of a topic created without a factor.", 1, 32767),
         ConfigDef("share.coordinator.state.topic.num.partitions", 50, "Partitions of __share_group_state.", 1, INT_MAX),

@@ -44,7 +44,10 @@ class TopicImage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterImage:
-    """`group_configs` holds the overrides as strings; `group_config(id)` is the effective view."""
+    """`group_configs` holds the overrides as strings; `group_config(id)` is the effective view.
+
+    `broker_config` is in force: what the brokers were started with, and over it `dynamic_configs`, set since then.
+    """
 
     version: int = 0
     cluster_id: str = ""
@@ -54,6 +57,7 @@ class ClusterImage:
     topics_by_id: Mapping[TopicId, TopicImage] = field(default_factory=lambda: MappingProxyType({}))
     group_configs: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: MappingProxyType({}))
     broker_config: BrokerConfig = field(default_factory=BrokerConfig)
+    dynamic_configs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     share_version: int = 1
     _effective: dict[str, GroupConfig] = field(default_factory=dict, repr=False, compare=False)
 

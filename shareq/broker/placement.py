@@ -1,0 +1,100 @@
+"""Where partitions and their replicas go, and which topics there may be: Kafka's rules for both.
+
+Source: Kafka's ReplicationControlManager, StripedReplicaPlacer and Topic.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from shareq.model.configs import BrokerConfig
+from shareq.model.errors import Errors
+from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC
+from shareq.model.image import NO_LEADER, BrokerImage, PartitionImage
+
+Outcome = tuple[Errors, str | None]
+DONE: Outcome = (Errors.NONE, None)
+
+Replicas = tuple[int, ...]
+"""The brokers of one partition; the first is its preferred leader."""
+
+_LEGAL_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+
+def refuse_name(name: str, others: Collection[str]) -> Outcome:
+    """Whether a topic may be called so beside `others`: names become metrics, where '.' and '_' are the same."""
+    if not _LEGAL_NAME.fullmatch(name) or name in (".", ".."):
+        legal = "1 to 249 characters of a-z, A-Z, 0-9, '.', '_', '-'"
+        return Errors.INVALID_TOPIC_EXCEPTION, f"topic {name!r}: a name has {legal}, and is not '.' or '..'"
+    if name in others:
+        return Errors.TOPIC_ALREADY_EXISTS, f"topic {name!r} already exists"
+    if "." in name or "_" in name:
+        clash = next((other for other in others if other.replace(".", "_") == name.replace(".", "_")), None)
+        if clash is not None:
+            return Errors.INVALID_TOPIC_EXCEPTION, f"topic {name!r} collides with {clash!r}: '.' and '_' count as one"
+    return DONE
+
+
+def refuse_counts(name: str, count: int, factor: int, brokers: int) -> Outcome:
+    if not 1 <= factor <= brokers:
+        return (
+            Errors.INVALID_REPLICATION_FACTOR,
+            f"topic {name!r}: replication factor {factor}: must be 1..{brokers}, there are {brokers} brokers",
+        )
+    if count < 1:
+        return Errors.INVALID_PARTITIONS, f"topic {name!r}: {count} partitions: must be 1 or more"
+    return DONE
+
+
+def refuse_replicas(assigned: Sequence[Replicas], factor: int, brokers: Mapping[int, BrokerImage]) -> Outcome:
+    """Whether partitions may be placed so by hand, with `factor` replicas each."""
+    for replicas in assigned:
+        if not replicas:
+            why = "a partition without replicas"
+        elif len(set(replicas)) < len(replicas):
+            why = f"replicas {list(replicas)} name a broker twice"
+        elif unknown := [b for b in replicas if b not in brokers]:
+            why = f"replicas {list(replicas)}: there is no broker {unknown[0]}"
+        elif len(replicas) != factor:
+            why = f"replicas {list(replicas)}: every partition of the topic has {factor}"
+        elif not any(brokers[b].alive for b in replicas):
+            why = f"replicas {list(replicas)}: none of these brokers is alive"
+        else:
+            continue
+        return Errors.INVALID_REPLICA_ASSIGNMENT, why
+    return DONE
+
+
+def striped(brokers: Mapping[int, BrokerImage], start: int, indexes: Iterable[int], factor: int) -> list[Replicas]:
+    """Replicas round robin over all brokers."""
+    ids = sorted(brokers)
+    return [tuple(ids[(start + index + k) % len(ids)] for k in range(factor)) for index in indexes]
+
+
+def placed(assigned: Iterable[Replicas], brokers: Mapping[int, BrokerImage]) -> tuple[PartitionImage, ...]:
+    """New partitions, each led by the first of its replicas that is alive."""
+    partitions = []
+    for replicas in assigned:
+        alive = tuple(b for b in replicas if brokers[b].alive)
+        leader = next(iter(alive), NO_LEADER)
+        partitions.append(PartitionImage(leader=leader, leader_epoch=0, replicas=replicas, isr=alive))
+    return tuple(partitions)
+
+
+_PREFIXES = {
+    GROUP_METADATA_TOPIC: "offsets.topic.",
+    SHARE_STATE_TOPIC: "share.coordinator.state.topic.",
+    TRANSACTION_STATE_TOPIC: "transaction.state.log.",
+}
+
+
+def internal_topic(name: str, config: BrokerConfig) -> tuple[int, int, dict[str, str]]:
+    """Partitions, replicas and configurations of a coordinators' topic, as the broker's configuration wants it."""
+    prefix = _PREFIXES[name]
+    configs = {"cleanup.policy": "compact", "segment.bytes": str(config[prefix + "segment.bytes"])}
+    if name == SHARE_STATE_TOPIC:
+        configs |= {"cleanup.policy": "delete", "retention.ms": "-1"}
+    if name != GROUP_METADATA_TOPIC:
+        configs["min.insync.replicas"] = str(config[prefix + "min.isr"])
+    return config[prefix + "num.partitions"], config[prefix + "replication.factor"], configs
