@@ -1,19 +1,18 @@
 """Where partitions meet transactions: what producers write in one is let in, or not, and ends with a marker.
 
-A transactional batch, or an offset committed in a transaction, may only be written to a partition that belongs to the
-producer's transaction; else nobody would ever end it there. The transaction coordinator is asked once for each
-partition and transaction: it adds the partition for new clients, for older ones it says whether they have added it.
+A transactional batch may only be written to a partition that belongs to the producer's transaction; else nobody would
+ever end it there. The transaction coordinator is asked once for each partition and transaction: it adds the partition
+for new clients, for older ones it says whether they have added it.
 Source: KIP-890; Kafka's AddPartitionsToTxnManager and ReplicaManager.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from shareq.broker.data_plane import DataPlane
 from shareq.broker.produce import JOINS_BY_WRITING, transactional_batches
-from shareq.coordinator.shard import coordinator_error
 from shareq.model.actor import (
     Admit,
     Answer,
@@ -27,20 +26,18 @@ from shareq.model.actor import (
     Tick,
 )
 from shareq.model.errors import Errors
-from shareq.model.ids import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition, partition_for
+from shareq.model.ids import TRANSACTION_STATE_TOPIC, TopicPartition
 from shareq.model.messages.data import ProduceRequest
 from shareq.model.messages.transactions import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitResponse,
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
 
 
 class Flow(NamedTuple):
-    """What a version of a request stands for: partitions `join` by being written to, or else are `missing`."""
+    """What a version of Produce stands for: partitions `join` by being written to, or else are `missing`."""
 
     join: bool
     missing: Errors
@@ -51,12 +48,11 @@ _ABORTABLE = Flow(False, Errors.TRANSACTION_ABORTABLE)
 _STRICT = Flow(False, Errors.INVALID_TXN_STATE)
 
 
-def flow_of(request: ProduceRequest | TxnOffsetCommitRequest, version: int) -> Flow:
-    """Which flow the client follows."""
-    joins = JOINS_BY_WRITING if isinstance(request, ProduceRequest) else 5
-    if version >= joins:
+def flow_of(version: int) -> Flow:
+    """Which flow a client follows that produces in this version."""
+    if version >= JOINS_BY_WRITING:
         return _JOINING
-    return _ABORTABLE if version == joins - 1 else _STRICT
+    return _ABORTABLE if version == JOINS_BY_WRITING - 1 else _STRICT
 
 
 _UNREACHED = frozenset(
@@ -90,14 +86,14 @@ class _Held:
     __slots__ = ("ended", "epochs", "flow", "incoming", "producer_epoch", "producer_id", "retry_until_ms")
 
     def __init__(
-        self, incoming: Incoming, flow: Flow, producer: tuple[int, int], epochs: Mapping[TopicPartition, int]
+        self, incoming: Incoming, producer: tuple[int, int], epochs: Mapping[TopicPartition, int], retry_until_ms: int
     ) -> None:
         self.incoming = incoming
-        self.flow = flow
+        self.flow = flow_of(incoming.client.api_version)
         self.producer_id, self.producer_epoch = producer
         self.epochs = epochs
         self.ended: set[TopicPartition] = set()
-        self.retry_until_ms = 0
+        self.retry_until_ms = retry_until_ms
 
 
 class Admission:
@@ -129,12 +125,12 @@ class Admission:
         request = incoming.request
         if isinstance(request, WriteTxnMarkersRequest):
             return self._write_markers(incoming.id, request, now_ms)
-        assert isinstance(request, ProduceRequest | TxnOffsetCommitRequest)
-        flow = flow_of(request, incoming.client.api_version)
+        assert isinstance(request, ProduceRequest)
         producers: dict[tuple[int, int], dict[TopicPartition, int]] = {}
-        for at, producer in self._wanted(request):
-            error, log, leader_epoch = self._data.led_log(*at)
-            if not error and log is not None and not log.has_open_transaction(*producer):
+        for at, batch in transactional_batches(self._data, request):
+            producer = batch.producer_id, batch.producer_epoch
+            _, log, leader_epoch = self._data.led_log(*at)
+            if log is not None and not log.has_open_transaction(*producer):
                 producers.setdefault(producer, {})[at] = leader_epoch
         if not producers:
             return [Admit(incoming)]
@@ -142,22 +138,8 @@ class Admission:
             asked = [at for epochs in producers.values() for at in epochs]
             return [Admit(incoming, dict.fromkeys(asked, Errors.INVALID_PRODUCER_ID_MAPPING))]
         ((producer, epochs),) = producers.items()
-        held = _Held(incoming, flow, producer, epochs)
-        held.retry_until_ms = now_ms + self._data.image.broker_config["add.partitions.to.txn.retry.backoff.max.ms"]
-        return self._ask(held)
-
-    def _wanted(
-        self, request: ProduceRequest | TxnOffsetCommitRequest
-    ) -> Iterable[tuple[TopicPartition, tuple[int, int]]]:
-        """The partitions that the request writes to in a transaction, and in whose."""
-        if isinstance(request, ProduceRequest):
-            batches = transactional_batches(self._data, request)
-            return [(at, (batch.producer_id, batch.producer_epoch)) for at, batch in batches]
-        topic = self._data.image.topics.get(GROUP_METADATA_TOPIC)
-        if topic is None:
-            return []
-        at = TopicPartition(GROUP_METADATA_TOPIC, partition_for(request.group_id, len(topic.partitions)))
-        return [(at, (request.producer_id, request.producer_epoch))]
+        patience_ms: int = self._data.image.broker_config["add.partitions.to.txn.retry.backoff.max.ms"]
+        return self._ask(_Held(incoming, producer, epochs, now_ms + patience_ms))
 
     # ---- the coordinator's word --------------------------------------------------------------------------------------
 
@@ -165,7 +147,7 @@ class Admission:
         self._retrying.pop(held, None)
         held.ended.clear()
         request = held.incoming.request
-        assert isinstance(request, ProduceRequest | TxnOffsetCommitRequest)
+        assert isinstance(request, ProduceRequest)
         transactional_id = request.transactional_id or ""
         coordinator = self._data.image.coordinator(TRANSACTION_STATE_TOPIC, transactional_id)
         if coordinator is None:
@@ -195,12 +177,7 @@ class Admission:
 
     def _decide(self, held: _Held, errors: Mapping[TopicPartition, Errors]) -> list[Effect]:
         """Let the request pass, but for the partitions with an error."""
-        verdicts = {at: self._verdict(held, at, error) for at, error in errors.items()}
-        request = held.incoming.request
-        refused = next(filter(None, verdicts.values()), Errors.NONE)
-        if isinstance(request, TxnOffsetCommitRequest) and refused:
-            return [Respond(held.incoming.id, _refused_offsets(request, coordinator_error(refused)))]
-        return [Admit(held.incoming, verdicts)]
+        return [Admit(held.incoming, {at: self._verdict(held, at, error) for at, error in errors.items()})]
 
     def _verdict(self, held: _Held, at: TopicPartition, error: Errors) -> Errors:
         if error:
@@ -267,18 +244,3 @@ def _errors(held: _Held, answer: Answer) -> dict[TopicPartition, Errors]:
         for topic in transaction.topic_results
         for partition in topic.results_by_partition
     }
-
-
-def _refused_offsets(request: TxnOffsetCommitRequest, error: Errors) -> TxnOffsetCommitResponse:
-    return TxnOffsetCommitResponse(
-        topics=tuple(
-            TxnOffsetCommitResponse.Topic(
-                name=topic.name,
-                partitions=tuple(
-                    TxnOffsetCommitResponse.Partition(partition_index=p.partition_index, error_code=error)
-                    for p in topic.partitions
-                ),
-            )
-            for topic in request.topics
-        )
-    )

@@ -16,11 +16,9 @@ from shareq.broker.loop import EventLoop
 from shareq.broker.network import Network
 from shareq.broker.node import Broker
 from shareq.broker.storage import Storage
-from shareq.broker.transactions import Transactions
 from shareq.model.configs import BrokerConfig
 from shareq.model.events import Event
-from shareq.model.ids import TopicPartition
-from shareq.model.image import NO_LEADER, BrokerImage, ClusterImage
+from shareq.model.image import BrokerImage, ClusterImage
 from shareq.trace import Journal
 
 CLEAN_INTERVAL_MS = 300_000
@@ -60,7 +58,6 @@ class Machines:
             b: BrokerImage(broker_id=b, host="127.0.0.1", port=_FIRST_PORT + b, rack=None) for b in range(brokers)
         }
         self.controller = Controller(images, config, self.fork_rng(), publish=self._publish, record=self.record)
-        self._transactions = Transactions(loop, self._mark_transaction)
         self.brokers: dict[int, Broker] = {}
         self.watcher: Callable[[int, bool], None] | None = None
 
@@ -79,7 +76,6 @@ class Machines:
             network=self.network,
             controller=self.controller,
             storage=self.storage,
-            transactions=self._transactions,
             rng=self.fork_rng(),
             record=self._record,
             traced=self._journal.enabled,
@@ -124,14 +120,6 @@ class Machines:
             self._loop.post(broker.image_changed, image)
 
     # ---- the rest ----------------------------------------------------------------------------------------------------
-
-    def _mark_transaction(self, at: TopicPartition, committed: bool, producer_id: int, producer_epoch: int) -> None:
-        """Write the marker that ends a transaction; a topic that has been deleted meanwhile needs none."""
-        done = self.storage.end_transaction(at, committed, producer_id, producer_epoch, self._loop.now_ms())
-        image = self.controller.image
-        leader = image.topics[at.topic].partitions[at.partition].leader if done else NO_LEADER
-        if done and leader in self.brokers:
-            self.brokers[leader].log_grew(at, done.base_offset, done.last_offset + 1)
 
     def _clean(self) -> None:
         self.storage.clean(self._loop.now_ms())

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from shareq.broker.admission import Admission
 from shareq.broker.controller import Controller
 from shareq.broker.data_plane import DataPlane
 from shareq.broker.fetching import Fetcher
@@ -14,16 +15,17 @@ from shareq.broker.host import Host
 from shareq.broker.loading import CHUNK_BYTES, records_read
 from shareq.broker.loop import EventLoop
 from shareq.broker.network import Network
-from shareq.broker.produce import produce, transactional_batches
+from shareq.broker.produce import NO_VERDICTS, Verdicts, produce
 from shareq.broker.routes import Answering, actors, answers
 from shareq.broker.storage import Storage
-from shareq.broker.transactions import Transactions
 from shareq.coordinator.group import GroupCoordinator
 from shareq.coordinator.share import ShareCoordinator
+from shareq.coordinator.transaction import TransactionCoordinator
 from shareq.leader import ShareLeader
 from shareq.log.records import encode_coordinator_records
 from shareq.model.actor import (
     Actor,
+    Admit,
     Answer,
     Appended,
     AppendRecords,
@@ -37,6 +39,8 @@ from shareq.model.actor import (
     Incoming,
     LogGrew,
     LogRead,
+    MarkerAppended,
+    MarkerWritten,
     OffsetFound,
     Persist,
     ReadLog,
@@ -48,10 +52,10 @@ from shareq.model.actor import (
     ShardResigned,
 )
 from shareq.model.events import Event, RecordsAppended
-from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TopicPartition
+from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition
 from shareq.model.image import ClusterImage, PartitionImage
-from shareq.model.messages.base import Request, Response
-from shareq.model.messages.data import ProduceRequest
+from shareq.model.messages.base import Request
+from shareq.model.messages.data import ProduceRequest, ProduceResponse
 from shareq.model.states import IsolationLevel
 from shareq.persister import make_persister
 
@@ -69,7 +73,6 @@ class Broker:
         network: Network,
         controller: Controller,
         storage: Storage,
-        transactions: Transactions,
         rng: random.Random,
         record: Callable[[int, Event], None],
         traced: bool,
@@ -80,7 +83,6 @@ class Broker:
         self._network = network
         self._controller = controller
         self._storage = storage
-        self._transactions = transactions
         self._record: Callable[[Event], None] = partial(record, broker_id)
         self._traced = traced
         self._data = DataPlane(broker_id, storage, controller.image)
@@ -103,19 +105,42 @@ class Broker:
             ReadRecords: self._read_records,
             DeleteRecordsBefore: self._delete_records_before,
             CreateInternalTopic: self._create_internal_topic,
+            Admit: self._admit,
+            MarkerAppended: self._marker_appended,
         }
         self._leader = host("share-leader", ShareLeader(broker_id, traced=traced))
         self._groups = host("group-coordinator", GroupCoordinator(broker_id, rng, traced=traced))
         self._states = host("share-coordinator", ShareCoordinator(broker_id, traced=traced))
+        self._transactions = host("transaction-coordinator", TransactionCoordinator(broker_id, traced=traced))
+        self._admission = host("admission", Admission(self._data))
         self._persister = host("persister", make_persister(config[PERSISTER_CLASS], broker_id, rng))
-        self._coordinators = {GROUP_METADATA_TOPIC: self._groups, SHARE_STATE_TOPIC: self._states}
+        self._coordinators = {
+            GROUP_METADATA_TOPIC: self._groups,
+            SHARE_STATE_TOPIC: self._states,
+            TRANSACTION_STATE_TOPIC: self._transactions,
+        }
         self._fetcher = Fetcher(self._data, rng)
         self._fetches = host("fetcher", self._fetcher)
-        self._hosts = (self._leader, self._groups, self._states, self._persister, self._fetches)
-        self._actors = actors(leader=self._leader, groups=self._groups, states=self._states, fetches=self._fetches)
+        self._hosts = (
+            self._leader,
+            self._groups,
+            self._states,
+            self._persister,
+            self._fetches,
+            self._transactions,
+            self._admission,
+        )
+        self._actors = actors(
+            leader=self._leader,
+            groups=self._groups,
+            states=self._states,
+            fetches=self._fetches,
+            transactions=self._transactions,
+            admission=self._admission,
+        )
         self._answers: dict[type[Request], Answering] = {
             ProduceRequest: self._produce,
-            **answers(controller, self._data, transactions),
+            **answers(controller, self._data),
         }
 
     # ---- requests ----------------------------------------------------------------------------------------------------
@@ -125,6 +150,8 @@ class Broker:
         if not self._leader.alive:
             return
         actor = self._actors.get(type(request))
+        if isinstance(request, ProduceRequest) and request.transactional_id is not None:
+            actor = self._admission
         if actor is not None:
             actor.deliver(Incoming(exchange_id, request, client))
         else:
@@ -134,11 +161,9 @@ class Broker:
         self._leader.deliver(ConnectionClosed(connection_id))
         self._fetches.deliver(ConnectionClosed(connection_id))
 
-    def _produce(self, request: ProduceRequest, client: ClientContext) -> Response:
-        verdicts = {
-            at: self._transactions.admit(request, batch.producer_id, batch.producer_epoch, at)
-            for at, batch in transactional_batches(self._data, request)
-        }
+    def _produce(
+        self, request: ProduceRequest, client: ClientContext, verdicts: Verdicts = NO_VERDICTS
+    ) -> ProduceResponse:
         response, grown = produce(self._data, request, client, self._loop.now_ms(), verdicts)
         for at, first, end in grown:
             self.log_grew(at, first, end)
@@ -222,6 +247,20 @@ class Broker:
             found = log.offset_for_timestamp(effect.timestamp, IsolationLevel.READ_UNCOMMITTED)
             error, offset = found.error, found.offset
         self._loop.post(host.deliver, OffsetFound(effect.id, error, offset))
+
+    def _admit(self, host: Host, effect: Admit) -> None:
+        del host
+        exchange_id, request, client = effect.incoming
+        assert isinstance(request, ProduceRequest), "nothing else has to be admitted"
+        self._network.answer(self, exchange_id, self._produce(request, client, effect.verdicts))
+
+    def _marker_appended(self, host: Host, effect: MarkerAppended) -> None:
+        del host
+        at, offset, producer_id, committed = effect
+        self.log_grew(at, offset, offset + 1)
+        coordinator = self._coordinators.get(at.topic)
+        if coordinator is not None:
+            self._loop.post(coordinator.deliver, MarkerWritten(at.partition, producer_id, committed))
 
     def _append_records(self, host: Host, effect: AppendRecords) -> None:
         now_ms = self._loop.now_ms()

@@ -9,7 +9,6 @@ from shareq.broker import metadata, offsets
 from shareq.broker.controller import Controller
 from shareq.broker.data_plane import DataPlane
 from shareq.broker.host import Host
-from shareq.broker.transactions import Transactions
 from shareq.model.actor import ClientContext
 from shareq.model.messages.base import Request, Response
 from shareq.model.messages.classic_group import (
@@ -52,12 +51,24 @@ from shareq.model.messages.topics import (
     DescribeConfigsRequest,
     IncrementalAlterConfigsRequest,
 )
-from shareq.model.messages.transactions import EndTxnRequest, InitProducerIdRequest, TxnOffsetCommitRequest
+from shareq.model.messages.transactions import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    AllocateProducerIdsRequest,
+    DescribeTransactionsRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+    ListTransactionsRequest,
+    TxnOffsetCommitRequest,
+    WriteTxnMarkersRequest,
+)
 
 Answering = Callable[[Any, ClientContext], Response]
 
 
-def actors(*, leader: Host, groups: Host, states: Host, fetches: Host) -> dict[type[Request], Host]:
+def actors(
+    *, leader: Host, groups: Host, states: Host, fetches: Host, transactions: Host, admission: Host
+) -> dict[type[Request], Host]:
     """Requests that an actor answers, now or later."""
     return {
         ShareFetchRequest: leader,
@@ -81,6 +92,13 @@ def actors(*, leader: Host, groups: Host, states: Host, fetches: Host) -> dict[t
         DescribeShareGroupOffsetsRequest: groups,
         AlterShareGroupOffsetsRequest: groups,
         DeleteShareGroupOffsetsRequest: groups,
+        InitProducerIdRequest: transactions,
+        AddPartitionsToTxnRequest: transactions,
+        AddOffsetsToTxnRequest: transactions,
+        EndTxnRequest: transactions,
+        DescribeTransactionsRequest: transactions,
+        ListTransactionsRequest: transactions,
+        WriteTxnMarkersRequest: admission,
         InitializeShareGroupStateRequest: states,
         ReadShareGroupStateRequest: states,
         WriteShareGroupStateRequest: states,
@@ -89,15 +107,14 @@ def actors(*, leader: Host, groups: Host, states: Host, fetches: Host) -> dict[t
     }
 
 
-def answers(controller: Controller, data: DataPlane, transactions: Transactions) -> dict[type[Request], Answering]:
+def answers(controller: Controller, data: DataPlane) -> dict[type[Request], Answering]:
     """Requests that are answered at once."""
     return {
         ListOffsetsRequest: lambda request, client: offsets.list_offsets(request, client, data),
         OffsetForLeaderEpochRequest: lambda request, _: offsets.offsets_for_leader_epochs(request, data),
         DeleteRecordsRequest: lambda request, _: offsets.delete_records(request, data),
         DescribeProducersRequest: lambda request, _: offsets.describe_producers(request, data),
-        InitProducerIdRequest: lambda request, _: transactions.init_producer_id(request),
-        EndTxnRequest: lambda request, _: transactions.end(request),
+        AllocateProducerIdsRequest: lambda _, __: controller.allocate_producer_ids(),
         MetadataRequest: lambda request, _: metadata.metadata(request, controller.image),
         FindCoordinatorRequest: lambda request, _: metadata.find_coordinators(request, controller),
         CreateTopicsRequest: lambda request, _: metadata.create_topics(request, controller),

@@ -9,12 +9,11 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 
 from shareq.log.config import LogConfig
-from shareq.log.interface import AppendResult
 from shareq.log.memory import MemoryLog
 from shareq.model.errors import Errors
 from shareq.model.events import Event, LogStartMoved
 from shareq.model.ids import TopicId, TopicPartition
-from shareq.model.image import ClusterImage
+from shareq.model.image import ClusterImage, TopicImage
 
 
 class Storage:
@@ -29,15 +28,21 @@ class Storage:
 
     def image_changed(self, image: ClusterImage) -> None:
         """Forget the logs of deleted topics, and let altered configurations take effect."""
+        self._configs = {name: self._config(topic, image) for name, topic in image.topics.items()}
         self._image = image
         if self._logs:
             for topic_id, partition in [k for k in self._logs if k[0] not in image.topics_by_id]:
                 del self._logs[topic_id, partition]
-        self._configs = {name: LogConfig.from_overrides(topic.configs) for name, topic in image.topics.items()}
         for (topic_id, partition), log in self._logs.items():
             topic = image.topics_by_id[topic_id]
             log.config = self._configs[topic.name]
             log.begin_epoch(topic.partitions[partition].leader_epoch)
+
+    def _config(self, topic: TopicImage, image: ClusterImage) -> LogConfig:
+        before = self._image.topics.get(topic.name)
+        if before and before.configs is topic.configs and image.broker_config is self._image.broker_config:
+            return self._configs[topic.name]
+        return LogConfig.effective(topic.configs, image.broker_config)
 
     def log(self, topic: str, partition: int) -> MemoryLog | None:
         """The log of a partition that exists, else None."""
@@ -61,23 +66,6 @@ class Storage:
         """The error that an append to `topic` has to fail with now; NONE as a rule."""
         faults = self._faults.get(topic)
         return faults.popleft() if faults else Errors.NONE
-
-    def end_transaction(
-        self, at: TopicPartition, committed: bool, producer_id: int, producer_epoch: int, now_ms: int
-    ) -> AppendResult | None:
-        """Write the marker that ends a producer's transaction; None where the topic is gone or the log refuses."""
-        log = self.log(*at)
-        if log is None:
-            return None
-        done = log.append_control(
-            committed=committed,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            coordinator_epoch=0,
-            now_ms=now_ms,
-            leader_epoch=self._image.topics[at.topic].partitions[at.partition].leader_epoch,
-        )
-        return None if done.error else done
 
     def clean(self, now_ms: int) -> None:
         """Retention and compaction of every log, as Kafka's cleaner does every few minutes."""

@@ -13,7 +13,7 @@ from shareq.broker.loop import VIRTUAL_ORIGIN_MS
 from shareq.log.records import encode_batch
 from shareq.model.errors import ConfigException, Errors, IllegalStateException, KafkaException
 from shareq.model.events import BrokerStopped, FaultInjected, LeaderElected, LogStartMoved, RecordsAppended
-from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TopicId
+from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC, TopicId
 from shareq.model.messages.cluster import (
     CoordinatorType,
     FindCoordinatorRequest,
@@ -30,7 +30,6 @@ from shareq.model.messages.topics import (
     IncrementalAlterConfigsRequest,
     ResourceType,
 )
-from shareq.model.messages.transactions import EndTxnRequest, InitProducerIdRequest
 from shareq.model.transport import transport_for
 from tests.broker.probe import Probe
 
@@ -171,7 +170,11 @@ def test_finding_a_coordinator_creates_its_topic(cluster: Cluster, probe: Probe)
     assert SHARE_STATE_TOPIC in cluster.image.topics
     assert [c.error_code for c in probe.ask(request).coordinators] == [Errors.NONE, Errors.INVALID_REQUEST]
     transactions = FindCoordinatorRequest(key_type=CoordinatorType.TRANSACTION, coordinator_keys=("t",))
-    assert probe.ask(transactions).coordinators[0].error_code is Errors.INVALID_REQUEST
+    probe.ask(transactions)
+    assert TRANSACTION_STATE_TOPIC in cluster.image.topics
+    assert probe.ask(transactions).coordinators[0].error_code is Errors.NONE
+    nobody = FindCoordinatorRequest(key_type=3, coordinator_keys=("t",))
+    assert probe.ask(nobody).coordinators[0].error_code is Errors.INVALID_REQUEST
 
 
 def test_producing_goes_to_the_leader_only(cluster: Cluster, probe: Probe) -> None:
@@ -342,7 +345,7 @@ def test_records_outlive_brokers(cluster: Cluster, probe: Probe) -> None:
     assert LeaderElected("orders", 0, 2, 4) in [e.event for e in cluster.journal]
 
 
-# ---- faults, retention, transactions ---------------------------------------------------------------------------------
+# ---- faults, retention ---------------------------------------------------------------------------------
 
 
 def test_appends_fail_as_often_as_they_were_told_to(cluster: Cluster, probe: Probe) -> None:
@@ -364,116 +367,6 @@ def test_retention_moves_the_log_start_by_itself(cluster: Cluster, probe: Probe)
     cluster.advance(300_000)
     assert cluster.log("brief", 0).log_start_offset >= 2
     assert any(isinstance(e.event, LogStartMoved) and e.event.topic == "brief" for e in cluster.journal)
-
-
-class Transactor(Probe):
-    """A producer with a transactional id, by hand."""
-
-    def begin(self) -> None:
-        got = self.ask(InitProducerIdRequest(transactional_id="t"))
-        self.producer_id, self.epoch = got.producer_id, got.producer_epoch
-
-    def write(self, value: str, sequence: int = 0) -> Errors:
-        image = self.cluster.image.topics["orders"]
-        records = encode_batch(
-            [(None, value.encode(), [], self.cluster.now_ms)],
-            producer_id=self.producer_id,
-            producer_epoch=self.epoch,
-            base_sequence=sequence,
-            transactional=True,
-        )
-        topic = ProduceRequest.Topic(
-            topic_id=image.topic_id, partitions=(ProduceRequest.Partition(index=0, records=records),)
-        )
-        request = ProduceRequest(transactional_id="t", topics=(topic,))
-        error = self.ask(request, image.partitions[0].leader).responses[0].partitions[0].error_code
-        assert isinstance(error, Errors)
-        return error
-
-    def end(self, *, committed: bool) -> Errors:
-        got = self.ask(
-            EndTxnRequest(
-                transactional_id="t",
-                producer_id=self.producer_id,
-                producer_epoch=self.epoch,
-                committed=committed,
-            )
-        )
-        if not got.error_code:
-            self.epoch = got.producer_epoch
-        assert isinstance(got.error_code, Errors)
-        return got.error_code
-
-
-@pytest.fixture
-def transactor(cluster: Cluster) -> Transactor:
-    made = Transactor(cluster)
-    made.begin()
-    return made
-
-
-def test_a_transaction_holds_the_last_stable_offset_until_it_ends(cluster: Cluster, transactor: Transactor) -> None:
-    log = cluster.log("orders", 0)
-    assert transactor.write("a") is Errors.NONE
-    assert (log.last_stable_offset, log.log_end_offset) == (0, 1)
-    assert transactor.end(committed=True) is Errors.NONE
-    assert (log.last_stable_offset, log.log_end_offset) == (2, 2)
-    assert transactor.write("b") is Errors.NONE
-    assert transactor.end(committed=False) is Errors.NONE
-    assert (log.last_stable_offset, log.log_end_offset) == (4, 4)
-
-
-def test_what_cannot_end(transactor: Transactor) -> None:
-    assert transactor.end(committed=True) is Errors.INVALID_TXN_STATE
-    assert transactor.end(committed=False) is Errors.NONE
-    transactor.epoch -= 1
-    assert transactor.end(committed=False) is Errors.NONE  # the same request once more, its answer was lost
-    transactor.epoch += 7
-    assert transactor.end(committed=True) is Errors.PRODUCER_FENCED
-    transactor.producer_id += 1
-    assert transactor.end(committed=True) is Errors.INVALID_PRODUCER_ID_MAPPING
-
-
-def test_a_second_producer_fences_the_first(cluster: Cluster, transactor: Transactor) -> None:
-    transactor.write("lost")
-    successor = Transactor(cluster)
-    successor.begin()
-    assert cluster.log("orders", 0).last_stable_offset == 2  # the open transaction was aborted
-    assert transactor.write("late", 1) is Errors.INVALID_PRODUCER_EPOCH
-    assert transactor.end(committed=True) is Errors.PRODUCER_FENCED
-    assert successor.write("mine") is Errors.NONE
-
-
-def test_a_transaction_that_nobody_ends_is_aborted(cluster: Cluster, transactor: Transactor) -> None:
-    transactor.write("forgotten")
-    cluster.advance(60_000)
-    assert cluster.log("orders", 0).last_stable_offset == 2
-    assert transactor.end(committed=True) is Errors.PRODUCER_FENCED
-
-
-@pytest.mark.parametrize(
-    ("request_", "error"),
-    [
-        pytest.param(InitProducerIdRequest(transactional_id=""), Errors.INVALID_REQUEST, id="empty id"),
-        pytest.param(
-            InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=0),
-            Errors.INVALID_TRANSACTION_TIMEOUT,
-            id="no time",
-        ),
-        pytest.param(
-            InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=900_001),
-            Errors.INVALID_TRANSACTION_TIMEOUT,
-            id="too much time",
-        ),
-    ],
-)
-def test_producers_that_cannot_be(probe: Probe, request_: InitProducerIdRequest, error: Errors) -> None:
-    assert probe.ask(request_).error_code is error
-
-
-def test_producer_ids_are_never_handed_out_twice(probe: Probe) -> None:
-    ids = [probe.ask(InitProducerIdRequest()).producer_id for _ in range(5)]
-    assert len(set(ids)) == 5
 
 
 @pytest.mark.parametrize("error", [Errors.KAFKA_STORAGE_ERROR, Errors.NOT_ENOUGH_REPLICAS, Errors.MESSAGE_TOO_LARGE])

@@ -17,8 +17,8 @@ from shareq.model.ids import TopicId
 from shareq.model.messages.data import ProduceRequest
 from shareq.model.messages.fetch import UNKNOWN_LEADER, FetchRequest, FetchResponse
 from shareq.model.messages.topics import DeleteTopicsRequest
-from shareq.model.messages.transactions import EndTxnRequest, InitProducerIdRequest
 from tests.broker.asker import Asker
+from tests.broker.transactor import Transactor
 
 NEWEST = 18
 NOWHERE = TopicId("x" * 22)
@@ -267,8 +267,9 @@ def test_a_fetch_of_a_lost_connection_waits_no_more(cluster: Cluster, asker: Ask
 
 
 def test_what_readers_of_committed_records_see(cluster: Cluster, asker: Asker) -> None:
-    made = asker.ask(InitProducerIdRequest(transactional_id="t"), 5)
-    options: dict[str, Any] = {"producer_id": made.producer_id, "producer_epoch": made.producer_epoch}
+    made = Transactor(cluster)
+    made.begin()
+    options: dict[str, Any] = {"producer_id": made.producer_id, "producer_epoch": made.epoch}
     produce(cluster)
     produce(cluster, base_sequence=0, transactional=True, **options)
     produce(cluster)
@@ -277,8 +278,7 @@ def test_what_readers_of_committed_records_see(cluster: Cluster, asker: Asker) -
     assert ([b.base_offset for b in found.records], found.last_stable_offset, found.high_watermark) == ([0], 1, 3)
     assert found.aborted_transactions == ()
     waiting = asker.send(fetch(cluster, (0, 1), isolation_level=1, max_wait_ms=500), NEWEST)
-    end = EndTxnRequest(transactional_id="t", producer_id=made.producer_id, producer_epoch=0, committed=False)
-    assert not asker.ask(end, 5).error_code
+    assert made.end(commit=False) is Errors.NONE
     cluster.advance(50)
     found = one(asker.response(waiting))
     aborted = FetchResponse.AbortedTransaction(producer_id=made.producer_id, first_offset=1)

@@ -1,0 +1,212 @@
+"""A producer with a transactional id, by hand: it speaks the flow of whichever client it plays."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from shareq.broker import Cluster
+from shareq.log.records import encode_batch
+from shareq.model.errors import Errors
+from shareq.model.ids import TopicPartition
+from shareq.model.messages.base import Request
+from shareq.model.messages.cluster import CoordinatorType, FindCoordinatorRequest
+from shareq.model.messages.data import ProduceRequest, ProduceResponse
+from shareq.model.messages.transactions import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    EndTxnResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    TxnOffsetCommitRequest,
+)
+from tests.broker.asker import Asker
+
+
+class Flow(NamedTuple):
+    """Versions of requests. `announces`: partitions are added before they are written to."""
+
+    init: int
+    add: int
+    add_offsets: int
+    produce: int
+    commit_offsets: int
+    end: int
+    announces: bool = True
+
+
+NEW = Flow(init=5, add=3, add_offsets=4, produce=13, commit_offsets=5, end=5, announces=False)
+"""Kafka 4.3's Java producer at transaction.version 2."""
+JAVA_OLD = Flow(init=5, add=3, add_offsets=4, produce=11, commit_offsets=4, end=4)
+"""The same below transaction.version 2."""
+LIBRDKAFKA = Flow(init=4, add=0, add_offsets=0, produce=10, commit_offsets=3, end=1)
+
+FLOWS = {"new": NEW, "Java, old": JAVA_OLD, "librdkafka": LIBRDKAFKA}
+
+COORDINATOR_MOVES = (
+    Errors.COORDINATOR_LOAD_IN_PROGRESS,
+    Errors.COORDINATOR_NOT_AVAILABLE,
+    Errors.NOT_COORDINATOR,
+    Errors.CONCURRENT_TRANSACTIONS,
+)
+
+
+class Transactor(Asker):
+    """Counts sequences by partition, as producers do. Errors of the cluster are told, not raised."""
+
+    def __init__(
+        self, cluster: Cluster, transactional_id: str = "t", flow: Flow = NEW, timeout_ms: int = 60_000
+    ) -> None:
+        super().__init__(cluster)
+        self.transactional_id = transactional_id
+        self.flow = flow
+        self.timeout_ms = timeout_ms
+        self.producer_id = self.epoch = -1
+        self.sequences: dict[TopicPartition, int] = {}
+        self.announced: set[TopicPartition] = set()
+
+    def find(self, key: str, kind: CoordinatorType) -> int:
+        """The coordinator's node; the first question creates its topic."""
+        request = FindCoordinatorRequest(key_type=kind, coordinator_keys=(key,))
+        while True:
+            found = self.ask(request, 6).coordinators[0]
+            if not found.error_code:
+                assert isinstance(found.node_id, int)
+                return found.node_id
+            self.cluster.advance(10)
+
+    def coordinate(self, request: Request, version: int) -> Any:
+        """Ask the transaction coordinator."""
+        return self.ask(request, version, self.find(self.transactional_id, CoordinatorType.TRANSACTION))
+
+    def begin(self, producer_id: int = -1, producer_epoch: int = -1) -> Errors:
+        """InitProducerId, as often as clients repeat it."""
+        request = InitProducerIdRequest(
+            transactional_id=self.transactional_id,
+            transaction_timeout_ms=self.timeout_ms,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+        )
+        got = self.coordinate(request, self.flow.init)
+        while got.error_code in COORDINATOR_MOVES:
+            self.cluster.advance(20)
+            got = self.coordinate(request, self.flow.init)
+        assert isinstance(got, InitProducerIdResponse)
+        if not got.error_code:
+            self._now(got.producer_id, got.producer_epoch)
+        return got.error_code
+
+    def _now(self, producer_id: int, epoch: int) -> None:
+        if (producer_id, epoch) != (self.producer_id, self.epoch):
+            self.sequences.clear()
+        self.producer_id, self.epoch = producer_id, epoch
+
+    def add(self, *partitions: TopicPartition) -> Errors:
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self.transactional_id,
+            v3_and_below_producer_id=self.producer_id,
+            v3_and_below_producer_epoch=self.epoch,
+            v3_and_below_topics=tuple(AddPartitionsToTxnRequest.Topic(name=t, partitions=(p,)) for t, p in partitions),
+        )
+        response = self.coordinate(request, self.flow.add)
+        errors = {
+            p.partition_error_code for t in response.results_by_topic_v3_and_below for p in t.results_by_partition
+        }
+        (error,) = errors
+        assert isinstance(error, Errors)
+        return error
+
+    def write(self, *values: str, partition: int = 0, sequence: int | None = None) -> Errors:
+        """Write a batch as clients do: the old ones add the partition first."""
+        at = TopicPartition("orders", partition)
+        if self.flow.announces and at not in self.announced:
+            error = self.add(at)
+            if error:
+                return error
+            self.announced.add(at)
+        return self.produce(*values, partition=partition, sequence=sequence).error_code
+
+    def produce(
+        self, *values: str, partition: int = 0, sequence: int | None = None, transactional: bool = True
+    ) -> ProduceResponse.Partition:
+        """One batch, whatever was announced; the sequence goes on unless it is given."""
+        at = TopicPartition("orders", partition)
+        batch = self.batch(
+            *values, sequence=self.sequences.get(at, 0) if sequence is None else sequence, transactional=transactional
+        )
+        result = self.answer_to(self.produce_later(batch, partition))
+        if not result.error_code and sequence is None:
+            self.sequences[at] = self.sequences.get(at, 0) + len(values)
+        return result
+
+    def batch(self, *values: str, sequence: int, transactional: bool = True) -> bytes:
+        return encode_batch(
+            [(None, value.encode(), (), self.cluster.now_ms) for value in values],
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            base_sequence=sequence,
+            transactional=transactional,
+        )
+
+    def produce_later(self, batch: bytes, partition: int = 0) -> int:
+        """Send a batch to the partition's leader; answers the id of the call."""
+        image = self.cluster.image.topics["orders"]
+        part = ProduceRequest.Partition(index=partition, records=batch)
+        topic = ProduceRequest.Topic(topic_id=image.topic_id, name="orders", partitions=(part,))
+        request = ProduceRequest(transactional_id=self.transactional_id, topics=(topic,))
+        return self.send(request, self.flow.produce, image.partitions[partition].leader)
+
+    def answer_to(self, call_id: int) -> ProduceResponse.Partition:
+        assert self.cluster.wait(lambda: self.answered(call_id), 60)
+        result = self.response(call_id).responses[0].partitions[0]
+        assert isinstance(result, ProduceResponse.Partition)
+        return result
+
+    def commit_offset(self, offset: int, group_id: str = "g", *, announce: bool = True) -> Errors:
+        """Commit an offset of orders-0 in the transaction, as clients do."""
+        node = self.find(group_id, CoordinatorType.GROUP)
+        if self.flow.announces and announce:
+            offsets = AddOffsetsToTxnRequest(
+                transactional_id=self.transactional_id,
+                producer_id=self.producer_id,
+                producer_epoch=self.epoch,
+                group_id=group_id,
+            )
+            error = self.coordinate(offsets, self.flow.add_offsets).error_code
+            assert isinstance(error, Errors)
+            if error:
+                return error
+        part = TxnOffsetCommitRequest.Partition(partition_index=0, committed_offset=offset)
+        request = TxnOffsetCommitRequest(
+            transactional_id=self.transactional_id,
+            group_id=group_id,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            topics=(TxnOffsetCommitRequest.Topic(name="orders", partitions=(part,)),),
+        )
+        error = self.ask(request, self.flow.commit_offsets, node).topics[0].partitions[0].error_code
+        assert isinstance(error, Errors)
+        return error
+
+    def end(self, *, commit: bool = True) -> Errors:
+        """EndTxn, as often as clients repeat it."""
+        got = self.end_once(commit=commit)
+        while got.error_code in COORDINATOR_MOVES:
+            self.cluster.advance(20)
+            got = self.end_once(commit=commit)
+        if not got.error_code:
+            self.announced.clear()
+            if got.producer_id >= 0:
+                self._now(got.producer_id, got.producer_epoch)
+        return got.error_code
+
+    def end_once(self, *, commit: bool = True, producer_epoch: int | None = None) -> EndTxnResponse:
+        request = EndTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch if producer_epoch is None else producer_epoch,
+            committed=commit,
+        )
+        response = self.coordinate(request, self.flow.end)
+        assert isinstance(response, EndTxnResponse)
+        return response
