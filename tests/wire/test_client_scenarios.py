@@ -1,0 +1,526 @@
+"""Whole clients over TCP, the same scenarios on a served cluster of ours and on Apache Kafka: they may not differ.
+
+Brokers are the fixtures of tests/kafka; every test has topics and groups of its own.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from shareq import (
+    AcknowledgeType,
+    Admin,
+    Errors,
+    KafkaError,
+    KafkaException,
+    Message,
+    NewTopic,
+    Producer,
+    ShareConsumer,
+    TopicPartition,
+    WakeupException,
+)
+from tests.kafka.fixtures import Reachable
+
+PATIENCE_S = 30.0
+
+
+class World:
+    """A topic, a group that reads it from its beginning, and clients that find the broker; all closed at the end."""
+
+    def __init__(self, broker: Reachable, fresh: Callable[[str], str]) -> None:
+        self.address = broker.bootstrap_servers
+        self.fresh = fresh
+        self.topic = fresh("topic")
+        self.group = fresh("group")
+        self._clients: list[Any] = []
+        self.admin = self._made(Admin({"bootstrap.servers": self.address}))
+
+    def _made(self, client: Any) -> Any:
+        self._clients.append(client)
+        return client
+
+    def create(self, partitions: int = 1, **group_config: object) -> None:
+        self.admin.create_topics([NewTopic(self.topic, partitions)]).check()
+        quick = {"share.auto.offset.reset": "earliest", "share.heartbeat.interval.ms": 100}
+        given = {key.replace("_", "."): value for key, value in group_config.items()}
+        self.admin.alter_group_configs(self.group, quick | given)
+
+    def consumer(self, **conf: object) -> ShareConsumer:
+        given = {key.replace("_", "."): value for key, value in conf.items()}
+        made: ShareConsumer = self._made(
+            ShareConsumer({"bootstrap.servers": self.address, "group.id": self.group, **given})
+        )
+        made.subscribe([self.topic])
+        return made
+
+    def producer(self, **conf: object) -> Producer:
+        given = {key.replace("_", "."): value for key, value in conf.items()}
+        made: Producer = self._made(Producer({"bootstrap.servers": self.address, "linger.ms": 0, **given}))
+        return made
+
+    def write(self, *values: str, partition: int = 0) -> None:
+        producer = self.producer()
+        for value in values:
+            producer.produce(self.topic, value, partition=partition)
+        assert producer.flush(PATIENCE_S) == 0
+
+    def close(self) -> None:
+        for client in reversed(self._clients):
+            client.close()
+
+
+@pytest.fixture
+def world(broker: Reachable, fresh: Callable[[str], str]) -> Iterator[World]:
+    made = World(broker, fresh)
+    yield made
+    made.close()
+
+
+def take(consumer: ShareConsumer, count: int) -> list[Message]:
+    """Poll until there are so many records."""
+    found: list[Message] = []
+    deadline = time.monotonic() + PATIENCE_S
+    while len(found) < count:
+        assert time.monotonic() < deadline, f"{len(found)} of {count} records came: {found}"
+        found += consumer.poll(1)
+    return found
+
+
+def values(messages: list[Message]) -> list[str]:
+    return [message.value().decode() for message in messages]
+
+
+def counts(messages: list[Message]) -> list[int | None]:
+    return [message.delivery_count() for message in messages]
+
+
+# ---- records ---------------------------------------------------------------------------------------------------------
+
+
+def test_records_come_as_they_were_written(world: World) -> None:
+    world.create()
+    producer = world.producer()
+    headers = [("trace", b"1"), ("trace", None)]
+    told: list[tuple[Any, Message]] = []
+    producer.produce(
+        world.topic, b"value", b"key", 0, lambda *report: told.append(report), timestamp=1234567890123, headers=headers
+    )
+    producer.produce(world.topic, None, None, 0)
+    assert producer.flush(PATIENCE_S) == 0
+    ((error, report),) = told
+    assert (error, report.offset(), report.partition()) == (None, 0, 0)
+    first, second = take(world.consumer(), 2)
+    assert (first.key(), first.value(), first.headers()) == (b"key", b"value", headers)
+    assert first.timestamp() == (1, 1234567890123)
+    assert (first.topic(), first.partition(), first.offset()) == (world.topic, 0, 0)
+    assert (second.key(), second.value(), second.headers(), second.offset()) == (None, None, None, 1)
+    assert counts([first, second]) == [1, 1]
+
+
+def test_every_compression(world: World) -> None:
+    world.create()
+    names = ["none", "gzip", "snappy", "lz4", "zstd"]
+    for name in names:
+        producer = world.producer(compression_type=name, linger_ms=100)
+        for i in range(20):
+            producer.produce(world.topic, f"{name} {i}".ljust(200))
+        assert producer.flush(PATIENCE_S) == 0
+    found = take(world.consumer(check_crcs=True), 100)
+    assert [value.strip() for value in values(found)] == [f"{name} {i}" for name in names for i in range(20)]
+
+
+def test_a_thousand_records_over_several_partitions(world: World) -> None:
+    world.create(partitions=3)
+    producer = world.producer(linger_ms=5)
+    for i in range(1000):
+        producer.produce(world.topic, str(i), key=str(i % 7))
+    assert producer.flush(PATIENCE_S) == 0
+    found = take(world.consumer(max_poll_records=100), 1000)
+    assert sorted(map(int, values(found))) == list(range(1000))
+    by_partition: dict[Any, list[int]] = {}
+    for message in found:
+        by_partition.setdefault(message.partition(), []).append(message.offset() or 0)
+    assert all(offsets == list(range(len(offsets))) for offsets in by_partition.values())
+
+
+@pytest.mark.parametrize("acks", [0, 1, "all"])
+def test_writing_with_every_kind_of_acknowledgement(world: World, acks: object) -> None:
+    world.create()
+    producer = world.producer(acks=acks)
+    producer.produce(world.topic, "a")
+    assert producer.flush(PATIENCE_S) == 0
+    assert values(take(world.consumer(), 1)) == ["a"]
+
+
+def test_an_idempotent_producer(world: World) -> None:
+    world.create()
+    producer = world.producer(enable_idempotence=True)
+    for round_ in range(5):
+        producer.produce(world.topic, str(round_))
+        assert producer.flush(PATIENCE_S) == 0
+    assert values(take(world.consumer(), 5)) == list("01234")
+
+
+def test_a_topic_that_does_not_exist(world: World) -> None:
+    producer = world.producer(topic_metadata_propagation_max_ms=300)
+    told: list[Any] = []
+    producer.produce("no.such.topic", "a", on_delivery=lambda error, message: told.append(error))
+    assert producer.flush(PATIENCE_S) == 0
+    assert told == [KafkaError._UNKNOWN_TOPIC]
+
+
+# ---- acknowledging ---------------------------------------------------------------------------------------------------
+
+
+def test_implicit_mode_accepts_with_the_next_poll(world: World) -> None:
+    world.create()
+    world.write("a", "b")
+    consumer = world.consumer()
+    assert values(take(consumer, 2)) == ["a", "b"]
+    world.write("c")
+    assert values(take(consumer, 1)) == ["c"]
+    assert consumer.commit_sync() == {TopicPartition(world.topic, 0): None}
+    assert consumer.commit_sync() == {}
+    assert world.admin.lag(world.group).total == 0
+
+
+def test_closing_gives_back_what_was_not_acknowledged(world: World) -> None:
+    world.create()
+    world.write("a", "b")
+    with world.consumer() as first:
+        assert values(take(first, 2)) == ["a", "b"]
+    again = take(world.consumer(), 2)
+    assert (values(again), counts(again)) == (["a", "b"], [2, 2])
+
+
+def test_every_verdict(world: World) -> None:
+    """W2: what is accepted or rejected is gone, what is released comes again."""
+    world.create()
+    world.write("accepted", "released", "rejected")
+    consumer = world.consumer(share_acknowledgement_mode="explicit")
+    accepted, released, rejected = take(consumer, 3)
+    consumer.acknowledge(accepted)
+    consumer.acknowledge(released, AcknowledgeType.RELEASE)
+    consumer.acknowledge(rejected, AcknowledgeType.REJECT)
+    assert consumer.commit_sync() == {TopicPartition(world.topic, 0): None}
+    again = take(consumer, 1)
+    assert (values(again), counts(again)) == (["released"], [2])
+    consumer.acknowledge(again[0])
+    assert consumer.commit_sync() == {TopicPartition(world.topic, 0): None}
+    assert not consumer.poll(0.3)
+
+
+def test_the_callback_tells_what_became_of_acknowledgements(world: World) -> None:
+    world.create()
+    world.write("a", "b", "c")
+    consumer = world.consumer(share_acknowledgement_mode="explicit")
+    told: list[tuple[Any, Any]] = []
+    consumer.set_acknowledgement_commit_callback(lambda offsets, error: told.append((offsets, error)))
+    for message in take(consumer, 3):
+        consumer.acknowledge(message)
+    consumer.commit_async()
+    deadline = time.monotonic() + PATIENCE_S
+    while not told and time.monotonic() < deadline:
+        consumer.poll(0.1)
+    assert told == [({TopicPartition(world.topic, 0): {0, 1, 2}}, None)]
+
+
+def test_a_renewed_lock_lasts(world: World) -> None:
+    """W4: a renewed record stays with its consumer, and is delivered again by the next poll with the same count."""
+    world.create(share_record_lock_duration_ms=2000)
+    world.write("slow")
+    consumer = world.consumer(share_acknowledgement_mode="explicit")
+    (message,) = take(consumer, 1)
+    for _ in range(3):
+        consumer.acknowledge(message, AcknowledgeType.RENEW)
+        assert consumer.commit_sync() == {TopicPartition(world.topic, 0): None}
+        (message,) = take(consumer, 1)
+        assert message.delivery_count() == 1
+    consumer.acknowledge(message)
+    assert consumer.commit_sync() == {TopicPartition(world.topic, 0): None}
+    assert consumer.acquisition_lock_timeout_ms() == 2000
+
+
+def test_a_lock_that_expires(world: World) -> None:
+    world.create(share_record_lock_duration_ms=1000)
+    world.write("a")
+    slow = world.consumer(share_acknowledgement_mode="explicit")
+    (message,) = take(slow, 1)
+    (again,) = take(world.consumer(share_acknowledgement_mode="explicit"), 1)
+    assert (again.value(), again.delivery_count()) == (b"a", 2)
+    slow.acknowledge(message)
+    ((place, error),) = slow.commit_sync().items()
+    assert place == TopicPartition(world.topic, 0)
+    assert error is not None
+    assert error.error == Errors.INVALID_RECORD_STATE
+
+
+def test_a_record_is_delivered_so_many_times(world: World) -> None:
+    world.create(share_delivery_count_limit=2)
+    world.write("poison", "good")
+    consumer = world.consumer(share_acknowledgement_mode="explicit")
+    seen: list[str] = []
+    while "good" not in seen or seen.count("poison") < 2:
+        for message in take(consumer, 1):
+            seen.append(message.value().decode())
+            consumer.acknowledge(message, AcknowledgeType.RELEASE if message.value() == b"poison" else 1)
+        consumer.commit_sync()
+    assert not consumer.poll(0.3)
+    assert sorted(seen) == ["good", "poison", "poison"]
+
+
+def test_a_record_limit_is_kept(world: World) -> None:
+    """W7: without it a poll runs to the end of a batch."""
+    world.create()
+    producer = world.producer(linger_ms=100)
+    for i in range(10):
+        producer.produce(world.topic, str(i))
+    assert producer.flush(PATIENCE_S) == 0
+    limited = world.consumer(share_acquire_mode="record_limit", max_poll_records=4)
+    polls: list[int] = []
+    while sum(polls) < 10:
+        polls.append(len(take(limited, 1)))
+    assert polls == [4, 4, 2]
+
+
+def test_wakeup_ends_a_poll(world: World) -> None:
+    world.create()
+    consumer = world.consumer()
+    threading.Timer(0.1, consumer.wakeup).start()
+    with pytest.raises(WakeupException):
+        consumer.poll(PATIENCE_S)
+    world.write("a")
+    assert values(take(consumer, 1)) == ["a"]
+
+
+# ---- groups ----------------------------------------------------------------------------------------------------------
+
+
+def consume(address: str, group: str, topic: str, done: Any, taken: Any) -> None:
+    """A member of a group: notes what it gets until it is told that all is done."""
+    with ShareConsumer({"bootstrap.servers": address, "group.id": group, "max.poll.records": 10}) as consumer:
+        consumer.subscribe([topic])
+        while not done.is_set():
+            for message in consumer.poll(0.1):
+                taken.put(message.value().decode())
+
+
+@pytest.mark.parametrize("kind", ["threads", "processes"])
+def test_members_share_the_work_on_one_partition(world: World, kind: str) -> None:
+    """More members than partitions, and each record goes to one of them."""
+    world.create()
+    context: Any = multiprocessing.get_context("spawn")
+    done, taken = context.Event(), context.Queue()
+    make: Any = context.Process if kind == "processes" else threading.Thread
+    args = (world.address, world.group, world.topic, done, taken)
+    members = [make(target=consume, args=args, daemon=True) for _ in range(3)]
+    for member in members:
+        member.start()
+    wanted = [str(i) for i in range(200)]
+    producer = world.producer(linger_ms=0)
+    for value in wanted:
+        producer.produce(world.topic, value)
+        producer.flush(PATIENCE_S)
+    found = [taken.get(timeout=PATIENCE_S) for _ in wanted]
+    done.set()
+    for member in members:
+        member.join(PATIENCE_S)
+    assert sorted(found, key=int) == wanted
+
+
+def test_two_groups_get_everything_each(world: World) -> None:
+    world.create()
+    world.write("a", "b")
+    assert values(take(world.consumer(), 2)) == ["a", "b"]
+    world.group = world.fresh("other")
+    world.admin.alter_group_configs(world.group, {"share.auto.offset.reset": "earliest"})
+    assert values(take(world.consumer(), 2)) == ["a", "b"]
+
+
+def test_partitions_that_come_later(world: World) -> None:
+    world.create()
+    consumer = world.consumer()
+    world.write("old")
+    assert values(take(consumer, 1)) == ["old"]
+    world.admin.create_partitions({world.topic: 2}).check()
+    world.write("new", partition=1)
+    assert values(take(consumer, 1)) == ["new"]
+
+
+def test_a_topic_that_is_made_anew(world: World) -> None:
+    world.create()
+    consumer = world.consumer()
+    world.write("old")
+    assert values(take(consumer, 1)) == ["old"]
+    world.admin.delete_topics([world.topic]).check()
+    deadline = time.monotonic() + PATIENCE_S
+    while world.admin.create_topics([world.topic])[world.topic].error is not None:
+        assert time.monotonic() < deadline, "the old topic does not go"
+    world.write("new")
+    assert values(take(consumer, 1)) == ["new"]
+
+
+def test_a_connection_that_is_cut(world: World) -> None:
+    """Whatever is in the middle of something: the clients go on by themselves."""
+    world.create()
+    consumer, producer = world.consumer(), world.producer(enable_idempotence=True)
+    for round_ in range(3):
+        producer.produce(world.topic, str(round_))
+        assert producer.flush(PATIENCE_S) == 0
+        assert str(round_) in values(take(consumer, 1))
+        cut(consumer)
+        cut(producer)
+
+
+def cut(client: Any) -> None:
+    """Break all connections of a client, as a network would."""
+    host = client._connection._host
+    with host.lock:
+        for link in host._links.values():
+            if link._pipe is not None:
+                with suppress(OSError):
+                    link._pipe._socket.shutdown(socket.SHUT_RDWR)
+
+
+# ---- transactions ----------------------------------------------------------------------------------------------------
+
+
+def test_transactions_that_are_committed_and_aborted(world: World) -> None:
+    """W6: readers of committed records see the committed ones."""
+    world.create(share_isolation_level="read_committed")
+    producer = world.producer(transactional_id=world.fresh("id"))
+    producer.init_transactions(PATIENCE_S)
+    for value, end in [
+        ("0", producer.commit_transaction),
+        ("1", producer.abort_transaction),
+        ("2", producer.commit_transaction),
+    ]:
+        producer.begin_transaction()
+        producer.produce(world.topic, value)
+        assert producer.flush(PATIENCE_S) == 0
+        end(PATIENCE_S)
+    assert values(take(world.consumer(), 2)) == ["0", "2"]
+
+
+def test_a_transaction_that_is_open_holds_readers_back(world: World) -> None:
+    world.create(share_isolation_level="read_committed")
+    producer = world.producer(transactional_id=world.fresh("id"))
+    producer.init_transactions(PATIENCE_S)
+    producer.begin_transaction()
+    producer.produce(world.topic, "in")
+    assert producer.flush(PATIENCE_S) == 0
+    world.write("behind")
+    consumer = world.consumer()
+    assert not consumer.poll(1)
+    producer.commit_transaction(PATIENCE_S)
+    assert values(take(consumer, 2)) == ["in", "behind"]
+
+
+def test_a_later_producer_of_the_same_id_fences_the_earlier(world: World) -> None:
+    world.create()
+    name = world.fresh("id")
+    earlier, later = world.producer(transactional_id=name), world.producer(transactional_id=name)
+    earlier.init_transactions(PATIENCE_S)
+    earlier.begin_transaction()
+    earlier.produce(world.topic, "lost")
+    assert earlier.flush(PATIENCE_S) == 0
+    later.init_transactions(PATIENCE_S)
+    with pytest.raises(KafkaException) as raised:
+        earlier.commit_transaction(PATIENCE_S)
+    assert raised.value.error == Errors.PRODUCER_FENCED
+    assert raised.value.error.fatal()
+    later.begin_transaction()
+    later.produce(world.topic, "kept")
+    later.commit_transaction(PATIENCE_S)
+
+
+# ---- administration --------------------------------------------------------------------------------------------------
+
+
+def test_topics_are_administrated(world: World) -> None:
+    admin, name = world.admin, world.topic
+    created = admin.create_topics([NewTopic(name, 2, 1, {"retention.ms": "1000000"})]).check()[name]
+    assert (created.partitions, created.replication_factor) == (2, 1)
+    assert admin.create_topics([name])[name].error == Errors.TOPIC_ALREADY_EXISTS
+    described = admin.describe_topics([name]).check()[name]
+    assert (described.topic_id, len(described.partitions)) == (created.topic_id, 2)
+    assert admin.list_topics()[name].topic_id == created.topic_id
+    admin.create_partitions({name: 3}).check()
+    assert admin.create_partitions({name: 3})[name].error == Errors.INVALID_PARTITIONS
+    admin.delete_topics([name]).check()
+    assert admin.delete_topics([world.fresh("nothing")]).popitem()[1].error == Errors.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_offsets_of_the_log_are_told(world: World) -> None:
+    world.create()
+    producer = world.producer()
+    for i, value in enumerate("abc"):
+        producer.produce(world.topic, value, timestamp=1_000_000_000_000 + i * 1000)
+        producer.flush(PATIENCE_S)
+    place = TopicPartition(world.topic, 0)
+
+    def offset(spec: object) -> int | None:
+        return world.admin.list_offsets({place: spec}).check()[place].offset  # type: ignore[no-any-return]
+
+    moment = datetime.fromtimestamp(1_000_000_000, UTC)
+    asked = ["earliest", "latest", moment, moment + timedelta(seconds=1.5), moment + timedelta(days=1)]
+    assert [offset(spec) for spec in asked] == [0, 3, 0, 2, None]
+    assert world.admin.delete_records({place: 2}).check()[place].low_watermark == 2
+    assert offset("earliest") == 2
+
+
+def test_groups_and_their_offsets_are_administrated(world: World) -> None:
+    world.create()
+    world.write("a", "b", "c")
+    admin, place = world.admin, TopicPartition(world.topic, 0)
+    with world.consumer(client_id="reader") as consumer:
+        assert len(take(consumer, 3)) == 3
+        consumer.commit_sync()
+        group = admin.describe_share_groups([world.group]).check()[world.group]
+        assert (group.state, group.assignor) == ("Stable", "simple")
+        (member,) = group.members
+        assert (member.client_id, member.member_id, member.assignment) == ("reader", consumer.member_id(), (place,))
+        assert admin.list_groups(["share"], ["Stable"])[world.group].state == "Stable"
+        assert admin.delete_share_groups([world.group])[world.group].error == Errors.NON_EMPTY_GROUP
+        with pytest.raises(KafkaException) as raised:
+            admin.alter_share_group_offsets(world.group, {place: 0})
+        assert raised.value.error == Errors.NON_EMPTY_GROUP
+    assert admin.list_share_group_offsets(world.group).check()[place].lag == 0
+    assert admin.alter_share_group_offsets(world.group, {place: 1}).check()[place].start_offset == 1
+    assert admin.lag(world.group)[place].start_offset == 1
+    assert values(take(world.consumer(), 2)) == ["b", "c"]
+    world.close()
+    with Admin({"bootstrap.servers": world.address}) as admin:
+        admin.delete_share_group_offsets(world.group, [world.topic]).check()
+        assert place not in admin.list_share_group_offsets(world.group)
+        admin.delete_share_groups([world.group]).check()
+        missing = admin.describe_share_groups([world.group])[world.group]
+        assert missing.error == Errors.GROUP_ID_NOT_FOUND
+        assert admin.lag(world.group) == {}
+
+
+def test_configurations_are_administrated(world: World) -> None:
+    world.create()
+    admin, key = world.admin, "share.record.lock.duration.ms"
+    admin.alter_group_configs(world.group, {key: 20000})
+    entry = admin.describe_configs("group", world.group, [key])[key]
+    assert (entry.value, entry.source) == ("20000", "group")
+    admin.alter_group_configs(world.group, {key: None})
+    assert admin.describe_configs("group", world.group, [key])[key].value == "30000"
+    admin.incremental_alter_configs("topic", world.topic, {"retention.ms": 5000})
+    assert admin.describe_configs("topic", world.topic, ["retention.ms"])["retention.ms"].value == "5000"
+    broker = str(admin.describe_topics([world.topic])[world.topic].partitions[0].leader)
+    assert admin.describe_configs("broker", broker, ["group.share.delivery.count.limit"])
+    with pytest.raises(KafkaException) as raised:
+        admin.alter_group_configs(world.group, {"share.no.such.key": 1})
+    assert raised.value.error == Errors.INVALID_CONFIG
