@@ -92,7 +92,7 @@ class ConsumerGroup:
     # ---- what other requests meet ------------------------------------------------------------------------------------
 
     def refuse_commit(self, committer: Committer) -> Errors:
-        """Whether somebody may commit at all; with an old epoch it depends on the partition."""
+        """Whether somebody may commit at all; with an old epoch it depends on the partitions."""
         if committer.epoch < 0 and (not self.members or (committer.transactional and not committer.member_id)):
             return Errors.NONE
         member = self.members.get(committer.member_id)
@@ -100,14 +100,15 @@ class ConsumerGroup:
             return Errors.UNKNOWN_MEMBER_ID
         return Errors.STALE_MEMBER_EPOCH if committer.epoch > member.member_epoch else Errors.NONE
 
-    def refuse_partition_commit(self, committer: Committer, topic_id: TopicId, partition: int) -> Errors:
-        """Whoever has not heard of its newest epoch may commit what it has had since the epoch that it knows
-        (KIP-1251)."""
+    def refuse_partitions(self, committer: Committer, partitions: Iterable[tuple[TopicId, int]]) -> Errors:
+        """Whoever has not heard of its newest epoch may commit what it has had since the epoch that it knows; one
+        partition that it may not commit spoils the others (KIP-1251)."""
         member = self.members.get(committer.member_id)
         if member is None or committer.epoch == member.member_epoch:
             return Errors.NONE
-        since = member.assignment_epoch(topic_id, partition)
-        return Errors.STALE_MEMBER_EPOCH if since is None or committer.epoch < since else Errors.NONE
+        since = (member.assignment_epoch(*partition) for partition in partitions)
+        known = all(epoch is not None and epoch <= committer.epoch for epoch in since)
+        return Errors.NONE if known else Errors.STALE_MEMBER_EPOCH
 
     def refuse_fetch(self, member_id: str | None, member_epoch: int) -> Errors:
         if member_id is None and member_epoch < 0:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from shareq.coordinator.group.classic.state import ClassicGroup, ClassicGroupState
+from shareq.coordinator.group.consumer.state import ConsumerGroup
 from shareq.coordinator.group.context import Context, Then
 from shareq.coordinator.group.deadlines import Due, What
 from shareq.coordinator.group.group import Committer, Group
@@ -86,6 +87,9 @@ class Committing(NamedTuple):
             error = Errors.GROUP_ID_NOT_FOUND if self.committer.epoch >= 0 else Errors.NONE
         else:
             error = group.refuse_commit(self.committer)
+        if not error and isinstance(group, ConsumerGroup):
+            partitions = [(place.topic_id, place.partition.partition_index) for place in self.places]
+            error = group.refuse_partitions(self.committer, partitions)
         newer = error is Errors.STALE_MEMBER_EPOCH or (group is None and error)
         return Errors.ILLEGAL_GENERATION if newer and self.committer.transactional else error
 
