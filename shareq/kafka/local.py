@@ -46,8 +46,12 @@ def laptop_config(brokers: int) -> dict[str, object]:
         "share.coordinator.state.topic.min.isr": 1,
         "default.replication.factor": brokers,
         "group.initial.rebalance.delay.ms": 0,
-        "group.share.min.session.timeout.ms": 1000,
+        "group.share.heartbeat.interval.ms": 1000,  # a member's first partitions come with its second heartbeat
         "group.share.min.heartbeat.interval.ms": 100,
+        "group.share.min.session.timeout.ms": 1000,
+        "group.consumer.heartbeat.interval.ms": 1000,
+        "group.consumer.min.heartbeat.interval.ms": 100,
+        "group.consumer.min.session.timeout.ms": 1000,
         "group.share.min.record.lock.duration.ms": 1000,
         "group.share.max.record.lock.duration.ms": 3600000,
         "group.share.max.delivery.count.limit": 25,

