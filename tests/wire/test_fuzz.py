@@ -1,0 +1,93 @@
+"""Whatever bytes come, the server lives: it closes the connection or answers rightly, and everybody else is served.
+
+`SHAREQ_FUZZ` says how many mutated frames of every API are sent (20,000 in CI; `make fuzz` sends a million).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import socket
+import struct
+import sys
+
+from shareq import Admin, Cluster
+from shareq.model.messages.cluster import MetadataRequest
+from shareq.wire.apis import API_BY_KEY
+from shareq.wire.frames import decode_response
+from shareq.wire.server import Server
+from tests.wire.chance import Requests, bodies, mutated
+from tests.wire.raw import PATIENCE_S, Raw
+
+IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
+FRAMES = int(os.environ.get("SHAREQ_FUZZ") or (20_000 if IN_CI else 2_000))
+ROUND = 5_000
+"""How many frames a cluster gets before a new one takes its place: what a fuzzer happens to create is real."""
+
+PIPELINED = 5
+GROWTH_MB = 300
+"""How much more memory all rounds may take at most than the first few frames."""
+
+NAMES = ("orders", "g", "member")
+
+
+def test_mutated_frames(seed: int) -> None:
+    rng = random.Random(seed)
+    answered = round_of(rng, 100)
+    before_mb = peak_mb()
+    for start in range(0, FRAMES, ROUND):
+        answered += round_of(rng, min(ROUND, FRAMES - start))
+    assert peak_mb() - before_mb < GROWTH_MB
+    assert answered > FRAMES // 10, "enough frames should get as far as a broker"
+
+
+def round_of(rng: random.Random, count: int) -> int:
+    """A cluster is sent so many frames, a few a connection; how many answers came."""
+    answered = 0
+    with Cluster(brokers=2, seed=7, journal=False) as cluster:
+        cluster.create_topic("orders", 2)
+        Admin({"bootstrap.servers": cluster.bootstrap_servers}).alter_share_group_offsets("g", {"orders": 0}).check()
+        requests = Requests(rng, NAMES, (cluster.image.topics["orders"].topic_id,))
+        with Server(cluster) as server, Raw(server.ports[0]) as good:
+            for _ in range(0, count, PIPELINED):
+                sent = [mutated(requests.frame(i), rng) for i in range(PIPELINED)]
+                answered += exchange(rng.choice(server.ports), sent)
+                cluster.advance(rng.choice((0, 0, 10, 1000)))
+                assert good.ask(MetadataRequest(topics=())).brokers
+            assert list(server.failures) == []
+    return answered
+
+
+def peak_mb() -> float:
+    """The most memory that this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+
+
+def exchange(port: int, sent: list[bytes]) -> int:
+    """Send frames on a connection of their own, say goodbye, and read whatever comes; it must be answers to them."""
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as one:
+        received = b""
+        try:
+            one.sendall(b"".join(sent))
+            one.shutdown(socket.SHUT_WR)
+            while more := one.recv(1 << 16):
+                received += more
+        except (ConnectionResetError, BrokenPipeError):
+            pass  # the server has closed before it had read all
+    asked = iter([header(body) for body in bodies(b"".join(sent))])
+    answers = list(bodies(received))
+    for answer in answers:
+        key, version, _ = next(one for one in asked if one[2] == header(answer, ">i")[0])
+        decode_response(key, version if speaks(key, version) else 0, answer)
+    return len(answers)
+
+
+def header(body: bytes, fields: str = ">hhi") -> tuple[int, ...]:
+    """API key, version and correlation id, however damaged."""
+    return struct.unpack_from(fields, body[:8].ljust(8, b"\0"))
+
+
+def speaks(key: int, version: int) -> bool:
+    """ApiVersions alone is answered where it is not spoken, in version 0."""
+    return API_BY_KEY[key].min_version <= version <= API_BY_KEY[key].max_version
