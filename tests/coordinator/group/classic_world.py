@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Mapping
 
 from shareq.coordinator.group.classic import records as classic_records
 from shareq.coordinator.group.classic.state import ClassicGroup
+from shareq.coordinator.group.coordinator import GroupCoordinator
 from shareq.coordinator.group.offsets import records as offset_records
 from shareq.model.actor import (
     Answer,
@@ -42,7 +44,7 @@ from shareq.model.messages.cluster import (
 )
 from shareq.model.messages.transactions import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from shareq.model.records import CoordinatorRecord
-from tests.coordinator.group.world import GROUP, SHARDS, World
+from tests.coordinator.group.world import BROKER, GROUP, SHARDS, World
 
 WAITING = "waiting"
 NEWEST = 9
@@ -76,6 +78,10 @@ class ClassicWorld(World):
         super().__init__(
             configs={"group.initial.rebalance.delay.ms": delay_ms, **(configs or {})}, traced=True, **topics
         )
+
+    def _new_coordinator(self) -> GroupCoordinator:
+        """No two coordinators give away the same member ids."""
+        return GroupCoordinator(BROKER, random.Random(self.rng.random()), traced=self.traced)
 
     # ---- transactions ------------------------------------------------------------------------------------------------
 

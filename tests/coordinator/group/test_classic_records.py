@@ -123,7 +123,11 @@ def group_of(*records: CoordinatorRecord) -> ClassicGroup:
 def test_a_group_with_members_loads_stable() -> None:
     group = group_of(encode("g", STABLE._replace(members=STABLE.members[:1])))
     assert (group.state, group.generation_id, group.leader_id, group.state_since_ms) == ("Stable", 5, "m1", T)
-    assert (group.protocol_type, group.protocol_name, group.topics) == ("consumer", "range", {"t1", "t2"})
+    assert (group.protocol_type, group.protocol_name, group.topics) == (
+        "consumer",
+        "range",
+        frozenset({"t1", "t2"}),
+    )
     member = group.members["m1"]
     assert (member.session_timeout_ms, member.rebalance_timeout_ms, member.assignment) == (45_000, 300_000, b"\3")
     assert (member.is_new, member.awaiting_join, member.metadata("range")) == (False, None, subscription("t1", "t2"))
