@@ -1,0 +1,568 @@
+"""Transactions in a cluster: what clients of three generations see, and what survives the loss of brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from shareq.broker import Cluster
+from shareq.coordinator.transaction.decisions import LAST_EPOCH
+from shareq.coordinator.transaction.records import Transaction, encode_transaction
+from shareq.log.records import decode, encode_coordinator_records
+from shareq.model.errors import Errors
+from shareq.model.ids import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition, partition_for
+from shareq.model.messages.cluster import CoordinatorType
+from shareq.model.messages.data import ProduceRequest
+from shareq.model.messages.offsets import OffsetFetchRequest
+from shareq.model.messages.transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    ListTransactionsRequest,
+)
+from shareq.model.states import IsolationLevel
+from tests.broker.transactor import FLOWS, JAVA_OLD, LIBRDKAFKA, NEW, Flow, Transactor
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster(brokers=3, seed=11) as made:
+        made.create_topic("orders", partitions=3, replication_factor=3)
+        yield made
+
+
+@pytest.fixture(params=[pytest.param(flow, id=name) for name, flow in FLOWS.items()])
+def anyone(request: pytest.FixtureRequest, cluster: Cluster) -> Transactor:
+    """A producer of each generation, ready to write."""
+    made = Transactor(cluster, flow=request.param)
+    assert made.begin() is Errors.NONE
+    return made
+
+
+def ready(cluster: Cluster, flow: Flow = NEW, transactional_id: str = "t", **options: Any) -> Transactor:
+    made = Transactor(cluster, transactional_id, flow, **options)
+    assert made.begin() is Errors.NONE
+    return made
+
+
+def committed(cluster: Cluster, partition: int = 0) -> list[str]:
+    """What a reader of committed records gets in the end."""
+    log = cluster.log("orders", partition)
+    read = log.read(0, max_bytes=1 << 20, isolation=IsolationLevel.READ_COMMITTED)
+    aborted = {(a.producer_id, a.first_offset, a.last_offset) for a in read.aborted}
+    return [
+        (record.value or b"").decode()
+        for batch in read.batches
+        if not batch.is_control
+        and not any(p == batch.producer_id and first <= batch.base_offset <= last for p, first, last in aborted)
+        for record in decode(batch)
+    ]
+
+
+def state_of(cluster: Cluster, transactional_id: str = "t") -> DescribeTransactionsResponse.TransactionState:
+    asker = Transactor(cluster, transactional_id)
+    request = DescribeTransactionsRequest(transactional_ids=(transactional_id,))
+    (state,) = asker.coordinate(request, 0).transaction_states
+    assert isinstance(state, DescribeTransactionsResponse.TransactionState)
+    return state
+
+
+def coordinator_of(cluster: Cluster, transactional_id: str = "t") -> int:
+    return Transactor(cluster, transactional_id).find(transactional_id, CoordinatorType.TRANSACTION)
+
+
+def settled(cluster: Cluster, transactional_id: str = "t") -> str:
+    """The state once all markers are written."""
+    done = ("Empty", "CompleteCommit", "CompleteAbort")
+    while (state := state_of(cluster, transactional_id)).transaction_state not in done:
+        cluster.advance(10)
+    return state.transaction_state
+
+
+# ---- lives -----------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_seen_before_the_end(cluster: Cluster, anyone: Transactor) -> None:
+    assert anyone.write("a", "b") is Errors.NONE
+    log = cluster.log("orders", 0)
+    assert (log.last_stable_offset, log.high_watermark) == (0, 2)
+    assert committed(cluster) == []
+    assert anyone.end(commit=True) is Errors.NONE
+    assert settled(cluster) == "CompleteCommit"
+    assert (log.last_stable_offset, log.high_watermark) == (3, 3)
+    assert committed(cluster) == ["a", "b"]
+
+
+def test_what_was_aborted_is_never_seen(cluster: Cluster, anyone: Transactor) -> None:
+    anyone.write("a")
+    anyone.end(commit=False)
+    settled(cluster)
+    anyone.write("b")
+    anyone.end(commit=True)
+    assert settled(cluster) == "CompleteCommit"
+    assert committed(cluster) == ["b"]
+
+
+def test_a_transaction_reaches_many_partitions_and_ends_in_all(cluster: Cluster, anyone: Transactor) -> None:
+    for partition in range(3):
+        assert anyone.write(f"p{partition}", partition=partition) is Errors.NONE
+    reached = state_of(cluster)
+    assert (reached.transaction_state, [(t.topic, t.partitions) for t in reached.topics]) == (
+        "Ongoing",
+        [("orders", (0, 1, 2))],
+    )
+    anyone.end()
+    settled(cluster)
+    assert [committed(cluster, partition) for partition in range(3)] == [["p0"], ["p1"], ["p2"]]
+    assert state_of(cluster).topics == ()
+
+
+def test_epochs_of_markers_and_of_what_follows(cluster: Cluster, anyone: Transactor) -> None:
+    """EndTxn 5 raises the epoch and starts sequences anew; before it both run on."""
+    bumps = anyone.flow is NEW
+    for _ in range(3):
+        anyone.write("x")
+        anyone.end()
+        settled(cluster)
+    batches = cluster.log("orders", 0).read(0, max_bytes=1 << 20, isolation=IsolationLevel.READ_UNCOMMITTED).batches
+    epochs = [(b.is_control, b.producer_epoch, b.base_sequence) for b in batches]
+    assert epochs == [
+        *((False, 0, 0), (True, int(bumps), -1)),
+        *((False, int(bumps), int(not bumps)), (True, 2 * bumps, -1)),
+        *((False, 2 * bumps, 2 * (not bumps)), (True, 3 * bumps, -1)),
+    ]
+
+
+def test_transactions_of_many_producers_run_beside_each_other(cluster: Cluster) -> None:
+    producers = [ready(cluster, flow, f"t{n}") for n, flow in enumerate((NEW, JAVA_OLD, LIBRDKAFKA, NEW))]
+    for n, producer in enumerate(producers):
+        producer.write(str(n))
+    log = cluster.log("orders", 0)
+    for n in (2, 0, 3):
+        producers[n].end(commit=n != 3)
+        settled(cluster, f"t{n}")
+        assert log.last_stable_offset == (0 if n == 2 else 1)
+    producers[1].end()
+    settled(cluster, "t1")
+    assert log.last_stable_offset == log.high_watermark == 8
+    assert committed(cluster) == ["0", "1", "2"]
+
+
+# ---- partitions that do not belong to the transaction ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("version", "error"),
+    [
+        pytest.param(10, Errors.INVALID_TXN_STATE, id="Produce 10: INVALID_TXN_STATE"),
+        pytest.param(11, Errors.TRANSACTION_ABORTABLE, id="Produce 11: TRANSACTION_ABORTABLE"),
+        pytest.param(12, Errors.NONE, id="Produce 12: added"),
+        pytest.param(13, Errors.NONE, id="Produce 13: added"),
+    ],
+)
+def test_a_batch_on_a_partition_that_was_not_added(cluster: Cluster, version: int, error: Errors) -> None:
+    producer = ready(cluster, NEW._replace(produce=version))
+    assert producer.produce("x").error_code is error
+    assert state_of(cluster).transaction_state == ("Empty" if error else "Ongoing")
+    assert cluster.log("orders", 0).log_end_offset == (0 if error else 1)
+
+
+def test_only_the_partitions_that_are_missing_are_refused(cluster: Cluster) -> None:
+    cluster.create_topic("near", partitions=2, replication_factor=1)
+    producer = ready(cluster, LIBRDKAFKA)
+    near = [TopicPartition("near", p) for p in range(2)]
+    leaders = cluster.image.topics["near"].partitions
+    cluster.elect_preferred_leaders()
+    assert producer.add(near[0]) is Errors.NONE
+    for at in near:
+        part = ProduceRequest.Partition(index=at.partition, records=producer.batch("x", sequence=0))
+        topic = ProduceRequest.Topic(topic_id=cluster.image.topics["near"].topic_id, partitions=(part,))
+        request = ProduceRequest(transactional_id="t", topics=(topic,))
+        got = producer.ask(request, 10, leaders[at.partition].leader).responses[0].partitions[0].error_code
+        assert got is (Errors.NONE if at == near[0] else Errors.INVALID_TXN_STATE)
+
+
+def test_a_plain_batch_of_a_producer_whose_transaction_is_open(cluster: Cluster, anyone: Transactor) -> None:
+    anyone.write("a")
+    assert anyone.produce("b", transactional=False).error_code is Errors.INVALID_TXN_STATE
+
+
+def test_batches_of_two_producers_in_one_request(cluster: Cluster) -> None:
+    one, two = ready(cluster), ready(cluster, transactional_id="u")
+    for broker in (1, 2):
+        cluster.kill_broker(broker)
+    parts = tuple(
+        ProduceRequest.Partition(index=p, records=producer.batch("x", sequence=0))
+        for p, producer in enumerate((one, two))
+    )
+    topic = ProduceRequest.Topic(topic_id=cluster.image.topics["orders"].topic_id, partitions=parts)
+    response = one.ask(ProduceRequest(transactional_id="t", topics=(topic,)), 13, 0)
+    assert {p.error_code for p in response.responses[0].partitions} == {Errors.INVALID_PRODUCER_ID_MAPPING}
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        pytest.param({"epoch": -1}, Errors.INVALID_PRODUCER_EPOCH, id="an older epoch"),
+        pytest.param({"epoch": +1}, Errors.INVALID_PRODUCER_EPOCH, id="an epoch that nobody was given"),
+        pytest.param({"producer_id": +1}, Errors.INVALID_PRODUCER_ID_MAPPING, id="another producer id"),
+    ],
+)
+@pytest.mark.parametrize("flow", FLOWS.values(), ids=FLOWS)
+def test_a_batch_of_somebody_else(cluster: Cluster, flow: Flow, change: dict[str, int], error: Errors) -> None:
+    producer = ready(cluster, flow)
+    producer.begin()
+    if flow.announces:
+        producer.add(TopicPartition("orders", 0))
+    for name, by in change.items():
+        setattr(producer, name, getattr(producer, name) + by)
+    assert producer.produce("x").error_code is error
+
+
+def test_an_unknown_transactional_id(cluster: Cluster, anyone: Transactor) -> None:
+    anyone.transactional_id = "nobody"
+    assert anyone.produce("x").error_code is Errors.INVALID_PRODUCER_ID_MAPPING
+
+
+def test_without_a_coordinator_producers_of_any_age_try_again(cluster: Cluster) -> None:
+    """Nobody has asked for a coordinator yet, so there is not even its topic."""
+    for flow in FLOWS.values():
+        producer = Transactor(cluster, flow=flow)
+        producer.producer_id, producer.epoch = 7, 0
+        assert producer.produce("x").error_code is Errors.NOT_ENOUGH_REPLICAS
+
+
+# ---- while the transaction before is completed -----------------------------------------------------------------------
+
+
+def slow(cluster: Cluster, producer: Transactor) -> Callable[[], None]:
+    """Keep the markers of the open transaction back: the leader of orders-1 cannot be reached. Answers what ends it."""
+    image = cluster.image.topics["orders"].partitions
+    assert producer.write("held", partition=1) is Errors.NONE
+    leader = cluster._machines.brokers[image[1].leader]._admission
+    leader.alive = False
+
+    def release() -> None:
+        leader.alive = True
+
+    return release
+
+
+def test_a_new_client_waits_a_moment_for_the_transaction_before(cluster: Cluster) -> None:
+    """Produce 12+ is tried again inside up to 100 ms, so a client hardly ever hears of it."""
+    producer = ready(cluster)
+    producer.write("a")
+    producer.end_once()
+    producer.epoch += 1
+    result = producer.answer_to(producer.produce_later(producer.batch("b", sequence=0)))
+    assert result.error_code is Errors.NONE
+
+
+@pytest.mark.parametrize(
+    ("flow", "error", "after_ms"),
+    [
+        pytest.param(NEW, Errors.CONCURRENT_TRANSACTIONS, 100, id="new: 51 after 100 ms"),
+        pytest.param(JAVA_OLD, Errors.NOT_ENOUGH_REPLICAS, 0, id="Java, old: NOT_ENOUGH_REPLICAS at once"),
+        pytest.param(LIBRDKAFKA, Errors.NOT_ENOUGH_REPLICAS, 0, id="librdkafka: NOT_ENOUGH_REPLICAS at once"),
+    ],
+)
+def test_where_completing_takes_long_clients_come_back(
+    cluster: Cluster, flow: Flow, error: Errors, after_ms: int
+) -> None:
+    producer = ready(cluster, flow)
+    release = slow(cluster, producer)
+    producer.write("a")
+    producer.end_once()
+    producer.epoch += flow is NEW
+    producer.sequences.clear()
+    begun_ms = cluster.now_ms
+    assert producer.produce("b", partition=2, sequence=0).error_code is error
+    assert cluster.now_ms - begun_ms == after_ms
+    assert state_of(cluster).transaction_state == "PrepareCommit"
+    release()
+    cluster.advance(40_000)
+    assert settled(cluster) == "CompleteCommit"
+
+
+# ---- zombies and time-outs -------------------------------------------------------------------------------------------
+
+
+def test_a_successor_aborts_and_fences(cluster: Cluster, anyone: Transactor) -> None:
+    anyone.write("lost")
+    successor = ready(cluster, anyone.flow)
+    assert cluster.log("orders", 0).last_stable_offset == 2
+    assert (successor.producer_id, successor.epoch) == (anyone.producer_id, 2)
+    assert anyone.produce("late").error_code is Errors.INVALID_PRODUCER_EPOCH
+    fenced = Errors.INVALID_PRODUCER_EPOCH if anyone.flow is LIBRDKAFKA else Errors.PRODUCER_FENCED
+    assert anyone.end() is fenced
+    assert successor.write("mine") is Errors.NONE
+    assert successor.end() is Errors.NONE
+    settled(cluster)
+    assert committed(cluster) == ["mine"]
+
+
+def test_a_zombie_is_kept_out_of_partitions_that_never_saw_its_successor(cluster: Cluster) -> None:
+    zombie = ready(cluster)
+    ready(cluster)
+    assert zombie.produce("late", partition=2).error_code is Errors.INVALID_PRODUCER_EPOCH
+    assert cluster.log("orders", 2).log_end_offset == 0
+
+
+def test_a_transaction_that_nobody_ends_is_aborted_at_the_next_scan(cluster: Cluster) -> None:
+    producer = ready(cluster, timeout_ms=15_000)
+    cluster.advance(5_000 - (cluster.now_ms - cluster.origin_ms))
+    producer.write("forgotten")
+    cluster.advance(24_900 - (cluster.now_ms - cluster.origin_ms))
+    assert state_of(cluster).transaction_state == "Ongoing"
+    cluster.advance(100)
+    assert state_of(cluster).transaction_state == "Ongoing", "overdue, but nobody has looked"
+    cluster.advance(30_000 - (cluster.now_ms - cluster.origin_ms))
+    assert (state_of(cluster).transaction_state, state_of(cluster).producer_epoch) == ("CompleteAbort", 1)
+    assert committed(cluster) == []
+    assert cluster.log("orders", 0).last_stable_offset == 2
+
+
+def test_what_the_producer_of_a_timed_out_transaction_is_told(cluster: Cluster) -> None:
+    producer = ready(cluster, timeout_ms=1000)
+    producer.write("forgotten")
+    cluster.advance(20_000)
+    assert producer.produce("late").error_code is Errors.INVALID_PRODUCER_EPOCH
+    assert producer.end_once(commit=True).error_code is Errors.INVALID_TXN_STATE
+    aborted = producer.end_once(commit=False)
+    assert (aborted.error_code, aborted.producer_epoch) == (Errors.NONE, 1)
+    producer._now(aborted.producer_id, aborted.producer_epoch)
+    assert producer.write("again") is Errors.NONE
+
+
+def test_transactional_ids_out_of_use_are_forgotten(cluster: Cluster) -> None:
+    ready(cluster)
+    cluster.advance(6 * 86_400_000)
+    assert state_of(cluster).error_code is Errors.NONE
+    cluster.advance(86_400_000 + 3_600_000)
+    assert state_of(cluster).error_code is Errors.TRANSACTIONAL_ID_NOT_FOUND
+    again = ready(cluster)
+    assert again.epoch == 0
+
+
+# ---- retries ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_batch_that_is_sent_twice_is_written_once(cluster: Cluster, anyone: Transactor) -> None:
+    anyone.write("a")
+    batch = anyone.batch("b", sequence=1)
+    offsets = [anyone.answer_to(anyone.produce_later(batch)).base_offset for _ in range(3)]
+    assert offsets == [1, 1, 1]
+    anyone.end()
+    settled(cluster)
+    assert committed(cluster) == ["a", "b"]
+
+
+def test_a_batch_that_comes_again_after_the_end_is_not_written(cluster: Cluster, anyone: Transactor) -> None:
+    """With EndTxn 5 its epoch is over; before, the partition does not belong to the next transaction."""
+    anyone.write("a")
+    batch = anyone.batch("a", sequence=0)
+    old = anyone.flow
+    anyone.end()
+    settled(cluster)
+    expected = {
+        NEW: Errors.INVALID_PRODUCER_EPOCH,
+        JAVA_OLD: Errors.TRANSACTION_ABORTABLE,
+        LIBRDKAFKA: Errors.INVALID_TXN_STATE,
+    }
+    assert anyone.answer_to(anyone.produce_later(batch)).error_code is expected[old]
+    assert committed(cluster) == ["a"]
+
+
+def test_an_end_whose_answer_was_lost_is_asked_for_again(cluster: Cluster, anyone: Transactor) -> None:
+    anyone.write("a")
+    first = anyone.end_once()
+    settled(cluster)
+    assert anyone.end_once() == first
+    other = anyone.end_once(commit=False)
+    assert other.error_code is Errors.INVALID_TXN_STATE
+
+
+def test_at_the_last_epoch_a_producer_goes_on_with_another_id(cluster: Cluster) -> None:
+    producer = ready(cluster)
+    first_id = producer.producer_id
+    exhaust(cluster, producer)
+    assert producer.write("a") is Errors.NONE
+    assert producer.end() is Errors.NONE
+    assert producer.producer_id != first_id
+    assert producer.epoch == 0
+    assert producer.write("b") is Errors.NONE
+    assert producer.end(commit=False) is Errors.NONE
+    settled(cluster)
+    assert committed(cluster) == ["a"]
+
+
+def exhaust(cluster: Cluster, producer: Transactor) -> None:
+    """Let the coordinator find in its log that the producer has used up nearly all epochs."""
+    count = len(cluster.image.topics[TRANSACTION_STATE_TOPIC].partitions)
+    partition = partition_for(producer.transactional_id, count)
+    known = Transaction(producer.transactional_id, producer.producer_id, LAST_EPOCH, 60_000, last_update_ms=0)
+    log = cluster.log(TRANSACTION_STATE_TOPIC, partition)
+    log.append(encode_coordinator_records([encode_transaction(known)], 0), now_ms=0, leader_epoch=0)
+    node = coordinator_of(cluster)
+    cluster.kill_broker(node)
+    cluster.start_broker(node)
+    producer.epoch = LAST_EPOCH
+
+
+# ---- brokers are lost ------------------------------------------------------------------------------------------------
+
+
+def test_a_transaction_goes_on_when_its_coordinator_is_lost(cluster: Cluster, anyone: Transactor) -> None:
+    leader = cluster.image.topics["orders"].partitions[0].leader
+    if coordinator_of(cluster) == leader:
+        anyone.transactional_id = "another"
+        anyone.begin()
+    anyone.write("a")
+    cluster.kill_broker(coordinator_of(cluster, anyone.transactional_id))
+    assert anyone.write("b") is Errors.NONE
+    assert anyone.write("c", partition=1) is Errors.NONE
+    assert anyone.end() is Errors.NONE
+    settled(cluster, anyone.transactional_id)
+    assert (committed(cluster, 0), committed(cluster, 1)) == (["a", "b"], ["c"])
+
+
+def test_a_transaction_goes_on_when_a_leader_is_lost(cluster: Cluster, anyone: Transactor) -> None:
+    anyone.write("a")
+    cluster.kill_broker(cluster.image.topics["orders"].partitions[0].leader)
+    cluster.advance(10)
+    assert anyone.write("b") is Errors.NONE
+    assert anyone.end() is Errors.NONE
+    settled(cluster)
+    assert committed(cluster) == ["a", "b"]
+
+
+@pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])
+def test_a_decision_outlives_the_coordinator_that_made_it(cluster: Cluster, anyone: Transactor, commit: bool) -> None:
+    """The coordinator dies when it has answered and no marker is written: its successor finds the decision."""
+    release = slow(cluster, anyone)
+    anyone.end_once(commit=commit)
+    assert state_of(cluster).transaction_state == ("PrepareCommit" if commit else "PrepareAbort")
+    leader = cluster.image.topics["orders"].partitions[1].leader
+    coordinator = coordinator_of(cluster)
+    cluster.kill_broker(coordinator)
+    if coordinator != leader:
+        release()
+    assert settled(cluster) == ("CompleteCommit" if commit else "CompleteAbort")
+    assert committed(cluster, 1) == (["held"] if commit else [])
+
+
+def test_markers_wait_for_a_partition_that_nobody_leads(cluster: Cluster) -> None:
+    cluster.create_topic("single", partitions=3, replication_factor=1)
+    producer = ready(cluster)
+    image = cluster.image.topics["single"]
+    home = coordinator_of(cluster)
+    index = next(i for i, p in enumerate(image.partitions) if p.leader != home)
+    leader = image.partitions[index].leader
+    part = ProduceRequest.Partition(index=index, records=producer.batch("x", sequence=0))
+    topic = ProduceRequest.Topic(topic_id=image.topic_id, partitions=(part,))
+    got = producer.ask(ProduceRequest(transactional_id="t", topics=(topic,)), 13, leader)
+    assert got.responses[0].partitions[0].error_code is Errors.NONE
+    cluster.kill_broker(leader)
+    assert producer.end_once().error_code is Errors.NONE
+    cluster.advance(5_000)
+    assert state_of(cluster).transaction_state == "PrepareCommit"
+    cluster.start_broker(leader)
+    assert settled(cluster) == "CompleteCommit"
+    assert cluster.log("single", index).last_stable_offset == 2
+
+
+def test_a_topic_that_is_deleted_needs_no_marker(cluster: Cluster) -> None:
+    producer = ready(cluster)
+    producer.write("a")
+    producer.write("b", partition=1)
+    cluster.loop.enter(lambda: cluster._machines.controller.delete_topic("orders"))
+    assert producer.end_once().error_code is Errors.NONE
+    assert settled(cluster) == "CompleteCommit"
+
+
+def test_all_brokers_are_lost_and_come_back(cluster: Cluster) -> None:
+    producer = ready(cluster)
+    producer.write("a")
+    for broker in (0, 1, 2):
+        cluster.kill_broker(broker)
+    for broker in (0, 1, 2):
+        cluster.start_broker(broker)
+    cluster.advance(10)
+    assert producer.write("b") is Errors.NONE
+    assert producer.end() is Errors.NONE
+    settled(cluster)
+    assert committed(cluster) == ["a", "b"]
+
+
+def test_a_state_that_cannot_be_stored_changes_nothing(cluster: Cluster) -> None:
+    producer = ready(cluster)
+    cluster.fail_appends(TRANSACTION_STATE_TOPIC, times=1)
+    assert producer.produce("x").error_code is Errors.NOT_ENOUGH_REPLICAS
+    assert producer.write("x") is Errors.NONE
+    cluster.fail_appends(TRANSACTION_STATE_TOPIC, times=1)
+    assert producer.end_once().error_code is Errors.COORDINATOR_NOT_AVAILABLE
+    assert producer.end() is Errors.NONE
+    cluster.fail_appends(TRANSACTION_STATE_TOPIC, times=1)
+    assert settled(cluster) == "CompleteCommit"
+
+
+# ---- offsets ---------------------------------------------------------------------------------------------------------
+
+
+def offset_of(producer: Transactor, *, require_stable: bool = False) -> tuple[int, Errors]:
+    group = OffsetFetchRequest.Group(
+        group_id="g", topics=(OffsetFetchRequest.Topic(name="orders", partition_indexes=(0,)),)
+    )
+    request = OffsetFetchRequest(groups=(group,), require_stable=require_stable)
+    found = producer.ask(request, 9, producer.find("g", CoordinatorType.GROUP)).groups[0].topics[0].partitions[0]
+    return found.committed_offset, found.error_code
+
+
+@pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])
+def test_offsets_count_when_the_transaction_is_committed(cluster: Cluster, anyone: Transactor, commit: bool) -> None:
+    assert anyone.commit_offset(7) is Errors.NONE
+    assert offset_of(anyone) == (-1, Errors.NONE)
+    assert offset_of(anyone, require_stable=True)[1] is Errors.UNSTABLE_OFFSET_COMMIT
+    at = TopicPartition(GROUP_METADATA_TOPIC, partition_for("g", 50))
+    assert [(t.topic, t.partitions) for t in state_of(cluster).topics] == [(at.topic, (at.partition,))]
+    anyone.end(commit=commit)
+    settled(cluster)
+    assert offset_of(anyone, require_stable=True) == (7 if commit else -1, Errors.NONE)
+
+
+def test_offsets_of_a_transaction_outlive_their_coordinator(cluster: Cluster, anyone: Transactor) -> None:
+    assert anyone.commit_offset(7) is Errors.NONE
+    cluster.kill_broker(anyone.find("g", CoordinatorType.GROUP))
+    assert offset_of(anyone, require_stable=True)[1] is Errors.UNSTABLE_OFFSET_COMMIT
+    assert anyone.end() is Errors.NONE
+    settled(cluster)
+    assert offset_of(anyone, require_stable=True) == (7, Errors.NONE)
+    cluster.kill_broker(anyone.find("g", CoordinatorType.GROUP))
+    assert offset_of(anyone, require_stable=True) == (7, Errors.NONE)
+
+
+@pytest.mark.parametrize(
+    ("flow", "error"),
+    [
+        pytest.param(LIBRDKAFKA, Errors.INVALID_TXN_STATE, id="v3"),
+        pytest.param(JAVA_OLD, Errors.TRANSACTION_ABORTABLE, id="v4"),
+    ],
+)
+def test_offsets_that_were_not_announced(cluster: Cluster, flow: Flow, error: Errors) -> None:
+    assert ready(cluster, flow).commit_offset(7, announce=False) is error
+
+
+# ---- tools -----------------------------------------------------------------------------------------------------------
+
+
+def test_tools_see_transactions(cluster: Cluster) -> None:
+    ready(cluster, transactional_id="idle")
+    ready(cluster, transactional_id="busy").write("x")
+    listed = {}
+    asker = Transactor(cluster)
+    for node in cluster.brokers_alive:
+        response = asker.ask(ListTransactionsRequest(), 2, node)
+        listed.update({t.transactional_id: t.transaction_state for t in response.transaction_states})
+    assert listed == {"idle": "Empty", "busy": "Ongoing"}
+    assert state_of(cluster, "nobody").error_code is Errors.TRANSACTIONAL_ID_NOT_FOUND
