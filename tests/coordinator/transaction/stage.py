@@ -271,7 +271,6 @@ class Stage:
         found = [decode_transaction(*record) for record in self.logs.get(partition_for(id_, PARTITIONS), [])]
         return [transaction for name, transaction in filter(None, found) if name == id_]
 
-    @property
     def known(self) -> Transaction:
         """What is stored of ID now."""
         transaction = self.history()[-1]

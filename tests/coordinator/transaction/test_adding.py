@@ -52,7 +52,7 @@ def test_in_every_state(way: str, state: S, error: Errors) -> None:
         assert len(stage.history()) == 1
         return
     added = OFFSETS if way == "offsets" else ORDERS
-    known = stage.known
+    known = stage.known()
     assert known.state is S.ONGOING
     assert added in known.partitions
     assert (known.start_ms, known.client_version) == (begun_ms, 2 if way == "leader" and state is not S.ONGOING else 0)
@@ -129,7 +129,7 @@ def test_one_unknown_partition_keeps_all_of_them_out(unknown: TopicPartition) ->
 def test_a_client_is_told_of_every_partition() -> None:
     stage = staged(S.EMPTY)
     assert stage.add_old(ORDERS, BILLS, epoch=EPOCH) == {ORDERS: Errors.NONE, BILLS: Errors.NONE}
-    assert stage.known.partitions == {ORDERS, BILLS}
+    assert stage.known().partitions == {ORDERS, BILLS}
 
 
 def test_an_empty_transactional_id_is_no_id() -> None:

@@ -89,8 +89,8 @@ def test_an_abort_of_nothing_needs_no_markers(state: S) -> None:
     stage.end(EPOCH, commit=False)
     assert [t.state for t in stage.history() if t] == [state, S.PREPARE_ABORT, S.COMPLETE_ABORT]
     assert stage.kept == []
-    assert stage.known.producer_epoch == EPOCH + 1
-    assert stage.known.start_ms == stage.now_ms
+    assert stage.known().producer_epoch == EPOCH + 1
+    assert stage.known().start_ms == stage.now_ms
 
 
 # ---- versions 1 to 4 -------------------------------------------------------------------------------------------------
@@ -118,8 +118,8 @@ def test_every_cell_of_versions_1_to_4(state: S, commit: bool, expected: Errors 
     response = stage.end(EPOCH, commit=commit, version=version)
     assert response == EndTxnResponse(error_code=expected if isinstance(expected, Errors) else Errors.NONE)
     if expected == ENDS:
-        assert (stage.known.producer_epoch, stage.known.client_version) == (EPOCH, 0)
-        assert stage.known.state is (S.PREPARE_COMMIT if commit else S.PREPARE_ABORT)
+        assert (stage.known().producer_epoch, stage.known().client_version) == (EPOCH, 0)
+        assert stage.known().state is (S.PREPARE_COMMIT if commit else S.PREPARE_ABORT)
     else:
         assert len(stage.history()) == 1
 
@@ -177,11 +177,11 @@ def test_a_transaction_that_ends_at_the_last_epoch_goes_on_with_a_fresh_id(commi
     stage = staged(S.ONGOING, producer_id=7, epoch=LAST_EPOCH)
     answer = stage.end(LAST_EPOCH, commit=commit, producer_id=7)
     assert (answer.producer_id, answer.producer_epoch) == (BLOCK, 0)
-    assert (stage.known.producer_id, stage.known.next_producer_id) == (7, BLOCK)
+    assert (stage.known().producer_id, stage.known().next_producer_id) == (7, BLOCK)
     assert stage.end(LAST_EPOCH, commit=commit, producer_id=7).error_code is SOON
     stage.speak()
     assert stage.marked == [(ORDERS, commit, 7, LAST_EPOCH + 1)]
-    known = stage.known
+    known = stage.known()
     assert (known.producer_id, known.producer_epoch, known.previous_producer_id) == (BLOCK, 0, 7)
     assert stage.end(LAST_EPOCH, commit=commit, producer_id=7) == answer
     assert stage.end(LAST_EPOCH, commit=not commit, producer_id=7).error_code is WRONG
@@ -200,7 +200,7 @@ def test_older_versions_stay_at_the_last_epoch_until_they_ask_anew() -> None:
     stage = staged(S.ONGOING, producer_id=7, epoch=LAST_EPOCH)
     stage.end(LAST_EPOCH, producer_id=7, version=4)
     stage.speak()
-    assert (stage.known.producer_id, stage.known.producer_epoch) == (7, LAST_EPOCH)
+    assert (stage.known().producer_id, stage.known().producer_epoch) == (7, LAST_EPOCH)
     assert (stage.init().producer_id, stage.init().producer_epoch) == (BLOCK, 1)
 
 

@@ -117,7 +117,7 @@ def test_who_asks_while_no_ids_can_be_had_is_told_to_come_back() -> None:
 def test_a_new_transactional_id_starts_at_epoch_0() -> None:
     stage = Stage()
     assert pair(stage) == (BLOCK, 0)
-    assert stage.known == Transaction(ID, BLOCK, 0, 60_000, last_update_ms=stage.now_ms)
+    assert stage.known() == Transaction(ID, BLOCK, 0, 60_000, last_update_ms=stage.now_ms)
 
 
 def test_for_a_new_transactional_id_the_producers_own_pair_does_not_matter() -> None:
@@ -129,7 +129,7 @@ def test_with_nothing_open_the_epoch_is_raised(state: S) -> None:
     stage = Stage()
     put(stage, state=state, producer_epoch=4)
     assert pair(stage) == (BLOCK, 5)
-    assert (stage.known.state, stage.known.start_ms) == (S.EMPTY, -1)
+    assert (stage.known().state, stage.known().start_ms) == (S.EMPTY, -1)
 
 
 @pytest.mark.parametrize("state", [S.PREPARE_COMMIT, S.PREPARE_ABORT])
@@ -147,7 +147,7 @@ def test_what_is_open_is_aborted_at_a_raised_epoch_and_the_retry_raises_it_again
     put(stage, state=S.ONGOING, producer_epoch=4, partitions=frozenset({ORDERS}), start_ms=stage.now_ms)
     assert pair(stage) is Errors.CONCURRENT_TRANSACTIONS
     assert stage.marked == [(ORDERS, False, BLOCK, 5)]
-    assert stage.known.state is S.COMPLETE_ABORT
+    assert stage.known().state is S.COMPLETE_ABORT
     assert pair(stage) == (BLOCK, 6)
 
 
@@ -193,7 +193,7 @@ def test_a_zombie_does_not_abort_what_its_successor_has_begun() -> None:
     stage.init()
     assert stage.add(ORDERS, epoch=1) is Errors.NONE
     assert pair(stage, BLOCK, 0) is Errors.PRODUCER_FENCED
-    assert stage.known.state is S.ONGOING
+    assert stage.known().state is S.ONGOING
 
 
 def test_a_producer_that_goes_on_while_its_own_transaction_is_open_gets_the_epoch_of_its_abort() -> None:
@@ -232,7 +232,7 @@ def test_the_time_out_is_that_of_the_last_request() -> None:
     stage = Stage()
     stage.init(timeout_ms=60_000)
     stage.init(timeout_ms=5_000)
-    assert stage.known.timeout_ms == 5_000
+    assert stage.known().timeout_ms == 5_000
 
 
 # ---- the end of the epochs -------------------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ def test_at_the_last_epoch_a_fresh_producer_id_takes_over(state: S) -> None:
     stage = Stage()
     put(stage, producer_id=7, producer_epoch=LAST_EPOCH, state=state)
     assert pair(stage) == (BLOCK, 0)
-    assert stage.known.previous_producer_id == 7
+    assert stage.known().previous_producer_id == 7
 
 
 def test_a_repeated_request_at_the_last_epoch_gets_the_same_fresh_id() -> None:
