@@ -68,8 +68,8 @@ class Controller:
             controller_id=min(brokers),
             brokers=MappingProxyType(dict(brokers)),
             broker_config=config,
+            static_configs=MappingProxyType(config.overrides),
         )
-        self._static_configs = config.overrides
 
     # ---- brokers -----------------------------------------------------------------------------------------------------
 
@@ -279,7 +279,7 @@ class Controller:
         """Cluster-wide broker configurations; None goes back to what the cluster was started with."""
         dynamic = _merge(self.image.dynamic_configs, changes)
         try:
-            config = BrokerConfig({**self._static_configs, **dynamic})
+            config = BrokerConfig({**self.image.static_configs, **dynamic})
         except ConfigException as problem:
             return Errors.INVALID_CONFIG, str(problem)
         if validate_only:

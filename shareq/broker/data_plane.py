@@ -22,7 +22,7 @@ class DataPlane:
     """A broker serves those partitions that it leads."""
 
     def __init__(self, broker_id: int, storage: Storage, image: ClusterImage) -> None:
-        self._broker_id = broker_id
+        self.broker_id = broker_id
         self.storage = storage
         self.image = image
 
@@ -38,10 +38,10 @@ class DataPlane:
         if found is None or not 0 <= partition < len(found.partitions):
             return Errors.UNKNOWN_TOPIC_OR_PARTITION, None, -1
         state = found.partitions[partition]
-        if current_leader_epoch not in (-1, state.leader_epoch) and self._broker_id in state.replicas:
+        if current_leader_epoch not in (-1, state.leader_epoch) and self.broker_id in state.replicas:
             older = current_leader_epoch < state.leader_epoch
             return Errors.FENCED_LEADER_EPOCH if older else Errors.UNKNOWN_LEADER_EPOCH, None, -1
-        if state.leader != self._broker_id:
+        if state.leader != self.broker_id:
             return Errors.NOT_LEADER_OR_FOLLOWER, None, -1
         return Errors.NONE, self.storage.log(topic, partition), state.leader_epoch
 

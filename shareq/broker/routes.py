@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from shareq.broker import metadata, offsets
+from shareq.broker import altering, configs, describing, metadata, offsets, topics
 from shareq.broker.controller import Controller
 from shareq.broker.data_plane import DataPlane
 from shareq.broker.host import Host
@@ -26,7 +26,15 @@ from shareq.model.messages.cluster import (
 )
 from shareq.model.messages.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
 from shareq.model.messages.data import DeleteRecordsRequest, ListOffsetsRequest
-from shareq.model.messages.describe import DescribeProducersRequest
+from shareq.model.messages.describe import (
+    DescribeClusterRequest,
+    DescribeLogDirsRequest,
+    DescribeProducersRequest,
+    DescribeQuorumRequest,
+    DescribeTopicPartitionsRequest,
+    ListConfigResourcesRequest,
+    ListPartitionReassignmentsRequest,
+)
 from shareq.model.messages.fetch import FetchRequest, OffsetForLeaderEpochRequest
 from shareq.model.messages.offsets import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
 from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
@@ -45,10 +53,12 @@ from shareq.model.messages.share_state import (
     WriteShareGroupStateRequest,
 )
 from shareq.model.messages.topics import (
+    AlterConfigsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
     DescribeConfigsRequest,
+    ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
 )
 from shareq.model.messages.transactions import (
@@ -115,11 +125,33 @@ def answers(controller: Controller, data: DataPlane) -> dict[type[Request], Answ
         DeleteRecordsRequest: lambda request, _: offsets.delete_records(request, data),
         DescribeProducersRequest: lambda request, _: offsets.describe_producers(request, data),
         AllocateProducerIdsRequest: lambda _, __: controller.allocate_producer_ids(),
-        MetadataRequest: lambda request, _: metadata.metadata(request, controller.image),
-        FindCoordinatorRequest: lambda request, _: metadata.find_coordinators(request, controller),
-        CreateTopicsRequest: lambda request, _: metadata.create_topics(request, controller),
-        DeleteTopicsRequest: lambda request, _: metadata.delete_topics(request, controller),
-        CreatePartitionsRequest: lambda request, _: metadata.create_partitions(request, controller),
-        DescribeConfigsRequest: lambda request, _: metadata.describe_configs(request, controller.image),
-        IncrementalAlterConfigsRequest: lambda request, _: metadata.alter_configs(request, controller),
+        **_about_the_cluster(controller, data),
+        **_about_topics(controller, data),
+    }
+
+
+def _about_the_cluster(controller: Controller, data: DataPlane) -> dict[type[Request], Answering]:
+    return {
+        MetadataRequest: lambda request, _: metadata.metadata(request, controller),
+        FindCoordinatorRequest: lambda request, client: metadata.find_coordinators(request, client, controller),
+        DescribeClusterRequest: lambda request, _: metadata.describe_cluster(request, controller.image),
+        DescribeTopicPartitionsRequest: lambda request, _: metadata.describe_topic_partitions(
+            request, controller.image
+        ),
+        DescribeLogDirsRequest: lambda request, _: describing.describe_log_dirs(request, data),
+        DescribeQuorumRequest: lambda request, _: describing.describe_quorum(request, controller.image),
+        ListPartitionReassignmentsRequest: lambda request, _: describing.list_partition_reassignments(request),
+        ListConfigResourcesRequest: lambda request, _: describing.list_config_resources(request, controller.image),
+    }
+
+
+def _about_topics(controller: Controller, data: DataPlane) -> dict[type[Request], Answering]:
+    return {
+        CreateTopicsRequest: lambda request, _: topics.create_topics(request, controller),
+        DeleteTopicsRequest: lambda request, _: topics.delete_topics(request, controller),
+        CreatePartitionsRequest: lambda request, _: topics.create_partitions(request, controller),
+        ElectLeadersRequest: lambda request, _: topics.elect_leaders(request, controller),
+        DescribeConfigsRequest: lambda request, _: configs.describe_configs(request, controller.image, data.broker_id),
+        AlterConfigsRequest: lambda request, _: altering.alter_configs(request, controller),
+        IncrementalAlterConfigsRequest: lambda request, _: altering.incremental_alter_configs(request, controller),
     }

@@ -46,7 +46,8 @@ class TopicImage:
 class ClusterImage:
     """`group_configs` holds the overrides as strings; `group_config(id)` is the effective view.
 
-    `broker_config` is in force: what the brokers were started with, and over it `dynamic_configs`, set since then.
+    `broker_config` is in force: `static_configs`, which the brokers were started with, and over them `dynamic_configs`,
+    set since then.
     """
 
     version: int = 0
@@ -57,6 +58,7 @@ class ClusterImage:
     topics_by_id: Mapping[TopicId, TopicImage] = field(default_factory=lambda: MappingProxyType({}))
     group_configs: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: MappingProxyType({}))
     broker_config: BrokerConfig = field(default_factory=BrokerConfig)
+    static_configs: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     dynamic_configs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     share_version: int = 1
     _effective: dict[str, GroupConfig] = field(default_factory=dict, repr=False, compare=False)

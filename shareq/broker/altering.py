@@ -1,0 +1,176 @@
+"""What a broker answers to AlterConfigs and IncrementalAlterConfigs: of one resource all changes are made, or none."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple, Protocol, TypeVar
+
+from shareq.broker.configs import READ_AT_START, is_list, no_topic, unknown_type
+from shareq.broker.controller import Changes, Controller
+from shareq.broker.placement import Outcome
+from shareq.log.config import TOPIC_CONFIGS
+from shareq.model.configs import BROKER_CONFIGS
+from shareq.model.errors import Errors
+from shareq.model.messages.topics import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    AlterOperation,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    ResourceType,
+)
+
+
+class _Resource(Protocol):
+    """What requests of both kinds say of whom they mean."""
+
+    @property
+    def resource_type(self) -> int: ...
+    @property
+    def resource_name(self) -> str: ...
+
+
+R = TypeVar("R", bound=_Resource)
+
+
+class _Target(NamedTuple):
+    """Something with configurations: what it says now, and how that is changed."""
+
+    overrides: Mapping[str, str]
+    alter: Callable[[Changes, bool], Outcome]
+
+
+def incremental_alter_configs(
+    request: IncrementalAlterConfigsRequest, controller: Controller
+) -> IncrementalAlterConfigsResponse:
+    """Set, delete, append to and subtract from single configurations."""
+
+    def altered(asked: IncrementalAlterConfigsRequest.Resource) -> Outcome:
+        refused = _refuse_operations(asked)
+        if refused is not None:
+            return refused
+        target = _target(asked, controller)
+        if not isinstance(target, _Target):
+            return target
+        changes = {config.name: _new_value(config, target.overrides) for config in asked.configs}
+        return target.alter(changes, request.validate_only)
+
+    outcomes = _one_by_one(request.resources, altered)
+    return IncrementalAlterConfigsResponse(
+        responses=tuple(
+            IncrementalAlterConfigsResponse.Result(
+                resource_type=kind, resource_name=name, error_code=error, error_message=why
+            )
+            for (kind, name), (error, why) in outcomes.items()
+        )
+    )
+
+
+def alter_configs(request: AlterConfigsRequest, controller: Controller) -> AlterConfigsResponse:
+    """Replace all that a resource says: what the request does not name goes back to its default."""
+
+    def altered(asked: AlterConfigsRequest.Resource) -> Outcome:
+        target = _target(asked, controller)
+        if not isinstance(target, _Target):
+            return target
+        names = Counter(config.name for config in asked.configs)
+        for config in asked.configs:
+            if names[config.name] > 1 or config.value is None:
+                return Errors.INVALID_REQUEST, f"{config.name}: is to be set once, to a value"
+        changes = dict.fromkeys(target.overrides) | {config.name: config.value for config in asked.configs}
+        return target.alter(changes, request.validate_only)
+
+    outcomes = _one_by_one(request.resources, altered)
+    return AlterConfigsResponse(
+        responses=tuple(
+            AlterConfigsResponse.Result(resource_type=kind, resource_name=name, error_code=error, error_message=why)
+            for (kind, name), (error, why) in outcomes.items()
+        )
+    )
+
+
+def _one_by_one(resources: Sequence[R], altered: Callable[[R], Outcome]) -> dict[tuple[int, str], Outcome]:
+    """The outcome for each resource; one that is named twice is not altered at all."""
+    named = Counter((asked.resource_type, asked.resource_name) for asked in resources)
+    twice = Errors.INVALID_REQUEST, "a resource is to be named once in a request"
+    outcomes: dict[tuple[int, str], Outcome] = {}
+    for asked in resources:
+        key = (asked.resource_type, asked.resource_name)
+        outcomes[key] = altered(asked) if named[key] == 1 else twice
+    return outcomes
+
+
+# ---- who is meant ----------------------------------------------------------------------------------------------------
+
+
+def _target(asked: _Resource, controller: Controller) -> _Target | Outcome:
+    """Whose configurations are to be altered, or why they cannot be."""
+    name, image = asked.resource_name, controller.image
+    if asked.resource_type == ResourceType.TOPIC:
+        topic = image.topics.get(name)
+        return no_topic(name) if topic is None else _Target(topic.configs, partial(_alter_topic, controller, name))
+    if asked.resource_type == ResourceType.GROUP:
+        return _Target(image.group_configs.get(name, {}), partial(_alter_group, controller, name))
+    if asked.resource_type == ResourceType.BROKER and not name:
+        return _Target(image.dynamic_configs, partial(_alter_brokers, controller))
+    return _REFUSED.get(asked.resource_type) or unknown_type(asked.resource_type)
+
+
+_REFUSED: dict[int, Outcome] = {
+    ResourceType.BROKER: (Errors.INVALID_REQUEST, "all brokers are configured alike: alter the default, of empty name"),
+    ResourceType.BROKER_LOGGER: (Errors.INVALID_CONFIG, "there are no such loggers"),
+    ResourceType.CLIENT_METRICS: (Errors.INVALID_REQUEST, "metrics of clients are not collected"),
+}
+
+
+def _alter_topic(controller: Controller, name: str, changes: Changes, validate_only: bool) -> Outcome:
+    return controller.alter_topic_configs(name, changes, validate_only=validate_only)
+
+
+def _alter_group(controller: Controller, group_id: str, changes: Changes, validate_only: bool) -> Outcome:
+    return controller.alter_group_configs(group_id, changes, validate_only=validate_only)
+
+
+def _alter_brokers(controller: Controller, changes: Changes, validate_only: bool) -> Outcome:
+    read_only = sorted(READ_AT_START.intersection(changes))
+    if read_only:
+        return Errors.INVALID_REQUEST, f"{read_only[0]}: is read when the cluster starts"
+    return controller.alter_broker_configs(changes, validate_only=validate_only)
+
+
+# ---- what is to be done ----------------------------------------------------------------------------------------------
+
+
+def _refuse_operations(asked: IncrementalAlterConfigsRequest.Resource) -> Outcome | None:
+    names = Counter(config.name for config in asked.configs)
+    for config in asked.configs:
+        operation = config.config_operation
+        if names[config.name] > 1:
+            return Errors.INVALID_REQUEST, f"{config.name} is altered twice in one request"
+        if operation not in _OPERATIONS:
+            return Errors.INVALID_REQUEST, f"{config.name}: there is no operation {operation}"
+        if operation != AlterOperation.DELETE and config.value is None:
+            return Errors.INVALID_REQUEST, f"{config.name}=None: a value is needed to set it"
+        if operation in _ON_LISTS and not is_list(asked.resource_type, config.name):
+            return Errors.INVALID_CONFIG, f"{config.name} is not a list: it can be set or deleted"
+    return None
+
+
+_OPERATIONS = frozenset(AlterOperation)
+_ON_LISTS = frozenset((AlterOperation.APPEND, AlterOperation.SUBTRACT))
+
+
+def _new_value(config: IncrementalAlterConfigsRequest.Config, old: Mapping[str, str]) -> str | None:
+    """What a configuration is to be; None: whatever it is for those that say nothing."""
+    if config.config_operation == AlterOperation.DELETE:
+        return None
+    if config.config_operation == AlterOperation.SET:
+        return config.value
+    default = TOPIC_CONFIGS.get(config.name) or BROKER_CONFIGS[config.name]
+    before = [word for word in old.get(config.name, str(default.default)).split(",") if word]
+    words = [word.strip() for word in (config.value or "").split(",")]
+    if config.config_operation == AlterOperation.APPEND:
+        return ",".join(dict.fromkeys(before + words))
+    return ",".join(word for word in before if word not in words)

@@ -1,0 +1,202 @@
+"""Which configurations there are, who has said what they are, and what a broker answers to DescribeConfigs.
+
+A value comes from the first that has said something: the topic or the group itself, then the broker's configuration of
+the same meaning (its synonym): what was set since the cluster runs, what it was started with, the default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from shareq.broker.placement import DONE, Outcome, refuse_name
+from shareq.log.config import TOPIC_CONFIGS
+from shareq.log.config import ConfigType as TopicConfigType
+from shareq.model.configs import BROKER_CONFIGS, GROUP_CONFIGS, INT_MAX, ConfigDef
+from shareq.model.errors import Errors
+from shareq.model.image import ClusterImage
+from shareq.model.messages.topics import (
+    ConfigSource,
+    ConfigType,
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    ResourceType,
+)
+
+READ_AT_START = frozenset(
+    {
+        "connections.max.idle.ms",
+        "group.share.persister.class.name",
+        "socket.request.max.bytes",
+        *(
+            key
+            for key in BROKER_CONFIGS
+            if key.startswith(("offsets.topic.", "share.coordinator.state.topic.", "transaction.state.log."))
+        ),
+    }
+)
+"""Broker keys that nothing follows from once the cluster runs. All others take effect at once, more than in Kafka."""
+
+Said = tuple[str, str, ConfigSource]
+"""One that has said something: (key, value, source)."""
+
+
+class Entry(NamedTuple):
+    """A configuration as it stands; `said`: all that have said something, the one in force first."""
+
+    key: str
+    value: str
+    type: ConfigType
+    doc: str
+    said: tuple[Said, ...]
+    read_only: bool = False
+
+    @property
+    def source(self) -> ConfigSource:
+        return self.said[0][2] if self.said else ConfigSource.DEFAULT
+
+
+# ---- what there is ---------------------------------------------------------------------------------------------------
+
+
+def _broker_says(key: str, image: ClusterImage) -> Iterator[Said]:
+    """What the broker's configuration says of a key of its own."""
+    if key in image.dynamic_configs:
+        yield key, image.dynamic_configs[key], ConfigSource.DYNAMIC_DEFAULT_BROKER
+    if key in image.static_configs:
+        yield key, _text(image.static_configs[key]), ConfigSource.STATIC_BROKER
+    yield key, _text(BROKER_CONFIGS[key].default), ConfigSource.DEFAULT
+
+
+def topic_configs(overrides: Mapping[str, str], image: ClusterImage) -> Iterator[Entry]:
+    """All configurations of a topic with these overrides."""
+    for key, d in TOPIC_CONFIGS.items():
+        said = _said(key, overrides, ConfigSource.TOPIC)
+        if d.synonym in BROKER_CONFIGS:
+            said += tuple(_broker_says(d.synonym, image))
+        else:
+            said += ((d.synonym, _text(d.default), ConfigSource.DEFAULT),)
+        yield Entry(key, said[0][1], _TOPIC_TYPES[d.type], d.doc, said)
+
+
+def group_configs(overrides: Mapping[str, str], image: ClusterImage) -> Iterator[Entry]:
+    """All configurations of a group with these overrides; the group need not exist."""
+    for key, d in GROUP_CONFIGS.items():
+        said = _said(key, overrides, ConfigSource.GROUP)
+        if d.broker_key:
+            said += tuple(_broker_says(d.broker_key, image))
+        yield Entry(key, said[0][1] if said else _text(d.default), _type(d), d.doc, said)
+
+
+def broker_configs(image: ClusterImage) -> Iterator[Entry]:
+    """All configurations of a broker."""
+    for key, d in BROKER_CONFIGS.items():
+        said = tuple(_broker_says(key, image))
+        yield Entry(key, said[0][1], _type(d), d.doc, said, key in READ_AT_START)
+
+
+def _said(key: str, overrides: Mapping[str, str], source: ConfigSource) -> tuple[Said, ...]:
+    return ((key, overrides[key], source),) if key in overrides else ()
+
+
+_TOPIC_TYPES = {
+    TopicConfigType.BOOLEAN: ConfigType.BOOLEAN,
+    TopicConfigType.STRING: ConfigType.STRING,
+    TopicConfigType.INT: ConfigType.INT,
+    TopicConfigType.LONG: ConfigType.LONG,
+    TopicConfigType.DOUBLE: ConfigType.DOUBLE,
+    TopicConfigType.LIST: ConfigType.LIST,
+}
+
+_TYPES = {
+    "group.share.assignors": ConfigType.LIST,
+    "group.share.persister.class.name": ConfigType.CLASS,
+    "log.cleanup.policy": ConfigType.LIST,
+}
+
+
+def is_list(resource_type: int, key: str) -> bool:
+    """Whether a configuration can be appended to."""
+    if resource_type == ResourceType.TOPIC:
+        return key in TOPIC_CONFIGS and TOPIC_CONFIGS[key].type is TopicConfigType.LIST
+    return resource_type == ResourceType.BROKER and _TYPES.get(key) is ConfigType.LIST
+
+
+def _type(d: ConfigDef) -> ConfigType:
+    if d.key in _TYPES:
+        return _TYPES[d.key]
+    if isinstance(d.default, bool):
+        return ConfigType.BOOLEAN
+    if isinstance(d.default, str):
+        return ConfigType.STRING
+    return ConfigType.LONG if d.high is None or d.high > INT_MAX else ConfigType.INT
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# ---- DescribeConfigs -------------------------------------------------------------------------------------------------
+
+
+def describe_configs(request: DescribeConfigsRequest, image: ClusterImage, broker_id: int) -> DescribeConfigsResponse:
+    results = []
+    for asked in request.resources:
+        (error, why), entries = _described(asked, image, broker_id)
+        keys = asked.configuration_keys
+        results.append(
+            DescribeConfigsResponse.Result(
+                resource_type=asked.resource_type,
+                resource_name=asked.resource_name,
+                configs=tuple(_config(entry, request) for entry in entries if not keys or entry.key in keys),
+                error_code=error,
+                error_message=why,
+            )
+        )
+    return DescribeConfigsResponse(results=tuple(results))
+
+
+def _described(
+    asked: DescribeConfigsRequest.Resource, image: ClusterImage, broker_id: int
+) -> tuple[Outcome, Iterable[Entry]]:
+    name = asked.resource_name
+    if asked.resource_type == ResourceType.TOPIC:
+        topic = image.topics.get(name)
+        return (DONE, topic_configs(topic.configs, image)) if topic else (no_topic(name), ())
+    if asked.resource_type in (ResourceType.GROUP, ResourceType.CLIENT_METRICS):
+        if not name:
+            return (Errors.INVALID_REQUEST, "the name is empty"), ()
+        is_group = asked.resource_type == ResourceType.GROUP
+        return DONE, group_configs(image.group_configs.get(name, {}), image) if is_group else ()
+    if asked.resource_type == ResourceType.BROKER and not name:  # what is set for all brokers, and nothing else
+        return DONE, (entry for entry in broker_configs(image) if entry.key in image.dynamic_configs)
+    if asked.resource_type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
+        if name != str(broker_id):
+            return (Errors.INVALID_REQUEST, f"broker {name!r} is asked for, but this is broker {broker_id}"), ()
+        return DONE, broker_configs(image) if asked.resource_type == ResourceType.BROKER else ()
+    return unknown_type(asked.resource_type), ()
+
+
+def no_topic(name: str) -> Outcome:
+    illegal = refuse_name(name, ())
+    return illegal if illegal[0] else (Errors.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist")
+
+
+def unknown_type(resource_type: int) -> Outcome:
+    return Errors.INVALID_REQUEST, f"resource type {resource_type} is not known"
+
+
+def _config(entry: Entry, request: DescribeConfigsRequest) -> DescribeConfigsResponse.Config:
+    return DescribeConfigsResponse.Config(
+        name=entry.key,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        synonyms=tuple(
+            DescribeConfigsResponse.Synonym(name=key, value=value, source=source) for key, value, source in entry.said
+        )
+        if request.include_synonyms
+        else (),
+        config_type=entry.type,
+        documentation=entry.doc if request.include_documentation else None,
+    )

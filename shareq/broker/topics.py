@@ -1,0 +1,188 @@
+"""What a broker answers to those who make topics and move leaders. The controller does it; here its answers find the
+form of the protocol, and requests that contradict themselves are refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from shareq.broker.configs import topic_configs
+from shareq.broker.controller import Controller
+from shareq.broker.placement import Outcome, Replicas
+from shareq.model.errors import Errors
+from shareq.model.ids import ZERO_TOPIC_ID, TopicId
+from shareq.model.image import ClusterImage, TopicImage
+from shareq.model.messages.topics import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+)
+
+PREFERRED_ELECTION, UNCLEAN_ELECTION = 0, 1
+
+
+def _twice(names: list[str]) -> set[str]:
+    return {name for name, count in Counter(names).items() if count > 1}
+
+
+# ---- CreateTopics, CreatePartitions ----------------------------------------------------------------------------------
+
+
+def create_topics(request: CreateTopicsRequest, controller: Controller) -> CreateTopicsResponse:
+    twice = _twice([asked.name for asked in request.topics])
+    once = {asked.name: asked for asked in request.topics}
+    results = []
+    for name, asked in once.items():
+        if name in twice:
+            results.append(_refused(name, (Errors.INVALID_REQUEST, f"topic {name!r} is to be created twice")))
+        else:
+            results.append(_create(asked, controller, validate_only=request.validate_only))
+    return CreateTopicsResponse(topics=tuple(results))
+
+
+def _create(
+    asked: CreateTopicsRequest.Topic, controller: Controller, *, validate_only: bool
+) -> CreateTopicsResponse.Topic:
+    nulls = [key for key, value in asked.configs if value is None]
+    if nulls and asked.name not in controller.image.topics:
+        return _refused(asked.name, (Errors.INVALID_CONFIG, f"{nulls[0]}=None: a value is needed to set it"))
+    problem, assigned = _assignments(asked)
+    if problem is not None:
+        return _refused(asked.name, problem)
+    outcome, topic = controller.create_topic(
+        asked.name,
+        asked.num_partitions,
+        asked.replication_factor,
+        {key: value for key, value in asked.configs if value is not None},
+        assigned=assigned,
+        validate_only=validate_only,
+    )
+    return _refused(asked.name, outcome) if topic is None else _created(topic, controller.image)
+
+
+def _assignments(asked: CreateTopicsRequest.Topic) -> tuple[Outcome | None, list[Replicas]]:
+    """Replicas by hand, in the order of partitions; or what is wrong with how they are written down."""
+    by_hand = {a.partition_index: a.broker_ids for a in asked.assignments}
+    if by_hand and (asked.num_partitions, asked.replication_factor) != (-1, -1):
+        why = f"topic {asked.name!r}: where replicas are assigned, both counts have to be -1"
+        return (Errors.INVALID_REQUEST, why), []
+    if sorted(by_hand) != list(range(len(asked.assignments))):
+        why = f"topic {asked.name!r}: partitions have to be numbered from 0 on, each once"
+        return (Errors.INVALID_REPLICA_ASSIGNMENT, why), []
+    return None, [by_hand[index] for index in range(len(by_hand))]
+
+
+def _refused(name: str, outcome: Outcome) -> CreateTopicsResponse.Topic:
+    error, why = outcome
+    return CreateTopicsResponse.Topic(name=name, error_code=error, error_message=why)
+
+
+def _created(topic: TopicImage, image: ClusterImage) -> CreateTopicsResponse.Topic:
+    return CreateTopicsResponse.Topic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        num_partitions=len(topic.partitions),
+        replication_factor=len(topic.partitions[0].replicas),
+        configs=tuple(
+            CreateTopicsResponse.Config(name=entry.key, value=entry.value, config_source=entry.source)
+            for entry in topic_configs(topic.configs, image)
+        ),
+    )
+
+
+def create_partitions(request: CreatePartitionsRequest, controller: Controller) -> CreatePartitionsResponse:
+    twice = _twice([asked.name for asked in request.topics])
+    results = []
+    for name, asked in {asked.name: asked for asked in request.topics}.items():
+        outcome: Outcome = (Errors.INVALID_REQUEST, f"topic {name!r} is to grow twice")
+        if name not in twice:
+            assigned = None if asked.assignments is None else [a.broker_ids for a in asked.assignments]
+            outcome = controller.create_partitions(name, asked.count, assigned, validate_only=request.validate_only)
+        results.append(CreatePartitionsResponse.Topic(name=name, error_code=outcome[0], error_message=outcome[1]))
+    return CreatePartitionsResponse(results=tuple(results))
+
+
+# ---- DeleteTopics ----------------------------------------------------------------------------------------------------
+
+
+def delete_topics(request: DeleteTopicsRequest, controller: Controller) -> DeleteTopicsResponse:
+    """Topics go by name or by id. Whoever names one twice, even once so and once so, deletes nothing of it."""
+    image = controller.image
+    meant = Counter(_meant(asked, image) for asked in request.topics)
+    results: dict[DeleteTopicsRequest.Topic, DeleteTopicsResponse.Topic] = {}
+    for asked in request.topics:
+        name, topic_id = _meant(asked, image)
+        if asked.name is not None and asked.topic_id != ZERO_TOPIC_ID:
+            error, why = Errors.INVALID_REQUEST, "a topic goes by name or by id, not by both"
+        elif asked.name is None and asked.topic_id == ZERO_TOPIC_ID:
+            error, why = Errors.INVALID_REQUEST, "neither name nor id of a topic"
+        elif meant[name, topic_id] > 1:
+            error, why = Errors.INVALID_REQUEST, f"topic {name or topic_id!r} is to be deleted twice"
+        elif name is None:
+            error, why = Errors.UNKNOWN_TOPIC_ID, f"no topic has the id {topic_id}"
+        else:
+            error, reason = controller.delete_topic(name)
+            why = reason or ""
+        results[asked] = DeleteTopicsResponse.Topic(
+            name=name, topic_id=topic_id, error_code=error, error_message=why or None
+        )
+    return DeleteTopicsResponse(responses=tuple(results.values()))
+
+
+def _meant(asked: DeleteTopicsRequest.Topic, image: ClusterImage) -> tuple[str | None, TopicId]:
+    """Name and id of a topic that is asked for by one of them, as far as there is one."""
+    if asked.name is not None:
+        found = image.topics.get(asked.name)
+        return asked.name, found.topic_id if found else asked.topic_id
+    found = image.topics_by_id.get(asked.topic_id)
+    return found.name if found else None, asked.topic_id
+
+
+# ---- ElectLeaders ----------------------------------------------------------------------------------------------------
+
+
+def elect_leaders(request: ElectLeadersRequest, controller: Controller) -> ElectLeadersResponse:
+    """Elections one by one; where all partitions are meant, only those that needed one are told of."""
+    if request.election_type not in (PREFERRED_ELECTION, UNCLEAN_ELECTION):
+        return ElectLeadersResponse(error_code=Errors.INVALID_REQUEST)
+    preferred = request.election_type == PREFERRED_ELECTION
+
+    def elected(topic: str, index: int) -> ElectLeadersResponse.Partition:
+        error = controller.elect_leader(topic, index, preferred=preferred)
+        why = None if not error else _ELECTION_ERRORS.get(error, error.name)
+        return ElectLeadersResponse.Partition(partition_id=index, error_code=error, error_message=why)
+
+    if request.topic_partitions is None:
+        wanted = {topic.name: range(len(topic.partitions)) for topic in controller.image.topics.values()}
+        return ElectLeadersResponse(replica_election_results=_by_topic(wanted, elected, all_topics=True))
+    named = {topic.topic: topic.partitions for topic in request.topic_partitions}
+    return ElectLeadersResponse(replica_election_results=_by_topic(named, elected, all_topics=False))
+
+
+def _by_topic(
+    wanted: dict[str, range] | dict[str, tuple[int, ...]],
+    elected: Callable[[str, int], ElectLeadersResponse.Partition],
+    *,
+    all_topics: bool,
+) -> tuple[ElectLeadersResponse.Topic, ...]:
+    results = []
+    for topic, indexes in wanted.items():
+        partitions = [elected(topic, index) for index in indexes]
+        if all_topics:
+            partitions = [p for p in partitions if p.error_code is not Errors.ELECTION_NOT_NEEDED]
+        if partitions or not all_topics:
+            results.append(ElectLeadersResponse.Topic(topic=topic, partition_result=tuple(partitions)))
+    return tuple(results)
+
+
+_ELECTION_ERRORS = {
+    Errors.UNKNOWN_TOPIC_OR_PARTITION: "there is no such partition",
+    Errors.ELECTION_NOT_NEEDED: "the leader is in place",
+    Errors.PREFERRED_LEADER_NOT_AVAILABLE: "the preferred leader is not alive",
+    Errors.ELIGIBLE_LEADERS_NOT_AVAILABLE: "no replica is alive",
+}
