@@ -1,0 +1,145 @@
+"""Shards whose records belong to producers' transactions: written, loaded and ended in the order of their log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from shareq.coordinator.runtime import ShardRuntime
+from shareq.coordinator.shard import Operation, Outcome
+from shareq.model.actor import (
+    Appended,
+    AppendRecords,
+    EndMarker,
+    MarkerWritten,
+    ReadRecords,
+    RecordsRead,
+    ShardElected,
+    ShardResigned,
+)
+from shareq.model.errors import Errors
+from shareq.model.records import CoordinatorRecord
+
+
+class Ledger:
+    """Writes down all that it is told."""
+
+    def __init__(self, partition: int) -> None:
+        del partition
+        self.lines: list[str] = []
+
+    def replay(self, offset: int, key: bytes, value: bytes | None, now_ms: int) -> None:
+        self.lines.append(f"{offset} {key.decode()}")
+
+    def replay_transactional(self, offset: int, key: bytes, value: bytes | None, producer_id: int, now_ms: int) -> None:
+        self.lines.append(f"{offset} {key.decode()} of {producer_id}")
+
+    def replay_marker(self, producer_id: int, committed: bool, now_ms: int) -> None:
+        self.lines.append(f"{'commit' if committed else 'abort'} of {producer_id}")
+
+    def loaded(self, now_ms: int) -> Iterable[Operation[Ledger, Any]]:
+        return ()
+
+
+class Plain:
+    """A shard to which transactions mean nothing."""
+
+    def __init__(self, partition: int) -> None:
+        del partition
+
+    def replay(self, offset: int, key: bytes, value: bytes | None, now_ms: int) -> None: ...
+
+    def loaded(self, now_ms: int) -> Iterable[Operation[Plain, Any]]:
+        return ()
+
+
+def records(*keys: str, first: int = 0) -> list[tuple[int, bytes, bytes | None]]:
+    return [(offset, key.encode(), b"") for offset, key in enumerate(keys, first)]
+
+
+def elected(runtime: ShardRuntime[Any]) -> int:
+    """The id of the first read."""
+    (read,) = runtime.handle(ShardElected(0, 0), 0)
+    assert isinstance(read, ReadRecords)
+    return read.id
+
+
+def loaded() -> tuple[ShardRuntime[Ledger], Ledger]:
+    runtime: ShardRuntime[Ledger] = ShardRuntime("log", Ledger, traced=False)
+    runtime.handle(RecordsRead(elected(runtime), Errors.NONE, done=True), 0)
+    shard = runtime.shard(0)
+    assert shard is not None
+    return runtime, shard
+
+
+@pytest.mark.parametrize(
+    ("keys", "producer_ids", "markers", "lines"),
+    [
+        pytest.param("ab", {}, [], ["0 a", "1 b"], id="no transactions"),
+        pytest.param("ab", {1: 7}, [], ["0 a", "1 b of 7"], id="an open transaction"),
+        pytest.param("a", {0: 7}, [EndMarker(1, 7, True)], ["0 a of 7", "commit of 7"], id="committed"),
+        pytest.param("a", {0: 7}, [EndMarker(1, 7, False)], ["0 a of 7", "abort of 7"], id="aborted"),
+        pytest.param("", {}, [EndMarker(0, 7, True)], ["commit of 7"], id="nothing but a marker"),
+    ],
+)
+def test_a_log_is_replayed_with_its_transactions(
+    keys: str, producer_ids: Mapping[int, int], markers: Sequence[EndMarker], lines: list[str]
+) -> None:
+    runtime: ShardRuntime[Ledger] = ShardRuntime("log", Ledger, traced=False)
+    read = RecordsRead(elected(runtime), Errors.NONE, records(*keys), 9, True, producer_ids, markers)
+    runtime.handle(read, 0)
+    shard = runtime.shard(0)
+    assert shard is not None
+    assert shard.lines == lines
+
+
+def test_markers_come_in_their_place_among_records() -> None:
+    runtime: ShardRuntime[Ledger] = ShardRuntime("log", Ledger, traced=False)
+    found = [*records("a", "b"), *records("c", first=3), *records("d", first=5)]
+    markers = [EndMarker(2, 7, False), EndMarker(4, 8, True), EndMarker(6, 7, True)]
+    runtime.handle(RecordsRead(elected(runtime), Errors.NONE, found, 7, True, {0: 7, 1: 8, 3: 7, 5: 9}, markers), 0)
+    shard = runtime.shard(0)
+    assert shard is not None
+    assert shard.lines == [
+        *("0 a of 7", "1 b of 8", "abort of 7", "3 c of 7", "commit of 8", "5 d of 9", "commit of 7"),
+    ]
+
+
+def test_what_is_written_in_a_transaction_is_replayed_as_such() -> None:
+    runtime, shard = loaded()
+
+    def compute(_: Ledger, __: int) -> Outcome[Errors]:
+        return Outcome(Errors.NONE, [CoordinatorRecord(b"a", b"")], producer_id=7, producer_epoch=3)
+
+    (append,) = runtime.schedule(0, Operation(compute, lambda error: error, lambda error, now_ms: ()), 0)
+    assert isinstance(append, AppendRecords)
+    assert (append.producer_id, append.producer_epoch) == (7, 3)
+    runtime.handle(Appended(append.id, Errors.NONE, 5), 0)
+    runtime.handle(MarkerWritten(0, 7, True), 0)
+    assert shard.lines == ["5 a of 7", "commit of 7"]
+
+
+def test_a_marker_for_a_shard_that_loads_is_met_in_its_log() -> None:
+    runtime: ShardRuntime[Ledger] = ShardRuntime("log", Ledger, traced=False)
+    read = elected(runtime)
+    runtime.handle(MarkerWritten(0, 7, True), 0)
+    runtime.handle(RecordsRead(read, Errors.NONE, records("a"), 2, True, {0: 7}, [EndMarker(1, 7, True)]), 0)
+    shard = runtime.shard(0)
+    assert shard is not None
+    assert shard.lines == ["0 a of 7", "commit of 7"]
+
+
+def test_a_marker_for_a_shard_that_went_elsewhere_is_none_of_ours() -> None:
+    runtime, shard = loaded()
+    runtime.handle(ShardResigned(0), 0)
+    assert runtime.handle(MarkerWritten(0, 7, True), 0) == []
+    assert shard.lines == []
+
+
+def test_a_shard_that_knows_no_transactions_never_meets_one() -> None:
+    runtime: ShardRuntime[Plain] = ShardRuntime("log", Plain, traced=False)
+    read = elected(runtime)
+    with pytest.raises(AssertionError):
+        runtime.handle(RecordsRead(read, Errors.NONE, records("a"), 1, True, {0: 7}), 0)
