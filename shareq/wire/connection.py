@@ -182,6 +182,7 @@ class ServerConnection(asyncio.Protocol):
         """The broker has answered: mostly while it is being asked, in the server's thread, else later, in any."""
         self._answer = message
         if not self._entering:
+            self.active_ms = self._backend.loop.now_ms()
             self._backend.answered(self)
 
     def _finish(self, answer: Answer) -> None:
@@ -189,7 +190,6 @@ class ServerConnection(asyncio.Protocol):
         self._answer = self._header = self._request = None
         if header is None or self._transport is None:
             return
-        self.active_ms = self._backend.loop.now_ms()
         size = 0
         if response is None:
             self.close(f"{header} has no answer: {answer.error.name}")
@@ -212,7 +212,7 @@ class ServerConnection(asyncio.Protocol):
             text = ", ".join(error.name for error in errors_of(answer.response)) or "ok"
         observer(
             Exchanged(
-                time_ms=self.active_ms,
+                time_ms=self._backend.loop.now_ms(),
                 peer=self.peer,
                 broker_id=self.broker_id,
                 client_id=header.client_id or "",

@@ -1,0 +1,94 @@
+"""confluent-kafka's clients against a served cluster: what a person does on the first day, and when a broker dies."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer, ShareConsumer
+
+from shareq import Cluster
+from shareq.wire.server import Server
+
+admin: Any = import_module("confluent_kafka.admin")  # it does not tell type checkers what it exports
+
+PATIENCE_S = 30
+QUIET = {"log_level": 0, "logger": logging.getLogger("confluent")}
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster(brokers=3, clock="wall", seed=7, config={"group.share.heartbeat.interval.ms": 5000}) as made:
+        yield made
+
+
+@pytest.fixture
+def server(cluster: Cluster) -> Iterator[Server]:
+    with Server(cluster) as made:
+        yield made
+        assert list(made.failures) == []
+
+
+def config(server: Server, **more: Any) -> dict[str, Any]:
+    return {"bootstrap.servers": server.bootstrap_servers, **QUIET, **{k.replace("_", "."): v for k, v in more.items()}}
+
+
+def prepare(server: Server, topic: str, group_id: str, partitions: int = 3) -> None:
+    """A topic, and a group that starts at its beginning, made as any administrator would."""
+    client = admin.AdminClient(config(server))
+    for created in client.create_topics([admin.NewTopic(topic, partitions)]).values():
+        created.result(PATIENCE_S)
+    entry = admin.ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=admin.AlterConfigOpType.SET)
+    resource = admin.ConfigResource(admin.ResourceType.GROUP, group_id, incremental_configs=[entry])
+    for altered in client.incremental_alter_configs([resource]).values():
+        altered.result(PATIENCE_S)
+
+
+def send(server: Server, topic: str, values: set[bytes]) -> None:
+    producer = Producer(config(server))
+    refused: list[object] = []
+    for value in values:
+        producer.produce(topic, value, on_delivery=lambda error, _: refused.append(error) if error else None)
+    assert producer.flush(PATIENCE_S) == 0
+    assert refused == []
+
+
+def take(consumer: Any, count: int) -> list[bytes]:
+    """Poll until so many records have come."""
+    values: list[bytes] = []
+    while len(values) < count:
+        for message in consumer.poll(PATIENCE_S):
+            assert message.error() is None, message.error()
+            values.append(message.value())
+    return values
+
+
+def test_create_configure_produce_consume(cluster: Cluster, server: Server) -> None:
+    prepare(server, "orders", "payments")
+    sent = {b"%d" % number for number in range(1000)}
+    send(server, "orders", sent)
+    assert sum(cluster.log("orders", p).log_end_offset for p in range(3)) == 1000
+    consumer = ShareConsumer(config(server, group_id="payments"))
+    consumer.subscribe(["orders"])
+    got = take(consumer, len(sent))
+    consumer.close()
+    assert sorted(got) == sorted(sent)
+
+
+def test_a_client_goes_on_when_a_broker_dies(cluster: Cluster, server: Server) -> None:
+    prepare(server, "orders", "payments")
+    first, second = {b"%d" % n for n in range(300)}, {b"%d" % n for n in range(300, 600)}
+    send(server, "orders", first)
+    consumer = ShareConsumer(config(server, group_id="payments"))
+    consumer.subscribe(["orders"])
+    got = take(consumer, len(first))
+    victim = cluster.image.topics["orders"].partitions[0].leader
+    cluster.kill_broker(victim)
+    send(server, "orders", second)
+    while not second <= set(got):
+        got += take(consumer, 1)
+    consumer.close()
+    assert set(got) == first | second
