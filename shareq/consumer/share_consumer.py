@@ -112,7 +112,8 @@ class ShareConsumer:
     def ready(self) -> bool:
         """Whether a poll would not have to wait: for applications with an event loop of their own."""
         self._check_open()
-        return self._core.poll_ready()
+        with self._gate:
+            return self._core.poll_ready()
 
     def wakeup(self) -> None:
         """End a blocked poll or commit_sync with WakeupException, or the next one. From any thread or callback."""

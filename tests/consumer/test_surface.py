@@ -61,6 +61,7 @@ CALLS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any] | None]] = {
     "unsubscribe": (lambda c: c.unsubscribe(), None),
     "subscription": (lambda c: c.subscription(), None),
     "assignment": (lambda c: c.assignment(), None),
+    "ready": (lambda c: c.ready(), None),
     "poll": (lambda c: c.poll(0), lambda c: c.poll(None)),
     "acknowledge": (lambda c: c.acknowledge(Message("t", 0, 0)), lambda c: c.acknowledge("t")),
     "acknowledge_offset": (lambda c: c.acknowledge_offset("t", 0, 0), lambda c: c.acknowledge_offset("t", 0, 0, 1.0)),
@@ -92,6 +93,18 @@ def in_hand(**conf: Any) -> tuple[Fake, ShareConsumer]:
 def test_the_table_of_calls_is_complete() -> None:
     free = {"close", "wakeup", "metrics", "member_id", "set_sasl_credentials"}
     assert public(ShareConsumer) == set(CALLS) | free
+
+
+def test_ready_when_a_poll_need_not_wait() -> None:
+    fake = Fake(t=[1])
+    desk = Desk(fake)
+    consumer = explicit(fake, "t")
+    assert not consumer.poll(0)
+    assert not consumer.ready()
+    desk.append("t", 0, batch(0, "a"))
+    assert fake.run(consumer.ready, 60_000)
+    assert [message.value() for message in consumer.poll(0)] == [b"a"]
+    assert not consumer.ready()
 
 
 @methods
