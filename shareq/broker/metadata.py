@@ -171,7 +171,7 @@ def describe_cluster(request: DescribeClusterRequest, image: ClusterImage) -> De
 def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, image: ClusterImage
 ) -> DescribeTopicPartitionsResponse:
-    """Topics in the order of their names, page by page; a page that ends at the limit says where the next one begins."""
+    """Topics in the order of their names, page by page; one that ends at the limit says where the next one begins."""
     first = request.cursor or Cursor(topic_name="", partition_index=0)
     asked = {topic.name for topic in request.topics} or set(image.topics)
     left = max(1, min(request.response_partition_limit, MAX_PARTITIONS_DESCRIBED))

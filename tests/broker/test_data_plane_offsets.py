@@ -1,0 +1,286 @@
+"""Offsets as a broker tells and moves them: ListOffsets, OffsetForLeaderEpoch, DeleteRecords, DescribeProducers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from shareq.broker import Cluster
+from shareq.log.records import encode_batch
+from shareq.model.errors import Errors
+from shareq.model.messages.data import (
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ProduceRequest,
+)
+from shareq.model.messages.describe import DescribeProducersRequest, DescribeProducersResponse
+from shareq.model.messages.fetch import FetchRequest, OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from tests.broker.asker import Asker
+
+START = 1_767_225_600_000
+"""When the first record of the log was written; the others follow 10 ms apart."""
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster(brokers=2, seed=5) as made:
+        made.create_topic("orders", replication_factor=2)
+        made.create_topic("empty", 2, replication_factor=1)
+        yield made
+
+
+@pytest.fixture
+def asker(cluster: Cluster) -> Asker:
+    return Asker(cluster)
+
+
+def leader(cluster: Cluster, topic: str = "orders") -> int:
+    return cluster.image.topics[topic].partitions[0].leader
+
+
+def produce(asker: Asker, *timestamps: int, **options: Any) -> None:
+    """One batch of records with these timestamps."""
+    cluster = asker.cluster
+    data = encode_batch([(b"k", b"v", (), timestamp) for timestamp in timestamps], **options)
+    part = ProduceRequest.Partition(index=0, records=data)
+    topic = ProduceRequest.Topic(topic_id=cluster.image.topics["orders"].topic_id, partitions=(part,))
+    answer = asker.ask(ProduceRequest(topics=(topic,)), 13, leader(cluster))
+    assert not answer.responses[0].partitions[0].error_code
+
+
+@pytest.fixture
+def written(asker: Asker) -> Asker:
+    """A log of [START, +20], [+10, +30], [+30, +5], six records in three batches."""
+    produce(asker, START, START + 20)
+    produce(asker, START + 10, START + 30)
+    produce(asker, START + 30, START + 5)
+    return asker
+
+
+# ---- ListOffsets -----------------------------------------------------------------------------------------------------
+
+
+def listed(
+    asker: Asker,
+    timestamp: int,
+    version: int = 11,
+    *,
+    topic: str = "orders",
+    index: int = 0,
+    isolation: int = 0,
+    epoch: int = -1,
+) -> ListOffsetsResponse.Partition:
+    part = ListOffsetsRequest.Partition(partition_index=index, timestamp=timestamp, current_leader_epoch=epoch)
+    topics = (ListOffsetsRequest.Topic(name=topic, partitions=(part,)),)
+    known = topic in asker.cluster.image.topics
+    node = leader(asker.cluster, topic) if known else 0
+    response = asker.ask(ListOffsetsRequest(isolation_level=isolation, topics=topics), version, node)
+    found = response.topics[0].partitions[0]
+    assert isinstance(found, ListOffsetsResponse.Partition)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "expected"),
+    [
+        pytest.param(-1, (6, -1, 0), id="2.8 latest: the high watermark, without a time"),
+        pytest.param(-2, (1, -1, 0), id="2.8 earliest: the log start, without a time"),
+        pytest.param(-3, (3, START + 30, 0), id="2.8 the first of those with the largest timestamp"),
+        pytest.param(-4, (1, -1, 0), id="2.8 earliest local: the log start"),
+        pytest.param(-5, (-1, -1, -1), id="2.8 latest tiered: unknown"),
+        pytest.param(-6, (-1, -1, -1), id="2.8 earliest pending upload: unknown"),
+        pytest.param(0, (1, START + 20, 0), id="2.8 the first record at all, above the log start"),
+        pytest.param(START + 20, (1, START + 20, 0), id="2.8 exactly the time of a record"),
+        pytest.param(START + 21, (3, START + 30, 0), id="2.8 the first record after it, within its batch"),
+        pytest.param(START + 31, (-1, -1, -1), id="2.8 no record is so new"),
+    ],
+)
+def test_offsets_of_timestamps(written: Asker, timestamp: int, expected: tuple[int, int, int]) -> None:
+    written.cluster.log("orders", 0).delete_records(1)
+    found = listed(written, timestamp)
+    assert (found.error_code, found.offset, found.timestamp, found.leader_epoch) == (Errors.NONE, *expected)
+
+
+@pytest.mark.parametrize("timestamp", [pytest.param(t, id=f"2.8 {t}") for t in (-3, 0)])
+def test_an_empty_log_has_no_times(asker: Asker, timestamp: int) -> None:
+    found = listed(asker, timestamp, topic="empty")
+    assert (found.error_code, found.offset, found.timestamp, found.leader_epoch) == (Errors.NONE, -1, -1, -1)
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "since"),
+    [pytest.param(t, since, id=f"2.8 {t} from version {since}") for t, since in ((-3, 7), (-4, 8), (-5, 9), (-6, 11))],
+)
+def test_timestamps_that_are_no_times_have_a_first_version(written: Asker, timestamp: int, since: int) -> None:
+    assert listed(written, timestamp, since).error_code is Errors.NONE
+    refused = listed(written, timestamp, since - 1)
+    assert (refused.error_code, refused.offset) == (Errors.UNSUPPORTED_VERSION, -1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [
+        pytest.param({"timestamp": -7}, Errors.UNSUPPORTED_VERSION, id="2.8 below -6"),
+        pytest.param({"topic": "none"}, Errors.UNKNOWN_TOPIC_OR_PARTITION, id="unknown topic"),
+        pytest.param({"index": 1}, Errors.UNKNOWN_TOPIC_OR_PARTITION, id="unknown partition"),
+        pytest.param({"epoch": 1}, Errors.UNKNOWN_LEADER_EPOCH, id="2.8 a leader epoch to come"),
+        pytest.param({"isolation": 7}, Errors.UNKNOWN_SERVER_ERROR, id="an isolation level that nobody knows"),
+    ],
+)
+def test_offsets_that_cannot_be_told(written: Asker, asked: dict[str, Any], error: Errors) -> None:
+    found = listed(written, **{"timestamp": -1, **asked})
+    assert (found.error_code, found.offset, found.timestamp, found.leader_epoch) == (error, -1, -1, -1)
+
+
+def test_a_partition_that_is_asked_for_twice(written: Asker) -> None:
+    parts = tuple(ListOffsetsRequest.Partition(partition_index=0, timestamp=t) for t in (-1, -2))
+    request = ListOffsetsRequest(topics=(ListOffsetsRequest.Topic(name="orders", partitions=parts),))
+    found = written.ask(request, 11, leader(written.cluster)).topics[0].partitions
+    assert [part.error_code for part in found] == [Errors.INVALID_REQUEST] * 2
+
+
+def test_readers_of_committed_records_are_told_of_the_last_stable_offset(written: Asker) -> None:
+    """The transaction is written into the log itself: what matters here is how it is read."""
+    open_transaction = encode_batch(
+        [(b"k", b"v", (), START + 99)], producer_id=7, producer_epoch=0, base_sequence=0, transactional=True
+    )
+    log = written.cluster.log("orders", 0)
+    log.append(open_transaction, now_ms=START, leader_epoch=0)
+    assert [listed(written, -1, isolation=i).offset for i in (0, 1)] == [7, 6]
+    assert [listed(written, -3, isolation=i).offset for i in (0, 1)] == [6, -1]
+    assert [listed(written, START + 40, isolation=i).offset for i in (0, 1)] == [6, -1]
+
+
+# ---- OffsetForLeaderEpoch --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def elected(written: Asker) -> Asker:
+    """Epochs 0 and 2 have written three batches each, epoch 1 nothing."""
+    cluster = written.cluster
+    first = leader(cluster)
+    cluster.kill_broker(first)
+    cluster.start_broker(first)
+    cluster.loop.enter(cluster._machines.controller.elect_preferred_leaders)
+    for _ in range(3):
+        produce(written, START)
+    return written
+
+
+@pytest.mark.parametrize(
+    ("epoch", "expected"),
+    [
+        pytest.param(2, (2, 9), id="2.8 the current epoch: the log's end"),
+        pytest.param(0, (0, 6), id="2.8 an older one: the start of the next"),
+        pytest.param(1, (0, 6), id="2.8 a skipped one: the largest known below it"),
+        pytest.param(3, (-1, -1), id="2.8 a higher one"),
+        pytest.param(-1, (-1, -1), id="2.8 none"),
+    ],
+)
+def test_where_leader_epochs_ended(elected: Asker, epoch: int, expected: tuple[int, int]) -> None:
+    found = epoch_end(elected, leader_epoch=epoch)
+    assert (found.error_code, found.leader_epoch, found.end_offset) == (Errors.NONE, *expected)
+
+
+def epoch_end(asker: Asker, *, node: int | None = None, **part: int) -> OffsetForLeaderEpochResponse.Partition:
+    asked = OffsetForLeaderEpochRequest.Partition(**{"partition": 0, "leader_epoch": 0, **part})
+    request = OffsetForLeaderEpochRequest(
+        topics=(OffsetForLeaderEpochRequest.Topic(topic="orders", partitions=(asked,)),)
+    )
+    found = asker.ask(request, 4, leader(asker.cluster) if node is None else node).topics[0].partitions[0]
+    assert isinstance(found, OffsetForLeaderEpochResponse.Partition)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("part", "error"),
+    [
+        pytest.param({"current_leader_epoch": 0}, Errors.FENCED_LEADER_EPOCH, id="an older leader epoch"),
+        pytest.param({"current_leader_epoch": 3}, Errors.UNKNOWN_LEADER_EPOCH, id="a later leader epoch"),
+        pytest.param({"partition": 5}, Errors.UNKNOWN_TOPIC_OR_PARTITION, id="unknown partition"),
+    ],
+)
+def test_epochs_that_cannot_be_looked_up(elected: Asker, part: dict[str, int], error: Errors) -> None:
+    found = epoch_end(elected, **part)
+    assert (found.error_code, found.leader_epoch, found.end_offset) == (error, -1, -1)
+
+
+def test_epochs_are_the_leaders_business(elected: Asker) -> None:
+    other = 1 - leader(elected.cluster)
+    assert epoch_end(elected, node=other).error_code is Errors.NOT_LEADER_OR_FOLLOWER
+
+
+# ---- DeleteRecords ---------------------------------------------------------------------------------------------------
+
+
+def deleted(
+    asker: Asker, offset: int, topic: str = "orders", node: int | None = None
+) -> DeleteRecordsResponse.Partition:
+    part = DeleteRecordsRequest.Partition(partition_index=0, offset=offset)
+    request = DeleteRecordsRequest(topics=(DeleteRecordsRequest.Topic(name=topic, partitions=(part,)),))
+    found = asker.ask(request, 2, leader(asker.cluster) if node is None else node).topics[0].partitions[0]
+    assert isinstance(found, DeleteRecordsResponse.Partition)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("offset", "expected"),
+    [
+        pytest.param(-1, (Errors.NONE, 6), id="2.8 -1: up to the high watermark"),
+        pytest.param(6, (Errors.NONE, 6), id="2.8 the high watermark itself"),
+        pytest.param(3, (Errors.NONE, 3), id="2.8 the new log start"),
+        pytest.param(0, (Errors.NONE, 1), id="2.8 below the log start: nothing happens"),
+        pytest.param(7, (Errors.OFFSET_OUT_OF_RANGE, -1), id="2.8 above the high watermark"),
+        pytest.param(-2, (Errors.OFFSET_OUT_OF_RANGE, -1), id="2.8 below -1"),
+    ],
+)
+def test_deleting_records(written: Asker, offset: int, expected: tuple[Errors, int]) -> None:
+    deleted(written, 1)
+    found = deleted(written, offset)
+    assert (found.error_code, found.low_watermark) == expected
+    assert written.cluster.log("orders", 0).log_start_offset == max(1, expected[1])
+
+
+def test_a_batch_across_the_log_start_comes_whole(written: Asker) -> None:
+    assert deleted(written, 3).low_watermark == 3
+    topic_id = written.cluster.image.topics["orders"].topic_id
+    part = FetchRequest.Partition(partition=0, fetch_offset=3)
+    topics = (FetchRequest.Topic(topic_id=topic_id, partitions=(part,)),)
+    answer = written.ask(FetchRequest(max_wait_ms=0, topics=topics), 18, leader(written.cluster))
+    assert [b.base_offset for b in answer.responses[0].partitions[0].records] == [2, 4]
+
+
+def test_records_that_cannot_be_deleted(written: Asker) -> None:
+    cluster = written.cluster
+    assert deleted(written, 1, "none").error_code is Errors.UNKNOWN_TOPIC_OR_PARTITION
+    assert deleted(written, 1, node=1 - leader(cluster)).error_code is Errors.NOT_LEADER_OR_FOLLOWER
+    cluster.create_topic("latest", configs={"cleanup.policy": "compact"})
+    assert deleted(written, 0, "latest", leader(cluster, "latest")).error_code is Errors.POLICY_VIOLATION
+
+
+# ---- DescribeProducers -----------------------------------------------------------------------------------------------
+
+
+def test_who_writes_a_partition(asker: Asker) -> None:
+    log = asker.cluster.log("orders", 0)
+    produce(asker, START, START, producer_id=5, producer_epoch=1, base_sequence=0)
+    open_transaction = encode_batch(
+        [(b"k", b"v", (), START)], producer_id=7, producer_epoch=3, base_sequence=9, transactional=True
+    )
+    log.append(open_transaction, now_ms=START + 40, leader_epoch=0)
+    request = DescribeProducersRequest(
+        topics=(DescribeProducersRequest.Topic(name="orders", partition_indexes=(0, 8)),)
+    )
+    found, unknown = asker.ask(request, 0, leader(asker.cluster)).topics[0].partitions
+    assert unknown.error_code is Errors.UNKNOWN_TOPIC_OR_PARTITION
+    producer = DescribeProducersResponse.Producer
+    assert found.active_producers == (
+        producer(producer_id=5, producer_epoch=1, last_sequence=1, last_timestamp=START),
+        producer(
+            producer_id=7, producer_epoch=3, last_sequence=9, last_timestamp=START + 40, current_txn_start_offset=2
+        ),
+    )

@@ -1,0 +1,320 @@
+"""Produce as a broker answers it: the order of checks, topics by name and by id, acknowledgements, idempotence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from shareq.broker import Cluster
+from shareq.log.batches import parse_batch, restamp
+from shareq.log.records import decode, encode_batch
+from shareq.model.errors import Errors
+from shareq.model.ids import GROUP_METADATA_TOPIC, ZERO_TOPIC_ID, TopicId
+from shareq.model.messages.cluster import FindCoordinatorRequest
+from shareq.model.messages.data import ProduceRequest, ProduceResponse
+from shareq.model.messages.fetch import UNKNOWN_LEADER
+from tests.broker.asker import Asker
+from tests.log.support import broken, patched
+
+HOUR = 3_600_000
+NOWHERE = TopicId("x" * 22)
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster(brokers=1, seed=5) as made:
+        made.create_topic("orders", 2)
+        made.create_topic("compacted", configs={"cleanup.policy": "compact"})
+        made.create_topic("stamped", configs={"message.timestamp.type": "LogAppendTime"})
+        yield made
+
+
+@pytest.fixture
+def asker(cluster: Cluster) -> Asker:
+    return Asker(cluster)
+
+
+def batch(cluster: Cluster, *values: bytes, key: bytes | None = None, ahead_ms: int = 0, **options: Any) -> bytes:
+    return encode_batch([(key, value, (), cluster.now_ms + ahead_ms) for value in values or (b"v",)], **options)
+
+
+def request(cluster: Cluster, topic: str, *records: bytes, **options: Any) -> ProduceRequest:
+    """One batch for each partition from 0 on, by id."""
+    parts = tuple(ProduceRequest.Partition(index=index, records=data) for index, data in enumerate(records))
+    image = cluster.image.topics.get(topic)
+    topics = (ProduceRequest.Topic(topic_id=image.topic_id if image else NOWHERE, partitions=parts),)
+    return ProduceRequest(**{"topics": topics, **options})
+
+
+def only(response: ProduceResponse) -> ProduceResponse.Partition:
+    return response.responses[0].partitions[0]
+
+
+def produced(asker: Asker, topic: str, data: bytes, version: int = 13, **options: Any) -> ProduceResponse.Partition:
+    found = only(asker.ask(request(asker.cluster, topic, data, **options), version))
+    assert isinstance(found, ProduceResponse.Partition)
+    return found
+
+
+# ---- the order of checks ---------------------------------------------------------------------------------------------
+
+IDEMPOTENT: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
+
+
+def flawed(cluster: Cluster, *flaws: str) -> bytes:
+    """A batch with these flaws, told by the row of 2.4 that speaks of them."""
+    data = batch(
+        cluster,
+        b"x" * 2_000_000 if "size" in flaws else b"v",
+        ahead_ms=HOUR + 1 if "timestamp" in flaws else 0,
+        **IDEMPOTENT | {"base_sequence": 5} if "sequence" in flaws else {},
+    )
+    if "control" in flaws:
+        data = patched(data, 22, b"\x20")
+    if "crc" in flaws:
+        data = broken(data, 17)
+    if "base offset" in flaws:
+        data = restamp(data, 1, 0)
+    if "magic" in flaws:
+        data = data[:16] + b"\3" + data[17:]
+    return b"" if "frame" in flaws else data
+
+
+ORDER = [
+    ("topic", Errors.UNKNOWN_TOPIC_ID),
+    ("partition", Errors.UNKNOWN_TOPIC_OR_PARTITION),
+    ("frame", Errors.INVALID_RECORD),
+    ("magic", Errors.CORRUPT_MESSAGE),
+    ("acks", Errors.INVALID_REQUIRED_ACKS),
+    ("internal", Errors.INVALID_TOPIC_EXCEPTION),
+    ("base offset", Errors.INVALID_RECORD),
+    ("size", Errors.MESSAGE_TOO_LARGE),
+    ("crc", Errors.CORRUPT_MESSAGE),
+    ("control", Errors.INVALID_RECORD),
+    ("timestamp", Errors.INVALID_TIMESTAMP),
+    ("sequence", Errors.OUT_OF_ORDER_SEQUENCE_NUMBER),
+]
+
+
+@pytest.mark.parametrize("later", [pytest.param(name, id=f"2.4 then {name}") for name, _ in ORDER])
+@pytest.mark.parametrize(("first", "error"), [pytest.param(*row, id=f"2.4 {row[0]}") for row in ORDER])
+def test_the_first_check_that_fails_is_told(
+    cluster: Cluster, asker: Asker, first: str, later: str, error: Errors
+) -> None:
+    names = [name for name, _ in ORDER]
+    if names.index(later) < names.index(first):
+        first, error = later, dict(ORDER)[later]
+    flaws = {first, later}
+    produced(asker, "orders", batch(cluster, **IDEMPOTENT))
+    asker.ask(FindCoordinatorRequest(coordinator_keys=("g",)), 6)
+    topic = "nowhere" if "topic" in flaws else GROUP_METADATA_TOPIC if "internal" in flaws else "orders"
+    index = 99 if "partition" in flaws else 0
+    if "internal" in flaws and "sequence" in (first, later):
+        flaws.discard("sequence")  # the producer is unknown there
+    part = ProduceRequest.Partition(index=index, records=flawed(cluster, *flaws))
+    image = cluster.image.topics.get(topic)
+    topics = (ProduceRequest.Topic(topic_id=image.topic_id if image else NOWHERE, partitions=(part,)),)
+    found = only(asker.ask(ProduceRequest(topics=topics, acks=2 if "acks" in flaws else -1), 13))
+    assert found.error_code is error
+    assert (found.base_offset, found.log_append_time_ms) == (-1, -1)
+    assert cluster.log("orders", 0).log_end_offset == 1
+
+
+def test_a_producer_that_hides_its_id_writes_nothing_at_all(cluster: Cluster, asker: Asker) -> None:
+    transactional = batch(cluster, transactional=True, **IDEMPOTENT)
+    response = asker.ask(request(cluster, "orders", batch(cluster), transactional), 13)
+    errors = [part.error_code for part in response.responses[0].partitions]
+    assert errors == [Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED] * 2
+    assert cluster.log("orders", 0).log_end_offset == 0
+
+
+def test_partitions_fail_one_by_one(cluster: Cluster, asker: Asker) -> None:
+    good, bad = batch(cluster), broken(batch(cluster), 17)
+    response = asker.ask(request(cluster, "orders", good, bad, good), 13)
+    assert [(part.index, part.error_code, part.base_offset) for part in response.responses[0].partitions] == [
+        (0, Errors.NONE, 0),
+        (1, Errors.CORRUPT_MESSAGE, -1),
+        (2, Errors.UNKNOWN_TOPIC_OR_PARTITION, -1),
+    ]
+
+
+def test_a_batch_from_this_process_is_not_walked_through(cluster: Cluster, asker: Asker) -> None:
+    damaged = broken(batch(cluster), 17)
+    assert produced(asker, "orders", damaged).error_code is Errors.CORRUPT_MESSAGE
+    assert produced(asker, "orders", damaged, version=32767).error_code is Errors.NONE
+
+
+# ---- whom it concerns ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("topic_id", "name", "error"),
+    [
+        pytest.param(ZERO_TOPIC_ID, "orders", Errors.NONE, id="2.4 by name"),
+        pytest.param(ZERO_TOPIC_ID, "none", Errors.UNKNOWN_TOPIC_OR_PARTITION, id="2.4 a name that nobody knows"),
+        pytest.param(NOWHERE, "", Errors.UNKNOWN_TOPIC_ID, id="2.4 an id that nobody knows"),
+        pytest.param(ZERO_TOPIC_ID, "", Errors.UNKNOWN_TOPIC_ID, id="neither"),
+    ],
+)
+def test_topics_go_by_name_or_by_id(
+    cluster: Cluster, asker: Asker, topic_id: TopicId, name: str, error: Errors
+) -> None:
+    part = ProduceRequest.Partition(index=0, records=batch(cluster))
+    asked = ProduceRequest(topics=(ProduceRequest.Topic(topic_id=topic_id, name=name, partitions=(part,)),))
+    topic = asker.ask(asked, 10 if name else 13).responses[0]
+    assert (topic.topic_id, topic.name, topic.partitions[0].error_code) == (topic_id, name, error)
+
+
+def test_who_asks_the_wrong_broker_is_told_the_right_one() -> None:
+    with Cluster(brokers=2, seed=1) as cluster:
+        cluster.create_topic("orders")
+        leader = cluster.image.topics["orders"].partitions[0].leader
+        response = Asker(cluster).ask(request(cluster, "orders", batch(cluster)), 13, 1 - leader)
+        found = only(response)
+        assert found.error_code is Errors.NOT_LEADER_OR_FOLLOWER
+        assert (found.current_leader.leader_id, found.current_leader.leader_epoch) == (leader, 0)
+        assert [node.node_id for node in response.node_endpoints] == [leader]
+
+
+@pytest.mark.parametrize(
+    ("min_isr", "factor", "dead", "acks", "error"),
+    [
+        pytest.param(3, 1, 0, -1, Errors.NONE, id="2.4 more than there are replicas does no harm"),
+        pytest.param(2, 2, 0, -1, Errors.NONE, id="all replicas are in sync"),
+        pytest.param(2, 2, 1, -1, Errors.NOT_ENOUGH_REPLICAS, id="a replica is missing"),
+        pytest.param(2, 2, 1, 1, Errors.NONE, id="a replica is missing, but the leader is enough"),
+        pytest.param(1, 2, 1, -1, Errors.NONE, id="one is enough"),
+    ],
+)
+def test_how_many_replicas_have_to_hold_a_batch(min_isr: int, factor: int, dead: int, acks: int, error: Errors) -> None:
+    with Cluster(brokers=2, seed=1) as cluster:
+        cluster.create_topic("orders", replication_factor=factor, configs={"min.insync.replicas": min_isr})
+        leader = cluster.image.topics["orders"].partitions[0].leader
+        if dead:
+            cluster.kill_broker(1 - leader)
+        asked = request(cluster, "orders", batch(cluster), acks=acks)
+        assert only(Asker(cluster).ask(asked, 13, leader)).error_code is error
+
+
+def test_an_append_can_be_made_to_fail(cluster: Cluster, asker: Asker) -> None:
+    cluster.fail_appends("orders", Errors.KAFKA_STORAGE_ERROR)
+    assert produced(asker, "orders", batch(cluster)).error_code is Errors.KAFKA_STORAGE_ERROR
+    assert produced(asker, "orders", batch(cluster)).base_offset == 0
+
+
+# ---- what is kept ----------------------------------------------------------------------------------------------------
+
+
+def kept(cluster: Cluster, topic: str = "orders") -> Any:
+    found = cluster.log(topic, 0)
+    return parse_batch(found._batches[-1].data)
+
+
+def test_where_and_by_whom_a_batch_was_written_is_stamped_on_it(cluster: Cluster, asker: Asker) -> None:
+    data = batch(cluster)
+    for epoch in (0, 0x7FFFFFFF):  # librdkafka sends 0, Java -1
+        produced(asker, "orders", restamp(data, 0, epoch))
+    found = kept(cluster)
+    assert (found.base_offset, found.leader_epoch) == (1, 0)
+    assert found.data[16:] == data[16:], "nothing else has changed, not even the CRC"
+
+
+def test_the_broker_corrects_the_largest_timestamp(cluster: Cluster, asker: Asker) -> None:
+    data = patched(batch(cluster), 35, (cluster.now_ms + 99).to_bytes(8, "big"))
+    assert produced(asker, "orders", data).error_code is Errors.NONE
+    assert kept(cluster).max_timestamp == cluster.now_ms
+    assert decode(kept(cluster), check_crc=True)
+
+
+@pytest.mark.parametrize(
+    ("topic", "bit", "time_told"),
+    [
+        pytest.param("orders", 0, False, id="2.4 the producer's time"),
+        pytest.param("orders", 8, False, id="2.4 a client's bit 3 is cleared"),
+        pytest.param("stamped", 0, True, id="2.4 the broker's time"),
+        pytest.param("stamped", 8, True, id="2.4 the broker's time, and a bit of the client's"),
+    ],
+)
+def test_whose_time_it_is(cluster: Cluster, asker: Asker, topic: str, bit: int, time_told: bool) -> None:
+    sent_ms = cluster.now_ms
+    data = patched(batch(cluster), 22, bytes([bit]))
+    cluster.advance(50)
+    answer = produced(asker, topic, data)
+    found = kept(cluster, topic)
+    assert answer.log_append_time_ms == (cluster.now_ms if time_told else -1)
+    assert found.max_timestamp == (cluster.now_ms if time_told else sent_ms)
+    assert (found.base_timestamp, bool(found.attributes & 8)) == (sent_ms, time_told)
+
+
+def test_a_topic_may_have_a_codec_of_its_own(cluster: Cluster, asker: Asker) -> None:
+    cluster.create_topic("small", configs={"compression.type": "zstd"})
+    produced(asker, "small", batch(cluster, b"x" * 1000))
+    assert (kept(cluster, "small").attributes & 7, decode(kept(cluster, "small"))[0].value) == (4, b"x" * 1000)
+
+
+def test_the_records_to_blame_are_named(cluster: Cluster, asker: Asker) -> None:
+    keyless = produced(asker, "compacted", batch(cluster, b"a", b"b"))
+    assert (keyless.error_code, keyless.error_message) == (
+        Errors.INVALID_RECORD,
+        "one or more records have been rejected",
+    )
+    assert [(e.batch_index, e.batch_index_error_message) for e in keyless.record_errors] == [
+        (0, "a compacted topic takes no record without a key"),
+        (1, "a compacted topic takes no record without a key"),
+    ]
+    late = produced(asker, "orders", batch(cluster, ahead_ms=HOUR + 1))
+    assert (late.error_code, [e.batch_index for e in late.record_errors]) == (Errors.INVALID_TIMESTAMP, [0])
+    assert (late.log_start_offset, late.current_leader) == (0, UNKNOWN_LEADER)
+
+
+def test_a_cut_off_batch_behind_a_whole_one_is_dropped(cluster: Cluster, asker: Asker) -> None:
+    whole = batch(cluster)
+    assert produced(asker, "orders", whole + whole[:-1]).error_code is Errors.NONE
+    assert cluster.log("orders", 0).log_end_offset == 1
+
+
+# ---- idempotence -----------------------------------------------------------------------------------------------------
+
+LAST = (1 << 31) - 1
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        pytest.param([(0, 0, 2), (0, 0, 2)], (Errors.NONE, 0, 2), id="2.5 the same again: its first offset"),
+        pytest.param([(0, 0, 2), (0, 2, 1)], (Errors.NONE, 2, 3), id="2.5 last + 1"),
+        pytest.param([(0, 0, 2), (0, 3, 1)], (Errors.OUT_OF_ORDER_SEQUENCE_NUMBER, -1, 2), id="2.5 a gap"),
+        pytest.param([(0, 0, 2), (0, 1, 2)], (Errors.OUT_OF_ORDER_SEQUENCE_NUMBER, -1, 2), id="2.5 an overlap"),
+        pytest.param([(0, 0, 2), (0, 0, 1)], (Errors.OUT_OF_ORDER_SEQUENCE_NUMBER, -1, 2), id="2.5 a part of one"),
+        pytest.param(
+            [(0, i, 1) for i in range(6)] + [(0, 1, 1)], (Errors.NONE, 1, 6), id="2.5 the fifth last one again"
+        ),
+        pytest.param(
+            [(0, i, 1) for i in range(6)] + [(0, 0, 1)],
+            (Errors.OUT_OF_ORDER_SEQUENCE_NUMBER, -1, 6),
+            id="2.5 the sixth last one again",
+        ),
+        pytest.param([(0, LAST, 1), (0, 0, 1)], (Errors.NONE, 1, 2), id="2.5 0 after 2147483647"),
+        pytest.param([(0, LAST - 1, 4), (0, 2, 1)], (Errors.NONE, 4, 5), id="2.5 a batch across the last sequence"),
+        pytest.param([(0, 0, 1), (1, 0, 1)], (Errors.NONE, 1, 2), id="2.5 a newer epoch begins at 0"),
+        pytest.param([(0, 0, 1), (1, 1, 1)], (Errors.OUT_OF_ORDER_SEQUENCE_NUMBER, -1, 1), id="2.5 or not at all"),
+        pytest.param([(1, 0, 1), (0, 1, 1)], (Errors.INVALID_PRODUCER_EPOCH, -1, 1), id="2.5 an older epoch"),
+        pytest.param([(0, 9, 1)], (Errors.NONE, 0, 1), id="2.5 an unknown producer may start anywhere"),
+    ],
+)
+def test_idempotence(
+    cluster: Cluster, asker: Asker, steps: list[tuple[int, int, int]], expected: tuple[Errors, int, int]
+) -> None:
+    """Each step is (epoch, first sequence, records); of the last one the error, its offset and the log's end count."""
+    for epoch, sequence, count in steps:
+        data = batch(cluster, *[b"v"] * count, producer_id=7, producer_epoch=epoch, base_sequence=sequence)
+        answer = produced(asker, "orders", data)
+    assert (answer.error_code, answer.base_offset, cluster.log("orders", 0).log_end_offset) == expected
+
+
+def test_a_duplicate_tells_nobody_that_the_log_grew(cluster: Cluster, asker: Asker) -> None:
+    for _ in range(2):
+        produced(asker, "orders", batch(cluster, **IDEMPOTENT))
+    assert [type(entry.event).__name__ for entry in cluster.journal].count("RecordsAppended") == 1
