@@ -3,6 +3,7 @@
 VENV  ?= .venv
 PORT  ?= 8888
 ARGS  ?=
+FRAMES ?= 1000000
 CI    ?=
 
 BIN   := $(VENV)/bin
@@ -22,7 +23,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export CI
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test $(STEPS) bench format clean
+.PHONY: help lab test $(STEPS) bench fuzz format clean
 MAKEFLAGS += --no-print-directory
 
 help:  ## this list
@@ -70,6 +71,10 @@ notebooks: $(VENV)/.test  ## run the notebooks and compare their outputs
 bench: $(VENV)/.test  ## measure (pytest-benchmark); leave the machine alone meanwhile
 	$(call say,benchmarks)
 	@$(PY) -m pytest tests/bench $(ARGS)
+
+fuzz: $(VENV)/.test  ## a million mutated frames against a server (FRAMES=1000000)
+	$(call say,fuzz: mutated frames of every API)
+	@SHAREQ_FUZZ=$(FRAMES) $(PY) -m pytest tests/wire/test_fuzz.py $(ARGS)
 
 format: $(VENV)/.test  ## bring the code into the project's form
 	@$(BIN)/ruff format .

@@ -150,15 +150,19 @@ class Cluster:
         what is wrong with the host or a port; a cluster is served once at a time (IllegalStateException).
         """
         self._check_open()
+        return serve(self, host, ports)
+
+    def served_by(self, server: Served) -> None:
+        """For what serves, before it opens a port: IllegalStateException where somebody does already."""
+        self._check_open()
         if self._server is not None and not self._server.closed:
             where = self._server.bootstrap_servers
             raise IllegalStateException(
                 f"{self.bootstrap_servers} is served at {where} already: close that server first"
             )
-        self._server = serve(self, host, ports)
-        return self._server
+        self._server = server
 
-    def served_by(self, watcher: Callable[[int, bool], None], addresses: Mapping[int, tuple[str, int]]) -> None:
+    def readdress(self, addresses: Mapping[int, tuple[str, int]], watcher: Callable[[int, bool], None]) -> None:
         """For what serves: metadata shows these addresses, `watcher(broker_id, alive)` is told of brokers."""
 
         def move_in() -> None:

@@ -33,7 +33,8 @@ key.deserializer=org.apache.kafka.common.serialization.StringDeserializer
 value.deserializer=org.apache.kafka.common.serialization.StringDeserializer""",
         "Kafka's own tools": f"""\
 kafka-topics.sh {tool} --create --topic {topic} --partitions 4
-kafka-configs.sh {tool} --alter --group {group_id} --add-config share.auto.offset.reset=earliest
+kafka-configs.sh {tool} --alter --entity-type groups --entity-name {group_id} \\
+    --add-config share.auto.offset.reset=earliest
 kafka-console-producer.sh {tool} --topic {topic}
 kafka-console-share-consumer.sh {tool} --topic {topic} --group {group_id}
 kafka-share-groups.sh {tool} --describe --group {group_id}""",

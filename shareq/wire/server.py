@@ -53,10 +53,12 @@ class Server:
         self.loop = cluster.loop
         self.network = cluster.network
         self.observer = observer
-        self.closed = False
+        self.closed = True
         self.failures: deque[BaseException] = deque(maxlen=100)
         self.connections: set[ServerConnection] = set()
+        cluster.served_by(self)
         self._listeners = self._bind(host, ports)
+        self.closed = False
         self._answered: deque[ServerConnection] = deque()
         self._handing_over = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -66,7 +68,7 @@ class Server:
         self._thread = threading.Thread(target=self._asyncio.run_forever, name="shareq-server", daemon=True)
         self._thread.start()
         self.loop.report = self.report
-        cluster.served_by(self._broker_changed, {b: (one.host, one.port) for b, one in self._listeners.items()})
+        cluster.readdress({b: (one.host, one.port) for b, one in self._listeners.items()}, self._broker_changed)
         self._run(self._open())
 
     def _bind(self, host: str, ports: int | Sequence[int] | None) -> dict[int, Listener]:
