@@ -85,7 +85,9 @@ def group_configs(overrides: Mapping[str, str], image: ClusterImage) -> Iterator
         said = _said(key, overrides, ConfigSource.GROUP)
         if d.broker_key:
             said += tuple(_broker_says(d.broker_key, image))
-        yield Entry(key, said[0][1] if said else _text(d.default), _type(d), d.doc, said)
+        else:
+            said += ((key, _text(d.default), ConfigSource.DEFAULT),)
+        yield Entry(key, said[0][1], _type(d), d.doc, said)
 
 
 def broker_configs(image: ClusterImage) -> Iterator[Entry]:

@@ -69,6 +69,8 @@ class Controller:
             brokers=MappingProxyType(dict(brokers)),
             broker_config=config,
             static_configs=MappingProxyType(config.overrides),
+            # Where eligible leader replicas are known, as here, Kafka sets this for the whole cluster when it begins.
+            dynamic_configs=MappingProxyType({"min.insync.replicas": str(config["min.insync.replicas"])}),
         )
 
     # ---- brokers -----------------------------------------------------------------------------------------------------

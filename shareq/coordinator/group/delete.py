@@ -77,8 +77,8 @@ def delete_offsets(
     return context.schedule(request.group_id, deletion.begin, _offsets_failure, answer, now_ms)
 
 
-def _offsets_failure(error: Errors) -> OffsetsResponse:
-    return OffsetsResponse(error_code=error)
+def _offsets_failure(error: Errors, message: str | None = None) -> OffsetsResponse:
+    return OffsetsResponse(error_code=error, error_message=message)
 
 
 class _OffsetsDeletion:
@@ -93,7 +93,7 @@ class _OffsetsDeletion:
         del now_ms
         group = shard.find(ShareGroup, self.request.group_id)
         if group is None:
-            return Outcome(_offsets_failure(Errors.GROUP_ID_NOT_FOUND))
+            return Outcome(_offsets_failure(Errors.GROUP_ID_NOT_FOUND, f"Group {self.request.group_id} not found."))
         if group.members:
             return Outcome(_offsets_failure(Errors.NON_EMPTY_GROUP))
         known = group.share_partitions
