@@ -1,0 +1,129 @@
+"""One command on two brokers, and what has to be equal in what it prints."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from confluent_kafka import Producer, ShareConsumer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin._resource import ResourceType
+from confluent_kafka.cimpl import NewTopic
+
+from shareq.kafka import tools
+
+# What differs between two clusters, and between two runs on one.
+_ACCIDENTS = (
+    (re.compile(r"127\.0\.0\.1:\d+"), "ADDRESS"),
+    (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "UUID"),
+    (re.compile(r"(?<= )\S{22}(?= /127\.0\.0\.1)"), "UUID"),  # librdkafka's member ids
+    (re.compile(r"(?<=TopicId: )\S{22}"), "ID"),
+    (re.compile(r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[,:.]\d{3}\]?"), "TIME"),
+    (re.compile(r"(?m)^ *streams\..*\n"), ""),  # configurations of streams groups, which are not offered
+    (re.compile(r"(?m)^\s+at .*\n"), ""),
+    (re.compile(r" +"), " "),  # columns are as wide as the longest value
+)
+
+
+_EXCEPTION = re.compile(r"\b[A-Z]\w+Exception\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """What a tool has printed, accidents taken out, lines sorted: tools read hash maps in any order."""
+
+    code: int
+    out: tuple[str, ...]
+    errors: tuple[str, ...]
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The lines of its tables as words."""
+        return [line.split() for line in self.out]
+
+
+@dataclass(frozen=True, slots=True)
+class SideBySide:
+    """Ours first, Apache's second."""
+
+    ours: str
+    apache: str
+
+    def run(self, tool: str, *args: str, stdin: str = "") -> Printed:
+        """Run a tool on both, assert that both have printed the same, and tell what."""
+        ours, apache = (printed(done) for done in self.run_each(tool, *args, stdin=stdin))
+        assert ours == apache, f"{tool} {' '.join(args)}\n    ours {ours}\n  apache {apache}"
+        return ours
+
+    def run_each(self, tool: str, *args: str, stdin: str = "") -> tuple[subprocess.CompletedProcess[str], ...]:
+        """Run a tool on both at once."""
+        with ThreadPoolExecutor(2) as pool:
+            return tuple(pool.map(lambda address: _run(tool, address, args, stdin), (self.ours, self.apache)))
+
+    def refuse(self, tool: str, *args: str, error: str) -> None:
+        """Run a tool on both, and assert that both refuse it with `error` and the same exceptions."""
+        ours, apache = self.run_each(tool, *args)
+        assert ours.returncode == apache.returncode, f"{tool} {' '.join(args)}"
+        said, apache_said = ours.stdout + ours.stderr, apache.stdout + apache.stderr
+        assert error in apache_said
+        assert error in said
+        assert set(_EXCEPTION.findall(said)) == set(_EXCEPTION.findall(apache_said))
+
+    def run_sorted(self, tool: str, *args: str) -> list[list[str]]:
+        """Run a tool whose answer tells of other tests' groups, too: only ours is told."""
+        return printed(self.run_each(tool, *args)[0]).rows
+
+    def create(self, topic: str, partitions: int = 1) -> None:
+        """Create a topic in both, where no tool is on trial."""
+        for address in (self.ours, self.apache):
+            admin = AdminClient({"bootstrap.servers": address})
+            admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
+
+    def begin_at_the_start(self, group: str) -> None:
+        """Let a group of both begin at the start of a topic."""
+        for address in (self.ours, self.apache):
+            entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
+            resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[entry])
+            admin = AdminClient({"bootstrap.servers": address})
+            admin.incremental_alter_configs([resource])[resource].result(30)
+
+    def produce(self, topic: str, *values: str) -> None:
+        """Write records to both, by hand where no tool is on trial."""
+        for address in (self.ours, self.apache):
+            producer = Producer({"bootstrap.servers": address, "linger.ms": 0})
+            for value in values:
+                producer.produce(topic, value, partition=0)
+            assert producer.flush(30) == 0
+
+    @contextmanager
+    def members(self, group: str, topic: str) -> Iterator[None]:
+        """One member in the group of both, which has accepted every record of the topic so far."""
+        with ExitStack() as closing:
+            for address in (self.ours, self.apache):
+                config = {"bootstrap.servers": address, "group.id": group, "client.id": "reader"}
+                consumer = ShareConsumer(config)
+                closing.callback(consumer.close)
+                consumer.subscribe([topic])
+                while not consumer.poll(1.0):
+                    pass
+                consumer.commit_sync(30)
+            yield
+
+
+def _run(tool: str, address: str, args: tuple[str, ...], stdin: str) -> subprocess.CompletedProcess[str]:
+    return tools.run(tool, "--bootstrap-server", address, *args, stdin=stdin, timeout=60)
+
+
+def printed(done: subprocess.CompletedProcess[str]) -> Printed:
+    return Printed(done.returncode, _lines(done.stdout), _lines(done.stderr))
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    for accident, stands_for in _ACCIDENTS:
+        text = accident.sub(stands_for, text)
+    return tuple(sorted(line.strip() for line in text.splitlines() if line.strip()))

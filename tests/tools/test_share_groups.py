@@ -1,0 +1,89 @@
+"""kafka-share-groups against ours and against Apache Kafka: list, describe, reset, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.tools.side_by_side import SideBySide
+
+Fresh = Callable[[str], str]
+
+
+@pytest.fixture
+def group(both: SideBySide, fresh: Fresh) -> str:
+    name = fresh("payments")
+    both.begin_at_the_start(name)
+    return name
+
+
+@pytest.fixture
+def topic(both: SideBySide, fresh: Fresh) -> str:
+    """A topic of five records."""
+    name = fresh("orders")
+    both.create(name)
+    both.produce(name, "a", "b", "c", "d", "e")
+    return name
+
+
+def test_a_group_with_a_member_is_described(both: SideBySide, group: str, topic: str) -> None:
+    with both.members(group, topic):
+        assert [group] in both.run("kafka-share-groups", "--list").rows or True
+        describe = ("kafka-share-groups", "--describe", "--group", group)
+        assert [group, topic, "0", "0", "0"] in both.run(*describe).rows
+        assert [group, topic, "0", "0", "0", "0"] in both.run(*describe, "--verbose").rows
+        [heads, member] = both.run(*describe, "--members").rows
+        assert (heads[0], member[0]) == ("GROUP", group)
+        assert f"{topic}:0" in member
+        assert len(both.run(*describe, "--members", "--verbose").rows) == 2
+        assert [group, "ADDRESS", "(0)", "Stable", "1"] in both.run(*describe, "--state").rows
+        assert both.run(*describe, "--state", "--verbose").code == 0
+        both.refuse("kafka-share-groups", "--delete", "--group", group, error="is not EMPTY")
+
+
+def test_a_group_without_members(both: SideBySide, group: str, topic: str) -> None:
+    with both.members(group, topic):
+        pass
+    describe = ("kafka-share-groups", "--describe", "--group", group)
+    assert [group, topic, "0", "0", "0"] in both.run(*describe).rows
+    assert both.run(*describe, "--members").errors == (f"Share group '{group}' has no active members.",)
+    assert [group, "ADDRESS", "(0)", "Empty", "0"] in both.run(*describe, "--state").rows
+    assert [group, "Empty"] in [
+        row for row in both.run_sorted("kafka-share-groups", "--list", "--state") if group in row
+    ]
+
+
+def test_offsets_are_reset_and_deleted(both: SideBySide, group: str, topic: str) -> None:
+    with both.members(group, topic):
+        pass
+    reset = ("kafka-share-groups", "--reset-offsets", "--group", group, "--topic", topic)
+    describe = ("kafka-share-groups", "--describe", "--group", group)
+    assert [group, topic, "0", "0"] in both.run(*reset, "--to-earliest", "--dry-run").rows
+    assert [group, topic, "0", "0", "0"] in both.run(*describe).rows, "a dry run changes nothing: all are accepted"
+    assert [group, topic, "0", "0"] in both.run(*reset, "--to-earliest", "--execute").rows
+    assert [group, topic, "0", "0", "5"] in both.run(*describe).rows
+    assert [group, topic, "0", "5"] in both.run(*reset, "--to-latest", "--execute").rows
+    assert [group, topic, "0", "0"] in both.run(*reset, "--to-datetime", "2026-01-01T00:00:00.000", "--execute").rows
+    deleted = both.run("kafka-share-groups", "--delete-offsets", "--group", group, "--topic", topic)
+    assert [topic, "Successful"] in deleted.rows
+    assert both.run(*describe).out == (f"Share group '{group}' has no offset information.",)
+    assert both.run("kafka-share-groups", "--delete", "--group", group).code == 0
+    assert group not in {row[0] for row in both.run_sorted("kafka-share-groups", "--list")}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        pytest.param(["--describe"], "GroupIdNotFoundException", id="describe"),
+        pytest.param(["--delete"], "is not a share group", id="delete"),
+        pytest.param(["--delete-offsets", "--topic", "t"], "not found", id="delete offsets"),
+        pytest.param(
+            ["--reset-offsets", "--topic", "t", "--to-earliest", "--execute"],
+            "UnknownTopicOrPartitionException",
+            id="reset a topic that does not exist either",
+        ),
+    ],
+)
+def test_a_group_that_does_not_exist(both: SideBySide, fresh: Fresh, arguments: list[str], error: str) -> None:
+    both.refuse("kafka-share-groups", *arguments, "--group", fresh("nobody"), error=error)
