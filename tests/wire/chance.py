@@ -30,7 +30,7 @@ class Requests:
     def __init__(self, rng: random.Random, names: tuple[str, ...], topic_ids: tuple[TopicId, ...]) -> None:
         self._rng = rng
         self._strings = (*names, "", "never heard of")
-        self._topic_ids = (*topic_ids, ZERO_TOPIC_ID, TopicId("A" * 21 + "B"))
+        self._topic_ids = (*topic_ids, ZERO_TOPIC_ID, TopicId("abcdefghijklmnopqrstuQ"))
         self._versions = [(api.request, v) for api in APIS for v in range(api.min_version, api.max_version + 1)]
 
     def frame(self, correlation_id: int) -> bytes:

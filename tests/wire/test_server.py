@@ -54,7 +54,7 @@ def raw(server: Server) -> Iterator[Raw]:
 def produce(cluster: Cluster, *values: bytes, topic: str = "orders", acks: int = -1) -> ProduceRequest:
     records: list[Any] = [(None, value, [], cluster.now_ms) for value in values]
     part = ProduceRequest.Partition(index=0, records=encode_batch(records))
-    known = topic_id(cluster, topic) if topic in cluster.image.topics else TopicId("A" * 22)
+    known = topic_id(cluster, topic) if topic in cluster.image.topics else TopicId("abcdefghijklmnopqrstuQ")
     return ProduceRequest(acks=acks, topics=(ProduceRequest.Topic(topic_id=known, partitions=(part,)),))
 
 
