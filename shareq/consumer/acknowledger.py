@@ -63,8 +63,8 @@ class Acknowledger:
         if messages:
             group_id, member_id, client_id = self._who
             topic, partition, first, end = piece.topic, piece.key.partition, piece.first, piece.end
-            count = len(messages)
-            self._calls.emit(RecordsDelivered(group_id, member_id, client_id, topic, partition, first, end, count))
+            counts = len(messages), piece.delivery_count
+            self._calls.emit(RecordsDelivered(group_id, member_id, client_id, topic, partition, first, end, *counts))
 
     @property
     def renewals(self) -> bool:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # `import shareq` loads this module, and must stay light
     from collections.abc import Callable, Iterable, Sequence
 
     from shareq.model.actor import Actor, Effect
+    from shareq.model.events import Event
 
 
 class Connection(Protocol):
@@ -100,3 +101,29 @@ def serve(cluster: Any, host: str, ports: int | Sequence[int] | None) -> Served:
     """Serve a cluster with what has been registered."""
     assert _serve, "shareq/__init__.py registers a server"
     return _serve[0](cluster, host, ports)
+
+
+# ---- what clients of this process tell -------------------------------------------------------------------------------
+
+_listeners: list[Callable[[int, Event], None]] = []
+
+
+def listen(listener: Callable[[int, Event], None]) -> Callable[[], None]:
+    """Hear the events of all clients of this process that have no cluster's journal to tell them to.
+
+    `listener(now_ms, event)` is called in whichever thread the client runs, must be quick and must not call clients.
+    What is answered ends it; repeatable.
+    """
+    _listeners.append(listener)
+
+    def end() -> None:
+        if listener in _listeners:
+            _listeners.remove(listener)
+
+    return end
+
+
+def tell(now_ms: int, event: Event) -> None:
+    """A client's event, for whoever listens."""
+    for listener in tuple(_listeners):
+        listener(now_ms, event)

@@ -25,6 +25,7 @@ from shareq.model.events import (
 from shareq.model.states import RecordState
 from shareq.trace.changes import cell_of, why_illegal
 from shareq.trace.journal import Entry
+from shareq.trace.observed import OBSERVER_TELLS, Knowledge, lay_out
 from shareq.trace.runs import Cell, Run, Runs
 
 PAST_OFFSETS = 64
@@ -51,6 +52,9 @@ class SharePartitionState:
 
     `partial`: the beginning of the story is missing (a bounded journal forgot it). Until the next load such a fold
     takes what it is told and knows only the runs that have changed since.
+
+    `observed`: told from outside, by what is durable (see `observed`). Then `speo` is as far as the window can reach,
+    and `disturbed` says why nothing new is seen, if that is so.
     """
 
     def __init__(self, group_id: str, topic: str, partition: int, *, partial: bool = False) -> None:
@@ -72,8 +76,15 @@ class SharePartitionState:
         self.past: list[Run] = []
         self.writes: dict[int, tuple[int, StateWritePrepared]] = {}
         """Under way: when each was prepared, and what it says."""
+        self.disturbed = ""
         self._last_write_id = -1
         self._loaded_by = -1
+        self.knowledge: Knowledge | None = None
+        """What is known from outside; None where a leader tells."""
+
+    @property
+    def observed(self) -> bool:
+        return self.knowledge is not None
 
     @property
     def in_flight(self) -> int:
@@ -103,6 +114,8 @@ class SharePartitionState:
         name = _HANDLERS.get(type(entry.event))
         if name is not None:
             getattr(self, name)(entry, entry.event)
+        elif type(entry.event) in OBSERVER_TELLS:
+            OBSERVER_TELLS[type(entry.event)](self, entry.event)
 
     # ---- what its leader tells ---------------------------------------------------------------------------------------
 
@@ -117,7 +130,7 @@ class SharePartitionState:
         self.loaded, self.partial = True, False
         self.leader = self._loaded_by = entry.broker_id
         self.spso, self.speo = event.spso, event.speo
-        self._bury(self.runs.drop_below(event.spso))
+        self.bury(self.runs.drop_below(event.spso))
         self.leader_epoch, self.state_epoch = event.leader_epoch, event.state_epoch
         self.delivery_count_limit, self.max_record_locks = event.delivery_count_limit, event.max_record_locks
         self.lock_duration_ms = event.lock_duration_ms
@@ -163,9 +176,9 @@ class SharePartitionState:
                 raise JournalCorrupt(entry, f"[{first}, {end}) is passed while {cell.state.name}")
         self.spso, self.speo = spso, speo
         self.log_end = max(self.log_end, speo)
-        self._bury(gone)
+        self.bury(gone)
 
-    def _bury(self, gone: list[Run]) -> None:
+    def bury(self, gone: list[Run]) -> None:
         """Remember what is below the SPSO now, as far as anybody wants to see it."""
         floor = self.spso - PAST_OFFSETS
         past = [*self.past, *gone] if gone else self.past
@@ -203,6 +216,7 @@ class SharePartitionState:
     def _appended(self, entry: Entry, event: RecordsAppended) -> None:
         del entry
         self.log_end = event.end
+        lay_out(self)
 
     def _log_started(self, entry: Entry, event: LogStartMoved) -> None:
         del entry
@@ -210,8 +224,12 @@ class SharePartitionState:
         self.log_end = max(self.log_end, self.log_start)
 
     def _elected(self, entry: Entry, event: LeaderElected) -> None:
+        """A new leader knows no locks: it begins with what is durable."""
         del entry
         self.leader = event.leader
+        if self.knowledge is not None:
+            self.knowledge = Knowledge(self.knowledge.durable)
+            lay_out(self)
 
     def _stopped(self, entry: Entry, event: BrokerStopped) -> None:
         """A broker that was killed says nothing more."""
@@ -224,7 +242,9 @@ class SharePartitionState:
     def _topic_changed(self, entry: Entry, event: TopicCreated | TopicDeleted) -> None:
         """A topic that is created anew has nothing to do with the one before."""
         fresh = SharePartitionState(self.group_id, self.topic, self.partition)
-        fresh.now_ms = entry.time_ms
+        fresh.now_ms, fresh.disturbed = entry.time_ms, self.disturbed
+        fresh.delivery_count_limit, fresh.max_record_locks = self.delivery_count_limit, self.max_record_locks
+        fresh.lock_duration_ms = self.lock_duration_ms
         if isinstance(event, TopicCreated) and self.partition < event.partition_count:
             fresh.log_end = 0
         self.__dict__.update(fresh.__dict__)
@@ -239,6 +259,7 @@ class SharePartitionState:
             overrides = {} if event.value is None else {event.key: event.value}
             config = GroupConfig.effective(overrides, BrokerConfig())
             setattr(self, name.removeprefix("partition_").removeprefix("record_"), getattr(config, name))
+            lay_out(self)
 
     # ---- showing -----------------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from shareq.model.errors import ConfigException
 from shareq.model.events import (
+    DurableStateRead,
     RecordsAppended,
     RecordsChanged,
     SharePartitionDropped,
@@ -170,8 +171,8 @@ class Ledger(Mapping[int, PartitionLedger]):
 def ledger(source: Any, group: str, topic: str) -> Ledger:
     """The account of a topic and a group. `source`: a `Journal`, or whatever has one as `.journal`.
 
-    Needs numpy, and the whole journal: ConfigException where a bounded one has dropped its beginning, or knows no such
-    topic.
+    Needs numpy, and the whole journal: ConfigException where a bounded one has dropped its beginning, knows no such
+    topic, or was told from outside.
     """
     journal = journal_of(source)
     if journal.dropped:
@@ -179,6 +180,8 @@ def ledger(source: Any, group: str, topic: str) -> Ledger:
     partitions = partitions_of(journal, topic)
     if not partitions:
         raise ConfigException(f"topic={topic!r}: must be one that the journal speaks of")
+    if journal.select(DurableStateRead, group=group, topic=topic):
+        raise ConfigException(f"journal={journal!r}: must be a cluster's own; seen from outside not all is known")
     return Ledger(group, topic, [_Account(journal, group, topic, p).close() for p in partitions])
 
 

@@ -11,6 +11,7 @@ from shareq.model.events import (
     LeaderElected,
     LogStartMoved,
     MemberLeft,
+    ObservationDisturbed,
     RecordsChanged,
     StateWriteSettled,
 )
@@ -25,6 +26,7 @@ MARKS = 40
 KINDS = (
     "broker_killed",
     "leader_moved",
+    "disturbed",
     "fault",
     "member_left",
     "write_failed",
@@ -68,6 +70,8 @@ class Marks:
             return "member_left", f"{name(event.member_id)} {'left' if event.reason == 'left' else 'is gone'}"
         if isinstance(event, BrokerStopped):
             return "broker_killed", f"broker {event.broker_id} {'killed' if event.killed else 'stopped'}"
+        if isinstance(event, ObservationDisturbed):
+            return ("disturbed", "nothing seen") if event.reason else None
         if isinstance(event, FaultInjected):
             return "fault", event.text
         return ("log_start", f"log starts at {event.log_start_offset}") if isinstance(event, LogStartMoved) else None

@@ -9,12 +9,17 @@ from typing import Any, Final
 STATES: Final[tuple[str, ...]] = ("available", "acquired", "acknowledged", "archiving", "archived")
 """The record states in the order in which legends, tables and plots name them."""
 
+UNKNOWNS: Final[tuple[str, ...]] = ("returned", "unknown")
+"""What is said of records that are observed from outside, where nobody knows whether somebody holds them."""
+
 SYMBOLS: Final[dict[str, str]] = {
     "available": "○",
     "acquired": "■",
     "acknowledged": "✓",
     "archiving": "⧗",
     "archived": "✕",
+    "returned": "◌",
+    "unknown": "?",
 }
 
 LIGHT: Final[dict[str, str]] = {
@@ -23,6 +28,8 @@ LIGHT: Final[dict[str, str]] = {
     "acknowledged": "#009e73",
     "archiving": "#8a8f98",
     "archived": "#8a8f98",
+    "returned": "#56b4e9",
+    "unknown": "#cc79a7",
     "alarm": "#d55e00",
     "ink": "#1f2430",
     "soft": "#6b7280",
@@ -40,6 +47,8 @@ DARK: Final[dict[str, str]] = {
     "acknowledged": "#2fbf95",
     "archiving": "#7d8590",
     "archived": "#7d8590",
+    "returned": "#56b4e9",
+    "unknown": "#d894b8",
     "alarm": "#ff8a4c",
     "ink": "#e8ebf0",
     "soft": "#98a1ae",
@@ -57,6 +66,8 @@ HATCHES: Final[dict[str, str]] = {
     "acknowledged": "",
     "archiving": "xx",
     "archived": "////",
+    "returned": "oo",
+    "unknown": "--",
 }
 """What tells the states apart in a plot where colours are not seen: matplotlib's hatches. Acquired and acknowledged are
 solid and differ in lightness, and by the side of the SPSO line that they lie on.

@@ -6,19 +6,21 @@ Needs matplotlib, which is imported when the first picture is drawn. Colours fol
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import closing
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from shareq.model.errors import ConfigException
-from shareq.model.events import MemberLeft, RecordsAppended, RecordsChanged, WindowMoved
+from shareq.model.events import DurableStateRead, MemberLeft, RecordsAppended, RecordsChanged, WindowMoved
 from shareq.trace.index import index_of
 from shareq.trace.journal import Journal
 from shareq.trace.lag import lag_over_time
 from shareq.trace.ledger import partitions_of
 from shareq.trace.marks import Mark, Marks
-from shareq.trace.palette import DARK, HATCHES, LIGHT, SERIES, STATES
+from shareq.trace.palette import DARK, HATCHES, LIGHT, SERIES, STATES, UNKNOWNS
 from shareq.trace.roster import Roster
 from shareq.trace.sampling import PAST, Raster, sample
+from shareq.trace.sources import opened
 from shareq.trace.story import Story, journal_of
 from shareq.trace.words import listed, many
 
@@ -26,8 +28,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-TURNS = ("broker_killed", "leader_moved", "fault", "member_left")
+TURNS = ("broker_killed", "leader_moved", "disturbed", "fault", "member_left")
 """The marks that a plot shows as vertical lines."""
+_OF_RECORDS = (RecordsAppended, RecordsChanged, WindowMoved, DurableStateRead)
 
 
 class Plot:
@@ -89,8 +92,13 @@ def raster(
 def lag_plot(source: Any, group: str, topic: str | None = None, ax: Axes | None = None) -> Plot:
     """How many records a group still has to do, for each partition over time, with what broke.
 
-    `topic` None: all topics of the group.
+    `topic` None: all topics of the group. `source` may be a bootstrap address, too: then the plot shows how far behind
+    the group is now. An observer, or a view of one, tells how it came to that.
     """
+    source, close = opened(source, group, topic)
+    if close is not None:
+        with closing(source):
+            source.refresh()
     journal = journal_of(source)
     about = [s for s in index_of(journal).subjects() if s.group == group and s.topic and s.partition is not None]
     wanted = sorted({(str(s.topic), s.partition or 0) for s in about if topic in (None, s.topic)})
@@ -163,7 +171,7 @@ def _end(story: Story, origin_ms: int, by: str) -> float:
 
 def _end_s(story: Story, origin_ms: int) -> float:
     """When something happened to the records for the last time."""
-    times = [e.time_ms for e in story.entries if isinstance(e.event, (RecordsAppended, RecordsChanged, WindowMoved))]
+    times = [e.time_ms for e in story.entries if isinstance(e.event, _OF_RECORDS)]
     return (max(times, default=origin_ms) - origin_ms) / 1000
 
 
@@ -171,7 +179,9 @@ def _draw_states(axis: Axes, picture: Raster, colours: dict[str, str]) -> None:
     """One collection of rectangles a state, and its faded double below the SPSO."""
     from matplotlib.collections import PolyCollection
 
-    for code, state in enumerate(STATES, start=1):
+    for code, state in enumerate((*STATES, *UNKNOWNS), start=1):
+        if state in UNKNOWNS and not picture.has(code):
+            continue
         for past in (0, PAST):
             rectangles = picture.rectangles(code + past)
             patches = PolyCollection(
@@ -244,7 +254,7 @@ def _legend(figure: Figure, axes: list[Axes], given: Axes | None) -> None:
     for axis in axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
-    order = {label: place for place, label in enumerate((*STATES, "SPSO", "SPEO", "lock ran out"))}
+    order = {label: place for place, label in enumerate((*STATES, *UNKNOWNS, "SPSO", "SPEO", "lock ran out"))}
     labels = sorted(found, key=lambda label: order.get(label, len(order)))
     columns = min(len(labels), 6)
     labels = [label for column in range(columns) for label in labels[column::columns]]  # matplotlib fills columns first

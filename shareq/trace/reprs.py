@@ -12,7 +12,7 @@ from shareq.trace.groups import Assignment, ClusterView, GroupView
 from shareq.trace.journal import Journal
 from shareq.trace.ledger import Ledger
 from shareq.trace.metrics import Metrics
-from shareq.trace.palette import LIGHT, STATES, SYMBOLS
+from shareq.trace.palette import LIGHT, STATES, SYMBOLS, UNKNOWNS
 from shareq.trace.runs import Cell
 from shareq.trace.strip_text import strip_text
 from shareq.trace.words import member_name, sentence
@@ -21,6 +21,7 @@ STRIP_CELLS = 48
 """How many offsets the small strip shows; a longer window is told in words."""
 LAST_EVENTS = 8
 _CELL = "display: inline-block; min-width: 1.5em; padding: 1px 2px; margin: 0 1px 2px 0; border-radius: 4px"
+_VEIL = f"background: repeating-linear-gradient(0deg, transparent 0 3px, {LIGHT['unknown']}66 3px 5px)"
 _SHAPES = {
     "available": f"border: 2px solid {LIGHT['available']}",
     "acquired": f"border: 2px solid {LIGHT['acquired']}; background: {LIGHT['acquired']}; color: {LIGHT['onfill']}",
@@ -29,6 +30,8 @@ _SHAPES = {
     "archiving": f"border: 2px dotted {LIGHT['archiving']}",
     "archived": f"border: 2px solid {LIGHT['archived']}; "
     f"background: repeating-linear-gradient(45deg, transparent 0 3px, {LIGHT['archived']}66 3px 5px)",
+    "returned": f"border: 2px solid {LIGHT['returned']}; {_VEIL}",
+    "unknown": f"border: 2px solid {LIGHT['unknown']}; {_VEIL}",
 }
 
 
@@ -55,15 +58,16 @@ def share_partition_html(
     letter: Callable[[str], str] = lambda _: SYMBOLS["acquired"],
 ) -> str:
     """The window as a strip, the figures, and who holds what."""
-    where = f"{state.topic}-{state.partition} · " + (f"leader broker {state.leader}" if state.loaded else "not loaded")
+    absent = "nothing durable" if state.observed else "not loaded"
+    where = f"{state.topic}-{state.partition} · " + (f"leader broker {state.leader}" if state.loaded else absent)
     head = f"<div>{strong(state.group_id)} {html(where)}</div>"
     figures = table(
         ("SPSO", "SPEO", "in flight", "delivery complete", "lag", "log start", "log end"),
         [
             (
                 state.spso,
-                max(state.speo - 1, state.spso),
-                state.in_flight,
+                None if state.observed else max(state.speo - 1, state.spso),
+                None if state.observed else state.in_flight,
                 state.delivery_complete_count,
                 state.lag,
                 state.log_start,
@@ -90,9 +94,9 @@ def _strip(state: SharePartitionState, letter: Callable[[str], str]) -> str:
 
 
 def _cell(offset: int, cell: Cell, letter: Callable[[str], str]) -> str:
-    state = cell.state.name.lower()
+    state = cell.name
     sign = letter(cell.member_id) if state == "acquired" and cell.member_id else SYMBOLS[state]
-    count = f"<sup>{cell.delivery_count}</sup>" if cell.delivery_count > 1 else ""
+    count = f"<sup>{cell.delivery_count}</sup>" if cell.delivery_count > cell.known else ""
     dashed = "" if cell.write_id is None else "; border-style: dashed; border-color: currentcolor"
     style = f"{_CELL}; text-align: center; {_SHAPES[state]}{dashed}"
     return f'<span style="{style}" title="{offset} {state}">{html(sign)}{count}</span>'
@@ -106,10 +110,9 @@ def _states(state: SharePartitionState) -> str:
     """How many records of the window are in which state."""
     counts: Counter[str] = Counter()
     for first, end, cell in state.runs:
-        counts[cell.state.name.lower()] += end - first
-    return (
-        table(("state", "records"), [(f"{SYMBOLS[s]} {s}", counts[s]) for s in STATES if counts[s]]) if counts else ""
-    )
+        counts[cell.name] += end - first
+    rows = [(f"{SYMBOLS[s]} {s}", counts[s]) for s in (*STATES, *UNKNOWNS) if counts[s]]
+    return table(("state", "records"), rows) if counts else ""
 
 
 def _holders(state: SharePartitionState, name: Callable[[str], str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from shareq.model.events import MemberJoined, MemberLeft, RecordsChanged
+from shareq.model.events import MemberJoined, MemberLeft, RecordsChanged, RecordsHeld
 from shareq.trace.journal import Entry
 from shareq.trace.words import member_name
 
@@ -43,7 +43,7 @@ class Roster:
             self._comings.append((count, event.member_id, True))
         elif isinstance(event, MemberLeft):
             self._comings.append((count, event.member_id, False))
-        elif isinstance(event, RecordsChanged) and event.member_id is not None:
+        elif isinstance(event, (RecordsChanged, RecordsHeld)) and event.member_id is not None:
             self._meet(event.member_id, "")
 
     def _meet(self, member_id: str, client_id: str) -> None:

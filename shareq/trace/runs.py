@@ -14,7 +14,10 @@ from shareq.model.states import RecordState
 
 
 class Cell(NamedTuple):
-    """What a run of records is in. `write_id`, `to_state` and `why` only while a write is under way."""
+    """What a run of records is in. `write_id`, `to_state` and `why` only while a write is under way.
+
+    Not `known`: seen from outside, where the records are AVAILABLE or held by somebody who cannot be heard.
+    """
 
     state: RecordState
     delivery_count: int
@@ -23,6 +26,14 @@ class Cell(NamedTuple):
     write_id: int | None = None
     to_state: RecordState | None = None
     why: str | None = None
+    known: bool = True
+
+    @property
+    def name(self) -> str:
+        """What views call it: the state; "returned" or "unknown" where it may as well be held."""
+        if self.known:
+            return self.state.name.lower()
+        return "returned" if self.delivery_count else "unknown"
 
     @property
     def complete(self) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from shareq.model.events import (
+    DurableStateRead,
     RecordsAppended,
     RecordsChanged,
     SharePartitionDropped,
@@ -19,17 +20,20 @@ from shareq.model.events import (
 )
 from shareq.model.states import RecordEvent, RecordState
 from shareq.trace.changes import PREPARED
+from shareq.trace.fold import SharePartitionState
 from shareq.trace.journal import Entry
-from shareq.trace.palette import STATES
+from shareq.trace.palette import STATES, UNKNOWNS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NOTHING = 0
-PAST = len(STATES)
+_DRAWN = (*STATES, *UNKNOWNS)
+PAST = len(_DRAWN)
 """A code is 0 where there is nothing, 1.. for the states in the palette's order, and PAST more below the SPSO."""
 COLUMNS, ROWS = 1000, 480
-_CODES = {int(state): STATES.index(state.name.lower()) + 1 for state in RecordState}
+_CODES = {name: code for code, name in enumerate(_DRAWN, start=1)}
+_NAMES = {int(state): state.name.lower() for state in RecordState}
 
 
 @dataclass(slots=True)
@@ -80,7 +84,8 @@ def sample(entries: list[Entry], xs: list[float], span: tuple[float, float]) -> 
     rows = min(high - low, ROWS)
     edges = np.linspace(low, high, rows + 1)
     x = np.linspace(span[0], span[1], COLUMNS + 1)
-    painter = _Painter(np.floor((edges[:-1] + edges[1:]) / 2).astype(int).tolist(), low)
+    kind = _ObservedPainter if any(isinstance(event, DurableStateRead) for event in events) else _Painter
+    painter = kind(np.floor((edges[:-1] + edges[1:]) / 2).astype(int).tolist(), low)
     codes, spso, speo = np.zeros((rows, COLUMNS), np.uint8), np.zeros(COLUMNS), np.zeros(COLUMNS)
     position = 0
     for column, centre in enumerate(((x[:-1] + x[1:]) / 2).tolist()):
@@ -120,7 +125,7 @@ class _Painter:
             self.spso, self.speo = event.spso, event.speo
             self._codes[bisect_left(self._offsets, event.spso) :] = NOTHING
             for first, end, state, _ in event.runs:
-                self._paint(first, end, state)
+                self._paint(first, end, _NAMES[state])
         elif self._loaded_by not in (-1, entry.broker_id):
             return
         elif isinstance(event, RecordsChanged):
@@ -133,7 +138,7 @@ class _Painter:
     def _change(self, event: RecordsChanged, x: float) -> None:
         if event.cause == PREPARED:
             return
-        self._paint(event.first, event.end, event.state)
+        self._paint(event.first, event.end, _NAMES[event.state])
         if event.cause == RecordEvent.LOCK_TIMEOUT:
             self.timeouts.append((x, (event.first + event.end) / 2))
         if event.state == RecordState.ACKNOWLEDGED:
@@ -141,6 +146,25 @@ class _Painter:
         elif event.state == RecordState.ARCHIVED:
             self.outcomes["archived"] += event.end - event.first
 
-    def _paint(self, first: int, end: int, state: int) -> None:
+    def _paint(self, first: int, end: int, name: str) -> None:
         left = bisect_left(self._offsets, first)
-        self._codes[left : bisect_left(self._offsets, end, left)] = _CODES[state]
+        self._codes[left : bisect_left(self._offsets, end, left)] = _CODES[name]
+
+
+class _ObservedPainter(_Painter):
+    """The same where the story is told from outside: what is known after each event, by the fold."""
+
+    def __init__(self, offsets: list[int], low: int) -> None:
+        super().__init__(offsets, low)
+        self._state = SharePartitionState("", "", 0)
+
+    def take_in(self, entry: Entry, x: float) -> None:
+        del x
+        before = self._state.runs.copy()
+        self._state.apply(entry)
+        self.spso, self.speo = self._state.spso, self._state.speo
+        for first, end, cell in self._state.runs:
+            self._paint(first, end, cell.name)
+            if cell.state.terminal:
+                done = sum(e - f for f, e, old in before.overlap(first, end) if old.state.terminal)
+                self.outcomes[cell.name] += end - first - done

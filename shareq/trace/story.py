@@ -13,13 +13,16 @@ from shareq.model.events import (
     AcknowledgementRefused,
     BrokerStopped,
     ConfigChanged,
+    DurableStateRead,
     FaultInjected,
     LeaderElected,
     LogStartMoved,
     MemberJoined,
     MemberLeft,
+    ObservationDisturbed,
     RecordsAppended,
     RecordsChanged,
+    RecordsHeld,
     SharePartitionDropped,
     SharePartitionLoaded,
     SharePartitionsInitialized,
@@ -44,15 +47,18 @@ _LEADER = (
     StateWritePrepared,
     StateWriteSettled,
     AcknowledgementRefused,
+    DurableStateRead,
+    RecordsHeld,
 )
 _LOG = (RecordsAppended, LogStartMoved, LeaderElected)
 _TOPIC = (TopicCreated, TopicDeleted)
 _GROUP = (MemberJoined, MemberLeft, ShareSessionClosed, ConfigChanged)
-_CLUSTER = (BrokerStopped, FaultInjected)
+_CLUSTER = (BrokerStopped, FaultInjected, ObservationDisturbed)
 
 
 def journal_of(source: Any) -> Journal:
-    """The journal of a source: it is one, or has one as `.journal` (a cluster does)."""
+    """The journal of a source: it is one, or has one as `.journal` (a cluster does, also when it is served)."""
+    source = getattr(source, "cluster", source)
     journal = source if isinstance(source, Journal) else getattr(source, "journal", None)
     if not isinstance(journal, Journal):
         raise ConfigException(f"source={source!r}: must be a Journal, or have one as its .journal")

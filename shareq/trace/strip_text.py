@@ -17,6 +17,8 @@ _SINGLY = 6
 def strip_text(state: SharePartitionState, letter: Callable[[str], str] = lambda _: SYMBOLS["acquired"]) -> str:
     """`SPSO 100 | A A ✓ A→✓ – ✕ ○2 B2×30 ... | SPEO 147`: a letter is the holder, a number the deliveries if more than
     one, an arrow where a state write under way leads, a dash a gap.
+
+    Observed from outside: `SPSO 100 | ✓ ◌1 ?×30 | log end 147`, ◌1 returned after one delivery, ? nothing is known.
     """
     signs: list[str] = []
     position = state.spso
@@ -28,8 +30,16 @@ def strip_text(state: SharePartitionState, letter: Callable[[str], str] = lambda
         position = end
     _add(signs, "–", state.speo - position if len(signs) <= TOKENS else 0)
     shown = " ".join(signs[:TOKENS]) + (" ..." if len(signs) > TOKENS else "")
+    if state.observed:
+        return f"SPSO {state.spso} | {shown or 'empty'} | log end {state.log_end}{_doubt(state)}"
     loaded = "" if state.loaded else " (not loaded)"
     return f"SPSO {state.spso} | {shown or 'empty'} | SPEO {max(state.speo - 1, state.spso)}{loaded}"
+
+
+def _doubt(state: SharePartitionState) -> str:
+    """Why an observed share-partition may not be what is shown."""
+    doubts = ("" if state.loaded else "nothing durable", state.disturbed)
+    return f" ({', '.join(filter(None, doubts))})" if any(doubts) else ""
 
 
 def _add(signs: list[str], sign: str, length: int) -> None:
@@ -42,7 +52,7 @@ def _add(signs: list[str], sign: str, length: int) -> None:
 def _sign(cell: Cell, letter: Callable[[str], str]) -> str:
     if cell.state.terminal:
         return SYMBOLS[cell.state.name.lower()]
-    sign = letter(cell.member_id) if cell.member_id is not None else SYMBOLS[cell.state.name.lower()]
-    count = str(cell.delivery_count) if cell.delivery_count > 1 else ""
+    sign = letter(cell.member_id) if cell.member_id is not None else SYMBOLS[cell.name]
+    count = str(cell.delivery_count) if cell.delivery_count > cell.known else ""
     target = "" if cell.to_state is None else f"→{SYMBOLS[cell.to_state.name.lower()]}"
     return sign + count + target

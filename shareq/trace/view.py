@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import finalize
 
 from shareq.model.errors import ConfigException
 from shareq.model.events import RecordsChanged
@@ -13,6 +14,7 @@ from shareq.trace.journal import Entry
 from shareq.trace.marks import Mark, Marks
 from shareq.trace.roster import Roster
 from shareq.trace.runs import Runs
+from shareq.trace.sources import opened
 from shareq.trace.story import Story, journal_of
 from shareq.trace.strip_text import strip_text
 from shareq.trace.words import listed, sentence, span
@@ -22,7 +24,8 @@ Snapshot = dict[str, Any]
 
 
 def view(source: Any, group: str, topic: str, partition: int = 0) -> View:
-    """Look at one share-partition. `source`: a `Journal`, or whatever has one as `.journal`, such as a cluster.
+    """Look at one share-partition. `source`: a `Journal`, or whatever has one as `.journal`, such as a cluster; or the
+    bootstrap address of a Kafka, which is observed from outside until the view is closed.
 
     It may be asked for before anything has happened to it. ConfigException for an absurd argument.
     """
@@ -40,11 +43,17 @@ class View:
 
     def __init__(self, source: Any, group: str, topic: str, partition: int) -> None:
         self.group, self.topic, self.partition = group, topic, partition
-        self._source = source
-        self._journal = journal_of(source)
+        self.source, close = opened(source, group, topic)
+        self._close = None if close is None else finalize(self, close)
+        self._journal = journal_of(self.source)
         self._story = Story(self._journal, group, topic, partition)
         self._roster = Roster()
         self._marks = Marks()
+
+    def close(self) -> None:
+        """End the observer that was made for this view, if there is one; what it has seen stays. Repeatable."""
+        if self._close is not None:
+            self._close()
 
     # ---- where and when ----------------------------------------------------------------------------------------------
 
@@ -98,7 +107,7 @@ class View:
         shown = total if order is None else order
         now_ms = state.now_ms or self._journal.origin_ms
         if order is None:
-            now_ms = max(now_ms, int(getattr(self._source, "now_ms", 0)))
+            now_ms = max(now_ms, int(getattr(self.source, "now_ms", 0)))
         return {
             "version": VERSION,
             "group": self.group,
@@ -110,6 +119,8 @@ class View:
             "order": shown,
             "total": total,
             "loaded": state.loaded,
+            "observed": state.observed,
+            "disturbed": state.disturbed,
             "spso": state.spso,
             "speo": state.speo,
             "log_start": state.log_start,
@@ -117,7 +128,7 @@ class View:
             "delivery_count_limit": state.delivery_count_limit,
             "max_record_locks": state.max_record_locks,
             "lock_duration_ms": state.lock_duration_ms,
-            "in_flight": state.in_flight,
+            "in_flight": None if state.observed else state.in_flight,
             "lag": state.lag,
             "runs": _runs(state),
             "past": [[first, end, cell.state.name.lower(), cell.delivery_count] for first, end, cell in state.past],
@@ -177,7 +188,7 @@ class View:
 
 def _runs(state: SharePartitionState) -> list[list[Any]]:
     return [
-        [first, end, cell.state.name.lower(), *cell[1:5], None if cell.to_state is None else cell.to_state.name.lower()]
+        [first, end, cell.name, *cell[1:5], None if cell.to_state is None else cell.to_state.name.lower()]
         for first, end, cell in state.runs
     ]
 

@@ -16,6 +16,7 @@ from shareq.model.events import (
     BrokerStopped,
     ConfigChanged,
     CoordinatorLoaded,
+    DurableStateRead,
     Event,
     FaultInjected,
     GroupDeleted,
@@ -26,10 +27,12 @@ from shareq.model.events import (
     MemberJoined,
     MemberLeft,
     MemberReconciled,
+    ObservationDisturbed,
     PartitionsAdded,
     RecordsAppended,
     RecordsChanged,
     RecordsDelivered,
+    RecordsHeld,
     RequestSent,
     ResponseSent,
     SharePartitionDropped,
@@ -154,6 +157,25 @@ def _moved(broker_id: int, event: WindowMoved, name: Name) -> str:
     return f"the window is now {span(event.spso, event.speo)}"
 
 
+def _durable(broker_id: int, event: DurableStateRead, name: Name) -> str:
+    del broker_id, name
+    if event.spso < 0:
+        return "nothing durable is known of the share-partition, its start is not decided"
+    counts: dict[str, int] = {}
+    for run in event.runs:
+        state = RecordState(run.state)
+        word = "returned" if state is RecordState.AVAILABLE else state.name.lower()
+        counts[word] = counts.get(word, 0) + run.end - run.first
+    told = [f"{count:,} {word}" for word, count in counts.items()]
+    return f"durable now: SPSO {event.spso}" + (f", {listed(told, 4)} above it" if told else "")
+
+
+def _in_hand(broker_id: int, event: RecordsHeld, name: Name) -> str:
+    del broker_id
+    attempt = f", delivery {event.delivery_count}" if event.delivery_count > 1 else ""
+    return f"{name(event.member_id)} has {span(event.first, event.end)} in hand{attempt}"
+
+
 def _settled(broker_id: int, event: StateWriteSettled, name: Name) -> str:
     del broker_id, name
     return f"state write {event.write_id} {f'failed, {_error(event.error)}' if event.error else 'is durable'}"
@@ -240,6 +262,11 @@ _SENTENCES: dict[type, Callable[[int, Any, Name], str]] = {
         f"{e.topic}-{e.partition}, {span(e.first, e.end)}"
     ),
     AcknowledgementsSent: _acknowledged,
+    DurableStateRead: _durable,
+    RecordsHeld: _in_hand,
+    ObservationDisturbed: lambda _, e, __: (
+        f"nothing new is seen, {e.reason}" if e.reason else "all can be seen again, the observer goes on"
+    ),
     RequestSent: lambda _, e, __: f"{e.source} sent {e.api} to {e.target}",
     ResponseSent: lambda _, e, __: (
         f"{e.source} answered {e.target} with {e.api}" + (f", {_error(e.error)}" if e.error else "")

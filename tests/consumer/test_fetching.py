@@ -427,6 +427,6 @@ def test_what_happens_is_told_to_the_journal() -> None:
     consumer.acknowledge_offset("t", 0, 1, RELEASE)
     assert consumer.commit_sync() == {P0: None}
     assert fake.events == [
-        RecordsDelivered("g", member, "shareq", "t", 0, 0, 3, 3),
+        RecordsDelivered("g", member, "shareq", "t", 0, 0, 3, 3, 1),
         AcknowledgementsSent("g", member, "t", 0, (0, 0, 1, 0, 0), 0),
     ]

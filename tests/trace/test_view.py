@@ -32,8 +32,9 @@ from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded, random
 
 KEYS: dict[str, Any] = {
     "version": int, "group": str, "topic": str, "partition": int, "leader": int, "now_ms": int, "origin_ms": int,
-    "order": int, "total": int, "loaded": bool, "spso": int, "speo": int, "log_start": int, "log_end": int,
-    "delivery_count_limit": int, "max_record_locks": int, "lock_duration_ms": int, "in_flight": int,
+    "order": int, "total": int, "loaded": bool, "observed": bool, "disturbed": str,
+    "spso": int, "speo": int, "log_start": int, "log_end": int,
+    "delivery_count_limit": int, "max_record_locks": int, "lock_duration_ms": int, "in_flight": (int, type(None)),
     "lag": (int, type(None)), "runs": list, "past": list, "members": list, "writes": list, "event": (dict, type(None)),
     "marks": list, "text": str,
 }  # fmt: skip
@@ -114,7 +115,8 @@ def test_a_snapshot_in_full() -> None:
     keeps_the_contract(snapshot)
     assert snapshot == {
         "version": 1, "group": "g", "topic": "t", "partition": 0, "leader": 2,
-        "now_ms": ORIGIN_MS + 2000, "origin_ms": ORIGIN_MS, "order": 11, "total": 11, "loaded": True,
+        "now_ms": ORIGIN_MS + 2000, "origin_ms": ORIGIN_MS, "order": 11, "total": 11,
+        "loaded": True, "observed": False, "disturbed": "",
         "spso": 100, "speo": 105, "log_start": 0, "log_end": 126,
         "delivery_count_limit": 5, "max_record_locks": 20, "lock_duration_ms": 30000, "in_flight": 5, "lag": 24,
         "runs": [

@@ -36,6 +36,7 @@ from shareq.model.events.groups import (
     StateRecordWritten,
     TargetAssignmentComputed,
 )
+from shareq.model.events.observed import DurableStateRead, ObservationDisturbed, RecordsHeld
 from shareq.model.events.share_partition import (
     AcknowledgementRefused,
     RecordsChanged,
@@ -84,6 +85,9 @@ Event = (
     | AcknowledgementsSent
     | RequestSent
     | ResponseSent
+    | DurableStateRead
+    | RecordsHeld
+    | ObservationDisturbed
 )
 """All event types; `typing.get_args(Event)` lists them for readers and writers of journals."""
 
@@ -94,6 +98,7 @@ __all__ = [
     "BrokerStopped",
     "ConfigChanged",
     "CoordinatorLoaded",
+    "DurableStateRead",
     "Event",
     "FaultInjected",
     "GroupDeleted",
@@ -104,10 +109,12 @@ __all__ = [
     "MemberJoined",
     "MemberLeft",
     "MemberReconciled",
+    "ObservationDisturbed",
     "PartitionsAdded",
     "RecordsAppended",
     "RecordsChanged",
     "RecordsDelivered",
+    "RecordsHeld",
     "RequestSent",
     "ResponseSent",
     "Run",

@@ -14,6 +14,7 @@ from shareq.model.actor import ANY_NODE, Actor, Answer, Call, Effect, Message, T
 from shareq.model.errors import Errors, KafkaError, KafkaException
 from shareq.model.messages.fetch import FetchRequest
 from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
+from shareq.model.transport import tell
 from shareq.wire.client import io_thread
 from shareq.wire.client.addresses import Address, Directory
 from shareq.wire.client.link import RECONNECT_BACKOFF_MAX_MS, RECONNECT_BACKOFF_MS, Link
@@ -99,10 +100,12 @@ class ClientHost:
                 self.lock.notify_all()
 
     def _perform(self, effects: Iterable[Effect]) -> None:
-        """Send requests, set the timer, wake whoever waits. Events have no journal to go to."""
+        """Send requests, set the timer, wake whoever waits. All other effects are events."""
         for effect in effects:
             if isinstance(effect, Call):
                 self._send(effect)
+            else:
+                tell(self.now_ms(), effect)  # type: ignore[arg-type]    # a client's actor asks for calls only
         due_ms = self._actor.wake_at_ms
         if due_ms is not None and (self._due_ms is None or due_ms < self._due_ms):
             self._due_ms = due_ms
