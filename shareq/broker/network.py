@@ -14,6 +14,7 @@ from shareq.model.actor import ANY_NODE, Answer, Call, ClientContext
 from shareq.model.errors import Errors
 from shareq.model.events import Event, RequestSent, ResponseSent
 from shareq.model.messages.base import Request, Response
+from shareq.trace.telling import tell
 
 
 class Receiver(Protocol):
@@ -81,7 +82,7 @@ class Network:
         if self._sweeper is None or deadline_ms < self._sweeper.due_ms:
             self._sweep_at(deadline_ms)
         if self._trace:
-            self._record(RequestSent(caller.name, broker.name, type(call.request).__name__))
+            self._record(_request_sent(caller, broker, self._ids, call.request, client))
         self._post(self._hand_over, broker, self._ids, call.request, client)
 
     def _hand_over(self, broker: Receiver, exchange_id: int, request: Request, client: ClientContext) -> None:
@@ -100,8 +101,7 @@ class Network:
         if exchange is None:
             return
         if self._trace:
-            error = int(getattr(response, "error_code", 0))
-            self._record(ResponseSent(broker.name, exchange.caller.name, type(response).__name__, error))
+            self._record(_response_sent(broker, exchange.caller, exchange_id, response))
         self._post(exchange.caller.deliver, Answer(exchange.call_id, response))
 
     def disconnect(self, connection_id: int, broker_id: int | None = None) -> None:
@@ -132,3 +132,15 @@ class Network:
         earliest = min((e.deadline_ms for x in self._open.values() for e in x.values()), default=None)
         if earliest is not None:
             self._sweep_at(earliest)
+
+
+def _request_sent(
+    caller: Caller, broker: Receiver, exchange_id: int, request: Request, client: ClientContext
+) -> RequestSent:
+    api, version = type(request).__name__, client.api_version
+    return RequestSent(caller.name, broker.name, api, exchange_id, client.client_id, version, tell(request))
+
+
+def _response_sent(broker: Receiver, caller: Caller, exchange_id: int, response: Response) -> ResponseSent:
+    api, error = type(response).__name__, int(getattr(response, "error_code", 0))
+    return ResponseSent(broker.name, caller.name, api, error, exchange_id, tell(response))

@@ -6,6 +6,7 @@ from shareq.trace.journal import Entry, Journal
 from shareq.trace.jsonl import JournalFileError
 from shareq.trace.lag import Attempts, attempts, lag_over_time
 from shareq.trace.ledger import Ledger, ledger
+from shareq.trace.messages import Exchange, Messages, messages
 from shareq.trace.metrics import Metric, Metrics, metrics
 from shareq.trace.plots import Plot, lag_plot, raster
 from shareq.trace.view import View, view
@@ -14,11 +15,13 @@ __all__ = [
     "Attempts",
     "ClusterView",
     "Entry",
+    "Exchange",
     "GroupView",
     "Journal",
     "JournalCorrupt",
     "JournalFileError",
     "Ledger",
+    "Messages",
     "Metric",
     "Metrics",
     "Plot",
@@ -30,6 +33,7 @@ __all__ = [
     "lag_over_time",
     "lag_plot",
     "ledger",
+    "messages",
     "metrics",
     "raster",
     "view",

@@ -1,0 +1,300 @@
+"""The messages of a journal: what is told of each, which ones are found, how they look, and that nobody pays who does
+not ask."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+
+import pytest
+
+from shareq import Cluster, Producer, ShareConsumer
+from shareq.log.records import encode_batch
+from shareq.model import events as e
+from shareq.model.errors import Errors
+from shareq.model.ids import TopicId
+from shareq.model.messages.cluster import MetadataRequest
+from shareq.model.messages.data import ProduceRequest
+from shareq.model.messages.share_fetch import (
+    AcknowledgementBatch,
+    AcquiredRecords,
+    ShareAcknowledgeRequest,
+    ShareFetchRequest,
+    ShareFetchResponse,
+)
+from shareq.model.records import RecordBatch
+from shareq.trace import Journal, Messages, messages, view
+from shareq.trace.telling import MOST_ITEMS, tell
+
+T = TopicId("AAAAAAAAAAAAAAAAAAAARA")
+ORIGIN_MS = 1_000_000
+
+# ---- what is told ----------------------------------------------------------------------------------------------------
+
+
+def batch(first: int, last: int, attributes: int = 0) -> RecordBatch:
+    return RecordBatch(first, last, 0, 0, 0, -1, -1, -1, last - first + 1, attributes, b"x" * 70)
+
+
+def fetched(**fields: object) -> ShareFetchResponse:
+    part = ShareFetchResponse.Partition(partition_index=0, **fields)
+    return ShareFetchResponse(responses=(ShareFetchResponse.Topic(topic_id=T, partitions=(part,)),))
+
+
+def partition_of(told: dict) -> dict:
+    return told["responses"][0]["partitions"][0]
+
+
+def acknowledged(*types: int) -> ShareAcknowledgeRequest:
+    batches = (AcknowledgementBatch(first_offset=3, last_offset=5, acknowledge_types=types),)
+    part = ShareAcknowledgeRequest.Partition(partition_index=0, acknowledgement_batches=batches)
+    topic = ShareAcknowledgeRequest.Topic(topic_id=T, partitions=(part,))
+    return ShareAcknowledgeRequest(group_id="g", member_id="m", share_session_epoch=1, topics=(topic,))
+
+
+PARTITIONS = [
+    pytest.param({}, {"partition_index": 0}, id="defaults are left out"),
+    pytest.param(
+        {"error_code": Errors.NOT_LEADER_OR_FOLLOWER},
+        {"partition_index": 0, "error_code": "NOT_LEADER_OR_FOLLOWER"}, id="errors by name",
+    ),
+    pytest.param(
+        {"records": (batch(0, 9), batch(10, 10))},
+        {"partition_index": 0, "records": ["0..9: 10 records, 70 B", "10: 1 record, 70 B"]}, id="batches",
+    ),
+    pytest.param(
+        {"records": (batch(0, 1, 0x10), batch(2, 2, 0x30))},
+        {"partition_index": 0, "records": ["0..1: 2 transactional records, 70 B", "2: 1 control record, 70 B"]},
+        id="batches of transactions",
+    ),
+    pytest.param(
+        {"acquired_records": (AcquiredRecords(first_offset=0, last_offset=9, delivery_count=2),)},
+        {"partition_index": 0, "acquired_records": ["0..9: delivery 2"]}, id="acquired records",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("fields", "told"), PARTITIONS)
+def test_what_is_told_of_a_partition(fields: dict, told: dict) -> None:
+    assert partition_of(json.loads(tell(fetched(**fields)))) == told
+
+
+@pytest.mark.parametrize(("types", "told"), [
+    pytest.param((1,), "3..5: ACCEPT", id="one type for all"),
+    pytest.param((0, 2, 3), "3..5: GAP RELEASE REJECT", id="one for each"),
+    pytest.param((9,), "3..5: 9", id="none that there is"),
+])  # fmt: skip
+def test_acknowledgements_by_name(types: tuple[int, ...], told: str) -> None:
+    request = json.loads(tell(acknowledged(*types)))
+    assert request["topics"][0]["partitions"][0]["acknowledgement_batches"] == [told]
+
+
+@pytest.mark.parametrize(("records", "told"), [
+    pytest.param(encode_batch([(None, b"v", [], 7)] * 3), ["0..2: 3 records, 85 B"], id="a batch"),
+    pytest.param(b"no batch", "8 B", id="nonsense"),
+    pytest.param(encode_batch([(None, b"v", [], 7)])[:16] + b"\1" * 60, "76 B", id="a batch of another kind"),
+])  # fmt: skip
+def test_what_is_produced(records: bytes, told: object) -> None:
+    part = ProduceRequest.Partition(index=0, records=records)
+    request = ProduceRequest(acks=-1, topics=(ProduceRequest.Topic(topic_id=T, partitions=(part,)),))
+    assert json.loads(tell(request))["topics"][0]["partitions"][0]["records"] == told
+
+
+def test_long_lists_are_cut() -> None:
+    part = tuple(ShareFetchRequest.Partition(partition_index=index) for index in range(MOST_ITEMS + 3))
+    request = ShareFetchRequest(
+        group_id="g", member_id="m", share_session_epoch=0,
+        topics=(ShareFetchRequest.Topic(topic_id=T, partitions=part),),
+    )  # fmt: skip
+    listed = json.loads(tell(request))["topics"][0]["partitions"]
+    assert (len(listed), listed[-1]) == (MOST_ITEMS + 1, "and 3 more")
+
+
+def test_an_empty_message_says_nothing() -> None:
+    assert tell(MetadataRequest(topics=None)) == "{}"
+
+
+# ---- which ones are found --------------------------------------------------------------------------------------------
+
+
+def journal() -> Journal:
+    told = Journal(ORIGIN_MS)
+    asked = tell(ShareFetchRequest(group_id="g", member_id="m", share_session_epoch=0))
+    said = tell(fetched(records=(batch(0, 9),)))
+    for time_ms, event in (
+        (0, e.TopicCreated("orders", T, 1)),
+        (100, e.RequestSent("10.0.0.1:5", "broker-0", "ShareFetchRequest", 7, "reader", 2, asked)),
+        (200, e.RequestSent("broker-1", "broker-0", "MetadataRequest", 8, "", 32767, "{}")),
+        (250, e.ResponseSent("broker-0", "broker-1", "MetadataResponse", 6, 8, "{}")),
+        (300, e.ResponseSent("broker-0", "10.0.0.1:5", "ShareFetchResponse", 0, 7, said)),
+        (400, e.RequestSent("10.0.0.1:5", "broker-0", "ShareFetchRequest", 9, "reader", 2, asked)),
+    ):
+        told.record(ORIGIN_MS + time_ms, -1, event)
+    return told
+
+
+FILTERS = [
+    pytest.param({}, [7, 8, 9], id="all"),
+    pytest.param({"client": "reader"}, [7, 9], id="by client id"),
+    pytest.param({"client": "10.0.0.1:5"}, [7, 9], id="by connection"),
+    pytest.param({"client": "broker-1"}, [8], id="by broker"),
+    pytest.param({"client": "nobody"}, [], id="by a client that is none"),
+    pytest.param({"api": "ShareFetch"}, [7, 9], id="by API"),
+    pytest.param({"api": ["Metadata", "ListOffsets"]}, [8], id="by APIs"),
+    pytest.param({"since_ms": ORIGIN_MS + 200}, [8, 9], id="from a time on"),
+    pytest.param({"until_ms": ORIGIN_MS + 400}, [7, 8], id="up to a time, which is excluded"),
+    pytest.param({"api": "ShareFetch", "client": "reader", "since_ms": ORIGIN_MS + 101}, [9], id="all at once"),
+]
+ORDERS = {7: 1, 8: 2, 9: 5}
+
+
+@pytest.mark.parametrize(("filters", "exchanges"), FILTERS)
+def test_filters(filters: dict, exchanges: list[int]) -> None:
+    assert [one.order for one in messages(journal(), **filters)] == [ORDERS[number] for number in exchanges]
+
+
+def test_an_exchange_has_both_sides_with_topics_by_name() -> None:
+    fetch, metadata, open_one = messages(journal())
+    assert (fetch.client, fetch.broker, fetch.api, fetch.version) == ("reader", "broker-0", "ShareFetch", 2)
+    assert (fetch.time_ms - ORIGIN_MS, fetch.duration_ms, fetch.error) == (100, 200, 0)
+    assert fetch.request == {"group_id": "g", "member_id": "m", "share_session_epoch": 0}
+    partition = {"partition_index": 0, "records": ["0..9: 10 records, 70 B"]}
+    assert fetch.response == {"responses": [{"topic_id": "orders", "partitions": [partition]}]}
+    assert (metadata.client, metadata.version, metadata.error) == ("broker-1", None, 6)
+    assert (open_one.response, open_one.duration_ms) == (None, None)
+
+
+def test_events_of_before_are_exchanges_without_contents() -> None:
+    old = Journal()
+    old.record(5, -1, e.RequestSent("c", "broker-0", "ShareFetchRequest"))
+    old.record(6, -1, e.ResponseSent("broker-0", "c", "ShareFetchResponse", 0))
+    (only,) = messages(old)
+    assert (only.client, only.request, only.response) == ("c", {}, None)
+
+
+def test_a_slice_is_messages_too() -> None:
+    told = messages(journal())
+    assert isinstance(told[1:], Messages)
+    assert [one.order for one in told[1:]] == [2, 5]
+
+
+# ---- how they look ---------------------------------------------------------------------------------------------------
+
+
+def test_lines() -> None:
+    answer = "responses [{topic_id orders, partitions [{partition_index 0, records [0..9: 10 records, 7…"
+    assert repr(messages(journal())).splitlines() == [
+        "     0.100 s  reader -> broker-0  ShareFetch v2  group_id g, member_id m, share_session_epoch 0",
+        f"              <- 200 ms  {answer}",
+        "     0.200 s  broker-1 -> broker-0  Metadata",
+        "              <- 50 ms",
+        "     0.400 s  reader -> broker-0  ShareFetch v2  group_id g, member_id m, share_session_epoch 0",
+        "              <- no answer",
+    ]
+    assert repr(messages(Journal())) == "<no messages>"
+
+
+class Shown(HTMLParser):
+    """The text of a page; tags that are not closed, and scripts, fail."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text: list[str] = []
+        self.folded = 0
+        self.feed(source)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        assert tag != "script"
+        self.folded += tag == "details"
+        self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def test_the_table_folds_what_is_long() -> None:
+    shown = Shown(messages(journal())._repr_html_())
+    assert "3 exchanges" in shown.text
+    assert shown.folded == 1
+    tree = next(text for text in shown.text if "\n" in text)
+    assert tree.splitlines() == [
+        "responses", "  -", "    topic_id orders", "    partitions", "      -", "        partition_index 0",
+        "        records [0..9: 10 records, 70 B]",
+    ]  # fmt: skip
+
+
+def test_nothing_foreign_gets_into_the_page() -> None:
+    evil = Journal()
+    body = json.dumps({"group_id": "<script>alert(1)</script>" * 9})
+    evil.record(0, -1, e.RequestSent("<script>", "b", "ShareFetchRequest", 1, "<script>", 2, body))
+    evil.record(1, -1, e.ResponseSent("b", "<script>", "ShareFetchResponse", 0, 1, body))
+    assert "<script>" in "".join(Shown(messages(evil)._repr_html_()).text)
+
+
+# ---- a cluster -------------------------------------------------------------------------------------------------------
+
+
+def run(*, trace_messages: bool) -> Cluster:
+    """The same happenings, traced or not."""
+    with Cluster(brokers=2, seed=3, trace_messages=trace_messages) as cluster:
+        cluster.create_topic("orders", 1)
+        cluster.configure_group("g", {"share.auto.offset.reset": "earliest"})
+        where = {"bootstrap.servers": cluster.bootstrap_servers}
+        with Producer(where) as producer:
+            for number in range(5):
+                producer.produce("orders", f"{number}")
+            producer.flush()
+        with ShareConsumer(where | {"group.id": "g", "client.id": "reader"}) as consumer:
+            consumer.subscribe(["orders"])
+            for _ in range(8):
+                consumer.poll(timeout=1.0)
+        return cluster
+
+
+def test_one_poll_in_order() -> None:
+    told = messages(run(trace_messages=True), client="reader")
+    apis = [one.api for one in told]
+    assert apis.index("FindCoordinator") < apis.index("ShareGroupHeartbeat") < apis.index("ShareFetch")
+    delivered = [one for one in told if "acquired_records" in json.dumps(one.response)]
+    (partition,) = delivered[0].response["responses"][0]["partitions"]
+    assert partition["acquired_records"] == ["0..4: delivery 1"]
+    assert delivered[0].response["responses"][0]["topic_id"] == "orders"
+    sent = json.dumps([one.request for one in told])
+    assert "0..4: ACCEPT" in sent
+
+
+def test_what_is_folded_from_the_journal_is_the_same_with_and_without_messages() -> None:
+    traced, plain = run(trace_messages=True), run(trace_messages=False)
+    flying = e.RequestSent, e.ResponseSent
+    events = [
+        [
+            (entry.time_ms, entry.broker_id, entry.event)
+            for entry in cluster.journal
+            if not isinstance(entry.event, flying)
+        ]
+        for cluster in (traced, plain)
+    ]
+    assert events[0] == events[1]
+    folded = [view(cluster, "g", "orders").state() for cluster in (traced, plain)]
+    assert (repr(folded[0]), list(folded[0].runs)) == (repr(folded[1]), list(folded[1].runs))
+    assert len(messages(plain)) == 0
+
+
+def test_nothing_is_told_where_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(message: object) -> str:
+        raise AssertionError(message)
+
+    monkeypatch.setattr("shareq.broker.network.tell", fail)
+    assert len(run(trace_messages=False).journal) > 0
+
+
+def test_a_journal_with_messages_survives_a_file(tmp_path: object) -> None:
+    cluster = run(trace_messages=True)
+    path = f"{tmp_path}/journal.jsonl"
+    cluster.journal.to_jsonl(path)
+    assert list(messages(Journal.from_jsonl(path))) == list(messages(cluster))
