@@ -1,0 +1,400 @@
+"""What a broker says about its cluster: Metadata, DescribeCluster, DescribeTopicPartitions, FindCoordinator, and what
+admins look at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from shareq.broker import Cluster
+from shareq.broker.metadata import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from shareq.log.records import encode_batch
+from shareq.model.errors import Errors
+from shareq.model.ids import (
+    GROUP_METADATA_TOPIC,
+    SHARE_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+    ZERO_TOPIC_ID,
+    TopicId,
+    topic_id_to_bytes,
+)
+from shareq.model.messages.cluster import (
+    NOT_ASKED,
+    CoordinatorType,
+    FindCoordinatorRequest,
+    MetadataRequest,
+    MetadataResponse,
+)
+from shareq.model.messages.data import ProduceRequest
+from shareq.model.messages.describe import (
+    Cursor,
+    DescribeClusterRequest,
+    DescribeLogDirsRequest,
+    DescribeQuorumRequest,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    ListConfigResourcesRequest,
+    ListPartitionReassignmentsRequest,
+)
+from shareq.model.messages.topics import ResourceType
+from tests.broker.asker import Asker
+
+NOWHERE = TopicId("x" * 21 + "w")
+Name = MetadataRequest.Topic
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster(brokers=3, seed=5) as made:
+        made.create_topic("orders", 3, replication_factor=2)
+        made.create_topic("a.b", 1, replication_factor=1)
+        yield made
+
+
+@pytest.fixture
+def asker(cluster: Cluster) -> Asker:
+    return Asker(cluster)
+
+
+def metadata(asker: Asker, *topics: MetadataRequest.Topic, **more: Any) -> MetadataResponse:
+    answer = asker.ask(MetadataRequest(topics=topics, **more), 13)
+    assert isinstance(answer, MetadataResponse)
+    return answer
+
+
+# ---- Metadata --------------------------------------------------------------------------------------------------------
+
+
+def test_null_asks_for_all_topics_and_none_for_none(cluster: Cluster, asker: Asker) -> None:
+    assert [t.name for t in asker.ask(MetadataRequest(topics=None), 13).topics] == ["orders", "a.b"]
+    nothing = metadata(asker)
+    assert (nothing.topics, [b.node_id for b in nothing.brokers]) == ((), [0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        pytest.param([Name(name="orders")], [("orders", Errors.NONE)], id="2.3 by name"),
+        pytest.param([Name(name="none")], [("none", Errors.UNKNOWN_TOPIC_OR_PARTITION)], id="2.3 unknown name"),
+        pytest.param([Name(topic_id=NOWHERE)], [(None, Errors.UNKNOWN_TOPIC_ID)], id="2.3 unknown id"),
+        pytest.param(
+            [Name(topic_id=NOWHERE), Name(name="orders")],
+            [(None, Errors.UNKNOWN_TOPIC_ID)],
+            id="2.3 one id makes the whole request by id",
+        ),
+        pytest.param(
+            [Name(name=""), Name(name=".."), Name(name="a b"), Name(name="x" * 250)],
+            [(name, Errors.INVALID_TOPIC_EXCEPTION) for name in ("", "..", "a b", "x" * 250)],
+            id="2.3 illegal names",
+        ),
+        pytest.param([Name(name="orders"), Name(name="orders")], [("orders", Errors.NONE)], id="the same name twice"),
+        pytest.param([Name(topic_id=NOWHERE)] * 2, [(None, Errors.UNKNOWN_TOPIC_ID)], id="the same id twice"),
+    ],
+)
+def test_topics_by_name_and_by_id(
+    cluster: Cluster, asker: Asker, asked: list[MetadataRequest.Topic], expected: list[tuple[str | None, Errors]]
+) -> None:
+    found = metadata(asker, *asked).topics
+    assert [(topic.name, topic.error_code) for topic in found] == expected
+    for topic in found:
+        if topic.error_code:
+            assert (topic.topic_id, topic.partitions) == (NOWHERE if topic.name is None else ZERO_TOPIC_ID, ())
+
+
+def test_partitions_as_they_are(cluster: Cluster, asker: Asker) -> None:
+    cluster.kill_broker(0)
+    cluster.kill_broker(1)
+    found = metadata(asker, Name(topic_id=cluster.image.topics["orders"].topic_id))
+    partition = MetadataResponse.Partition
+    assert found.topics[0].partitions == (
+        partition(
+            partition_index=0,
+            leader_id=-1,
+            leader_epoch=2,
+            replica_nodes=(0, 1),
+            offline_replicas=(0, 1),
+            error_code=Errors.LEADER_NOT_AVAILABLE,
+        ),
+        partition(
+            partition_index=1, leader_id=2, leader_epoch=1, replica_nodes=(1, 2), isr_nodes=(2,), offline_replicas=(1,)
+        ),
+        partition(
+            partition_index=2, leader_id=2, leader_epoch=0, replica_nodes=(2, 0), isr_nodes=(2,), offline_replicas=(0,)
+        ),
+    )
+    assert [b.node_id for b in found.brokers] == [2]
+
+
+def test_the_controller_is_a_broker_that_lives(cluster: Cluster, asker: Asker) -> None:
+    assert metadata(asker).controller_id == 0
+    cluster.kill_broker(0)
+    assert metadata(asker).controller_id == 1
+
+
+def test_a_cluster_id_is_a_uuid(cluster: Cluster, asker: Asker) -> None:
+    found = metadata(asker).cluster_id
+    assert re.fullmatch(r"[A-Za-z0-9_-]{22}", found)
+    assert len(topic_id_to_bytes(found)) == 16
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        pytest.param({}, (NOT_ASKED, NOT_ASKED), id="2.3 not asked"),
+        pytest.param({"include_topic_authorized_operations": True}, (3576, NOT_ASKED), id="2.3 of topics"),
+        pytest.param({"include_cluster_authorized_operations": True}, (NOT_ASKED, 8096), id="2.3 of the cluster"),
+    ],
+)
+def test_authorized_operations(asker: Asker, asked: dict[str, bool], expected: tuple[int, int]) -> None:
+    found = metadata(asker, Name(name="orders"), **asked)
+    assert (found.topics[0].topic_authorized_operations, found.cluster_authorized_operations) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed", "created"),
+    [
+        pytest.param("new", (True, True), {"new"}, id="2.3 broker and request allow it"),
+        pytest.param("new", (True, False), set(), id="2.3 the request does not"),
+        pytest.param("new", (False, True), set(), id="2.3 the broker does not"),
+        pytest.param("a b", (True, True), set(), id="an illegal name"),
+        pytest.param("a_b", (True, True), set(), id="a name that collides"),
+        pytest.param(GROUP_METADATA_TOPIC, (True, True), {GROUP_METADATA_TOPIC}, id="an internal topic"),
+    ],
+)
+def test_asking_may_create(
+    cluster: Cluster, asker: Asker, name: str, allowed: tuple[bool, bool], created: set[str]
+) -> None:
+    """`allowed` by the broker, and by the request."""
+    enabled, before = str(allowed[0]), set(cluster.image.topics)
+    cluster._control(lambda: cluster._machines.controller.alter_broker_configs({"auto.create.topics.enable": enabled}))
+    first = metadata(asker, Name(name=name), allow_auto_topic_creation=allowed[1])
+    assert first.topics[0].error_code is not Errors.NONE, "the first answer knows nothing of it yet"
+    assert set(cluster.image.topics) - before == created
+    if created:
+        assert metadata(asker, Name(name=name)).topics[0].error_code is Errors.NONE
+        assert len(cluster.image.topics[name].partitions) == (50 if name == GROUP_METADATA_TOPIC else 1)
+
+
+def test_nothing_is_created_by_id(cluster: Cluster, asker: Asker) -> None:
+    before = cluster.image
+    metadata(asker, Name(topic_id=NOWHERE), allow_auto_topic_creation=True)
+    assert cluster.image is before
+
+
+# ---- DescribeCluster -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fenced", "expected"),
+    [
+        pytest.param(False, [(1, False), (2, False)], id="those that live"),
+        pytest.param(True, [(0, True), (1, False), (2, False)], id="all"),
+    ],
+)
+def test_the_cluster_described(cluster: Cluster, asker: Asker, fenced: bool, expected: list[tuple[int, bool]]) -> None:
+    cluster.kill_broker(0)
+    request = DescribeClusterRequest(include_fenced_brokers=fenced, include_cluster_authorized_operations=True)
+    found = asker.ask(request, 2)
+    assert (found.cluster_id, found.controller_id) == (cluster.image.cluster_id, 1)
+    assert [(b.broker_id, b.is_fenced) for b in found.brokers] == expected
+    assert found.cluster_authorized_operations == CLUSTER_OPERATIONS
+    assert asker.ask(DescribeClusterRequest(), 2).cluster_authorized_operations == NOT_ASKED
+
+
+@pytest.mark.parametrize(
+    ("endpoint_type", "error"),
+    [
+        pytest.param(2, Errors.MISMATCHED_ENDPOINT_TYPE, id="controllers"),
+        pytest.param(3, Errors.UNSUPPORTED_ENDPOINT_TYPE, id="nobody knows what"),
+    ],
+)
+def test_only_brokers_are_here(asker: Asker, endpoint_type: int, error: Errors) -> None:
+    found = asker.ask(DescribeClusterRequest(endpoint_type=endpoint_type), 2)
+    assert (found.error_code, found.brokers) == (error, ())
+
+
+# ---- DescribeTopicPartitions -----------------------------------------------------------------------------------------
+
+
+def pages(asker: Asker, limit: int, *names: str) -> list[list[tuple[str, list[int]]]]:
+    """Page after page, each a list of (topic, partitions)."""
+    found, cursor = [], None
+    while True:
+        topics = tuple(DescribeTopicPartitionsRequest.Topic(name=name) for name in names)
+        request = DescribeTopicPartitionsRequest(topics=topics, response_partition_limit=limit, cursor=cursor)
+        page = asker.ask(request, 0)
+        assert isinstance(page, DescribeTopicPartitionsResponse)
+        found.append([(t.name or "", [p.partition_index for p in t.partitions]) for t in page.topics])
+        cursor = page.next_cursor
+        if cursor is None:
+            return found
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [
+        pytest.param(2000, [[("a.b", [0]), ("orders", [0, 1, 2])]], id="2.3 all on one page"),
+        pytest.param(1, [[("a.b", [0])], [("orders", [0])], [("orders", [1])], [("orders", [2])]], id="2.3 one by one"),
+        pytest.param(2, [[("a.b", [0]), ("orders", [0])], [("orders", [1, 2])]], id="2.3 a topic across pages"),
+        pytest.param(0, [[("a.b", [0])], [("orders", [0])], [("orders", [1])], [("orders", [2])]], id="at least one"),
+    ],
+)
+def test_partitions_come_page_by_page(asker: Asker, limit: int, expected: list[Any]) -> None:
+    assert pages(asker, limit) == expected
+
+
+def test_topics_by_name_come_in_order(asker: Asker) -> None:
+    assert pages(asker, 2000, "orders", "none", "a.b") == [[("a.b", [0]), ("none", []), ("orders", [0, 1, 2])]]
+
+
+def test_partitions_described(cluster: Cluster, asker: Asker) -> None:
+    cluster.kill_broker(0)
+    topics = tuple(DescribeTopicPartitionsRequest.Topic(name=name) for name in ("orders", "none", "a b"))
+    illegal, unknown, known = asker.ask(DescribeTopicPartitionsRequest(topics=topics), 0).topics
+    assert (illegal.error_code, unknown.error_code) == (
+        Errors.INVALID_TOPIC_EXCEPTION,
+        Errors.UNKNOWN_TOPIC_OR_PARTITION,
+    )
+    assert known.topic_id == cluster.image.topics["orders"].topic_id
+    assert known.topic_authorized_operations == TOPIC_OPERATIONS
+    assert known.partitions[0] == DescribeTopicPartitionsResponse.Partition(
+        partition_index=0, leader_id=1, leader_epoch=1, replica_nodes=(0, 1), isr_nodes=(1,), offline_replicas=(0,)
+    )
+    assert (known.partitions[0].eligible_leader_replicas, known.partitions[0].last_known_elr) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("cursor", "expected"),
+    [
+        pytest.param(Cursor(topic_name="orders", partition_index=2), [("orders", [2])], id="from a partition on"),
+        pytest.param(Cursor(topic_name="b", partition_index=7), [("orders", [0, 1, 2])], id="a topic that went"),
+        pytest.param(Cursor(topic_name="orders", partition_index=9), [("orders", [])], id="a partition that went"),
+        pytest.param(Cursor(topic_name="orders", partition_index=-1), [("orders", [0, 1, 2])], id="a negative one"),
+        pytest.param(Cursor(topic_name="z", partition_index=0), [], id="behind the last"),
+    ],
+)
+def test_where_a_page_begins(asker: Asker, cursor: Cursor, expected: list[Any]) -> None:
+    found = asker.ask(DescribeTopicPartitionsRequest(cursor=cursor), 0)
+    assert [(t.name, [p.partition_index for p in t.partitions]) for t in found.topics] == expected
+
+
+# ---- FindCoordinator -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "topic", "keys"),
+    [
+        pytest.param(CoordinatorType.GROUP, GROUP_METADATA_TOPIC, ("g", "h"), id="2.3 0 group"),
+        pytest.param(CoordinatorType.TRANSACTION, TRANSACTION_STATE_TOPIC, ("t", "u"), id="2.3 1 transaction"),
+        pytest.param(CoordinatorType.SHARE, SHARE_STATE_TOPIC, (f"g:{NOWHERE}:0", f"g:{NOWHERE}:1"), id="2.3 2 share"),
+    ],
+)
+def test_coordinators(cluster: Cluster, asker: Asker, kind: int, topic: str, keys: tuple[str, str]) -> None:
+    request = FindCoordinatorRequest(key_type=kind, coordinator_keys=keys)
+    first = asker.ask(request, 6).coordinators
+    assert [(c.error_code, c.node_id, c.port) for c in first] == [(Errors.COORDINATOR_NOT_AVAILABLE, -1, -1)] * 2
+    second = asker.ask(request, 6).coordinators
+    assert [c.key for c in second] == list(keys)
+    for found in second:
+        leader = cluster.image.coordinator(topic, found.key)
+        assert leader is not None
+        assert (found.error_code, found.node_id, found.host, found.port) == (
+            Errors.NONE,
+            leader.broker_id,
+            leader.host,
+            leader.port,
+        )
+
+
+def test_a_coordinator_without_a_broker(asker: Asker, cluster: Cluster) -> None:
+    cluster._control(lambda: cluster._machines.controller.create_topic(GROUP_METADATA_TOPIC, assigned=[(0,)])[0])
+    cluster.kill_broker(0)
+    (found,) = asker.ask(FindCoordinatorRequest(coordinator_keys=("g",)), 6).coordinators
+    assert found.error_code is Errors.COORDINATOR_NOT_AVAILABLE
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "key"),
+    [
+        pytest.param(3, 6, "g", id="2.3 a type that nobody knows"),
+        pytest.param(-1, 6, "g", id="2.3 no type at all"),
+        pytest.param(2, 5, f"g:{NOWHERE}:0", id="2.3 share before version 6"),
+        pytest.param(2, 6, "nonsense", id="2.3 a share key that is none"),
+    ],
+)
+def test_coordinators_that_are_not_to_be_found(
+    cluster: Cluster, asker: Asker, kind: int, version: int, key: str
+) -> None:
+    (found,) = asker.ask(FindCoordinatorRequest(key_type=kind, coordinator_keys=(key,)), version).coordinators
+    assert (found.key, found.error_code, found.node_id) == (key, Errors.INVALID_REQUEST, -1)
+
+
+# ---- what admins look at ---------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_reassigned(asker: Asker) -> None:
+    found = asker.ask(ListPartitionReassignmentsRequest(), 0)
+    assert (found.error_code, found.topics) == (Errors.NONE, ())
+
+
+@pytest.mark.parametrize(
+    ("topics", "expected"),
+    [
+        pytest.param(None, {"orders": {0: 1, 2: 0}}, id="all that are here"),
+        pytest.param({"orders": (0, 1, 7), "none": (0,)}, {"orders": {0: 1}}, id="some, as far as they are here"),
+    ],
+)
+def test_log_directories(
+    cluster: Cluster, asker: Asker, topics: dict[str, tuple[int, ...]] | None, expected: dict[str, dict[int, int]]
+) -> None:
+    data = encode_batch([(None, b"v", (), cluster.now_ms)])
+    part = ProduceRequest.Partition(index=0, records=data)
+    topic_id = cluster.image.topics["orders"].topic_id
+    asker.ask(ProduceRequest(topics=(ProduceRequest.Topic(topic_id=topic_id, partitions=(part,)),)), 13, 0)
+    asked = None
+    if topics is not None:
+        asked = tuple(DescribeLogDirsRequest.Topic(topic=name, partitions=p) for name, p in topics.items())
+    (found,) = asker.ask(DescribeLogDirsRequest(topics=asked), 5, 0).results
+    sizes = {t.name: {p.partition_index: p.partition_size / len(data) for p in t.partitions} for t in found.topics}
+    assert sizes == expected
+
+
+def test_a_quorum_of_one(cluster: Cluster, asker: Asker) -> None:
+    def asked(topic: str) -> Any:
+        part = DescribeQuorumRequest.Partition(partition_index=0)
+        request = DescribeQuorumRequest(topics=(DescribeQuorumRequest.Topic(topic_name=topic, partitions=(part,)),))
+        return asker.ask(request, 2)
+
+    answer = asked("__cluster_metadata")
+    found = answer.topics[0].partitions[0]
+    assert (found.leader_id, [v.replica_id for v in found.current_voters]) == (0, [0])
+    assert [v.replica_id for v in found.observers] == [1, 2]
+    assert found.high_watermark == found.current_voters[0].log_end_offset == cluster.image.version
+    assert [node.node_id for node in answer.nodes] == [0]
+    assert asked("orders").topics[0].partitions[0].error_code is Errors.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize(
+    ("types", "expected"),
+    [
+        pytest.param((ResourceType.GROUP,), {(32, "g")}, id="groups that have some"),
+        pytest.param((ResourceType.TOPIC,), {(2, "orders"), (2, "a.b")}, id="topics"),
+        pytest.param((ResourceType.CLIENT_METRICS,), set(), id="client metrics"),
+        pytest.param(
+            (), {(2, "orders"), (2, "a.b"), (32, "g"), *((t, str(b)) for t in (4, 8) for b in range(3))}, id="all"
+        ),
+    ],
+)
+def test_who_has_configurations(
+    cluster: Cluster, asker: Asker, types: tuple[int, ...], expected: set[tuple[int, str]]
+) -> None:
+    cluster.configure_group("g", {"share.delivery.count.limit": 4})
+    cluster.configure_group("forgotten", {"share.delivery.count.limit": 4})
+    cluster.configure_group("forgotten", {"share.delivery.count.limit": None})
+    found = asker.ask(ListConfigResourcesRequest(resource_types=types), 1)
+    assert {(r.resource_type, r.resource_name) for r in found.config_resources} == expected
+    refused = asker.ask(ListConfigResourcesRequest(resource_types=(*types, 99)), 1)
+    assert (refused.error_code, refused.config_resources) == (Errors.UNSUPPORTED_VERSION, ())

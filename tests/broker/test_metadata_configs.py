@@ -1,0 +1,369 @@
+"""Configurations as admins see and change them: DescribeConfigs, IncrementalAlterConfigs, AlterConfigs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from shareq.broker import Cluster
+from shareq.broker.configs import READ_AT_START
+from shareq.log.config import TOPIC_CONFIGS
+from shareq.model.configs import BROKER_CONFIGS, GROUP_CONFIGS
+from shareq.model.errors import Errors
+from shareq.model.messages.topics import (
+    AlterConfigsRequest,
+    AlterOperation,
+    ConfigSource,
+    ConfigType,
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    ResourceType,
+)
+from tests.broker.asker import Asker
+
+E = Errors
+SET, DELETE, APPEND, SUBTRACT = AlterOperation
+TOPIC, BROKER, LOGGER, METRICS, GROUP = ResourceType
+LOCK, BROKER_LOCK = "share.record.lock.duration.ms", "group.share.record.lock.duration.ms"
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster(brokers=2, seed=5, config={BROKER_LOCK: 20000, "log.retention.ms": 5000}) as made:
+        made.create_topic("orders", configs={"cleanup.policy": "compact"})
+        yield made
+
+
+@pytest.fixture
+def asker(cluster: Cluster) -> Asker:
+    return Asker(cluster)
+
+
+def described(
+    asker: Asker, kind: int, name: str, *keys: str, node: int = 0, **more: bool
+) -> DescribeConfigsResponse.Result:
+    resource = DescribeConfigsRequest.Resource(resource_type=kind, resource_name=name, configuration_keys=keys)
+    (found,) = asker.ask(DescribeConfigsRequest(resources=(resource,), **more), 4, node).results
+    assert isinstance(found, DescribeConfigsResponse.Result)
+    assert (found.resource_type, found.resource_name) == (kind, name)
+    return found
+
+
+def one(asker: Asker, kind: int, name: str, key: str, **more: bool) -> DescribeConfigsResponse.Config:
+    (config,) = described(asker, kind, name, key, **more).configs
+    return config
+
+
+Operations = list[tuple[str, int, str | None]]
+
+
+def alter(asker: Asker, kind: int, name: str, operations: Operations, *, validate_only: bool = False) -> Errors:
+    configs = tuple(
+        IncrementalAlterConfigsRequest.Config(name=key, config_operation=operation, value=value)
+        for key, operation, value in operations
+    )
+    resource = IncrementalAlterConfigsRequest.Resource(resource_type=kind, resource_name=name, configs=configs)
+    request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=validate_only)
+    (found,) = asker.ask(request, 1).responses
+    assert (found.resource_type, found.resource_name) == (kind, name)
+    assert bool(found.error_message) is bool(found.error_code)
+    error = found.error_code
+    assert isinstance(error, Errors)
+    return error
+
+
+# ---- DescribeConfigs -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "error"),
+    [
+        pytest.param(TOPIC, "none", E.UNKNOWN_TOPIC_OR_PARTITION, id="2.12 unknown topic"),
+        pytest.param(TOPIC, "a b", E.INVALID_TOPIC_EXCEPTION, id="a topic that cannot be"),
+        pytest.param(BROKER, "1", E.INVALID_REQUEST, id="2.12 another broker"),
+        pytest.param(BROKER, "x", E.INVALID_REQUEST, id="a broker that is no number"),
+        pytest.param(LOGGER, "1", E.INVALID_REQUEST, id="another broker's loggers"),
+        pytest.param(LOGGER, "", E.INVALID_REQUEST, id="nobody's loggers"),
+        pytest.param(GROUP, "", E.INVALID_REQUEST, id="2.12 a group without a name"),
+        pytest.param(METRICS, "", E.INVALID_REQUEST, id="client metrics without a name"),
+        pytest.param(3, "x", E.INVALID_REQUEST, id="a type that nobody knows"),
+    ],
+)
+def test_what_cannot_be_described(asker: Asker, kind: int, name: str, error: Errors) -> None:
+    found = described(asker, kind, name)
+    assert (found.error_code, bool(found.error_message), found.configs) == (error, True, ())
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "expected"),
+    [
+        pytest.param(TOPIC, "orders", set(TOPIC_CONFIGS), id="2.12 2 topic"),
+        pytest.param(BROKER, "0", set(BROKER_CONFIGS), id="2.12 4 broker"),
+        pytest.param(
+            BROKER,
+            "",
+            {"num.partitions", "min.insync.replicas"},
+            id='2.12 4 "" = cluster default: what is set, and nothing else',
+        ),
+        pytest.param(LOGGER, "0", set(), id="2.12 8 logger"),
+        pytest.param(METRICS, "any", set(), id="2.12 16 client metrics"),
+        pytest.param(GROUP, "nobody", set(GROUP_CONFIGS), id="2.12 32 group: it need not exist"),
+    ],
+)
+def test_all_configurations_there_are(asker: Asker, kind: int, name: str, expected: set[str]) -> None:
+    assert alter(asker, BROKER, "", [("num.partitions", SET, "3")]) is E.NONE
+    assert {config.name for config in described(asker, kind, name).configs} == expected
+
+
+def test_keys_that_nobody_knows_are_left_out(asker: Asker) -> None:
+    found = described(asker, TOPIC, "orders", "retention.ms", "colour")
+    assert [config.name for config in found.configs] == ["retention.ms"]
+
+
+SYNONYMS = [
+    pytest.param(
+        TOPIC, "cleanup.policy", [("cleanup.policy", "compact", 1), ("log.cleanup.policy", "delete", 5)], id="1 topic"
+    ),
+    pytest.param(
+        TOPIC, "retention.ms", [("log.retention.ms", "5000", 4), ("log.retention.ms", "604800000", 5)], id="4 static"
+    ),
+    pytest.param(
+        TOPIC,
+        "segment.bytes",
+        [("log.segment.bytes", "100", 3), ("log.segment.bytes", "1073741824", 5)],
+        id="3 cluster default",
+    ),
+    pytest.param(TOPIC, "preallocate", [("log.preallocate", "false", 5)], id="5 default, of a key that we lack"),
+    pytest.param(TOPIC, "compression.type", [("compression.type", "producer", 5)], id="5 default, of equal name"),
+    pytest.param(
+        TOPIC,
+        "min.insync.replicas",
+        [("min.insync.replicas", "1", 3), ("min.insync.replicas", "1", 5)],
+        id="3 what a cluster sets for itself",
+    ),
+    pytest.param(GROUP, LOCK, [(LOCK, "45000", 8), (BROKER_LOCK, "20000", 4), (BROKER_LOCK, "30000", 5)], id="8 group"),
+    pytest.param(
+        GROUP, "share.delivery.count.limit", [("group.share.delivery.count.limit", "5", 5)], id="5 the broker's default"
+    ),
+    pytest.param(
+        GROUP,
+        "share.isolation.level",
+        [("share.isolation.level", "read_uncommitted", 5)],
+        id="5 default, of a key that only groups have",
+    ),
+    pytest.param(BROKER, BROKER_LOCK, [(BROKER_LOCK, "20000", 4), (BROKER_LOCK, "30000", 5)], id="4 a broker's"),
+    pytest.param(
+        BROKER, "log.segment.bytes", [("log.segment.bytes", "100", 3), ("log.segment.bytes", "1073741824", 5)], id="3"
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "key", "expected"), SYNONYMS)
+def test_who_has_said_what(asker: Asker, kind: int, key: str, expected: list[tuple[str, str, int]]) -> None:
+    """Own entry, then broker level (2.12); what is in force is the first."""
+    name = {TOPIC: "orders", GROUP: "g", BROKER: "0"}[ResourceType(kind)]
+    assert alter(asker, BROKER, "", [("log.segment.bytes", SET, "100")]) is E.NONE
+    assert alter(asker, GROUP, "g", [(LOCK, SET, "45000")]) is E.NONE
+    config = one(asker, kind, name, key, include_synonyms=True)
+    assert [(s.name, s.value, s.source) for s in config.synonyms] == expected
+    assert (config.value, config.config_source) == expected[0][1:]
+    assert one(asker, kind, name, key).synonyms == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "key", "expected"),
+    [
+        pytest.param(TOPIC, "orders", "preallocate", ConfigType.BOOLEAN, id="2.12 1 boolean"),
+        pytest.param(TOPIC, "orders", "compression.type", ConfigType.STRING, id="2.12 2 string"),
+        pytest.param(TOPIC, "orders", "segment.bytes", ConfigType.INT, id="2.12 3 int"),
+        pytest.param(TOPIC, "orders", "retention.ms", ConfigType.LONG, id="2.12 5 long"),
+        pytest.param(TOPIC, "orders", "min.cleanable.dirty.ratio", ConfigType.DOUBLE, id="2.12 6 double"),
+        pytest.param(TOPIC, "orders", "cleanup.policy", ConfigType.LIST, id="2.12 7 list"),
+        pytest.param(BROKER, "0", "log.cleanup.policy", ConfigType.LIST, id="a broker's list"),
+        pytest.param(BROKER, "0", "group.share.persister.class.name", ConfigType.CLASS, id="2.12 8 class"),
+        pytest.param(BROKER, "0", "log.retention.ms", ConfigType.LONG, id="a broker's long"),
+        pytest.param(BROKER, "0", "num.partitions", ConfigType.INT, id="a broker's int"),
+        pytest.param(BROKER, "0", "auto.create.topics.enable", ConfigType.BOOLEAN, id="a broker's boolean"),
+        pytest.param(GROUP, "g", LOCK, ConfigType.INT, id="a group's int"),
+        pytest.param(GROUP, "g", "share.auto.offset.reset", ConfigType.STRING, id="a group's string"),
+        pytest.param(GROUP, "g", "share.renew.acknowledge.enable", ConfigType.BOOLEAN, id="a group's boolean"),
+    ],
+)
+def test_types(asker: Asker, kind: int, name: str, key: str, expected: ConfigType) -> None:
+    config = one(asker, kind, name, key)
+    assert (ConfigType(config.config_type), config.is_sensitive) == (expected, False)
+
+
+def test_documentation_comes_if_asked_for(asker: Asker) -> None:
+    assert one(asker, TOPIC, "orders", "retention.ms").documentation is None
+    found = described(asker, BROKER, "0", include_documentation=True).configs
+    assert all(config.documentation for config in found)
+
+
+def test_what_is_read_at_start_cannot_be_altered(asker: Asker) -> None:
+    found = {config.name: config.read_only for config in described(asker, BROKER, "0").configs}
+    assert {key for key, read_only in found.items() if read_only} == READ_AT_START
+    for key in READ_AT_START:
+        assert alter(asker, BROKER, "", [(key, SET, "1")]) is E.INVALID_REQUEST
+
+
+@pytest.mark.parametrize(
+    ("group", "key", "default"),
+    [
+        pytest.param("g", "share.auto.offset.reset", "latest", id="2.12 share.auto.offset.reset"),
+        pytest.param("g", "share.isolation.level", "read_uncommitted", id="2.12 share.isolation.level"),
+        pytest.param("g", "share.delivery.count.limit", "5", id="2.12 share.delivery.count.limit"),
+        pytest.param("g", "share.partition.max.record.locks", "2000", id="2.12 share.partition.max.record.locks"),
+        pytest.param("g", "share.session.timeout.ms", "45000", id="2.12 share.session.timeout.ms"),
+        pytest.param("g", "share.heartbeat.interval.ms", "5000", id="2.12 share.heartbeat.interval.ms"),
+        pytest.param("g", "share.renew.acknowledge.enable", "true", id="2.12 share.renew.acknowledge.enable"),
+        pytest.param("g", "consumer.session.timeout.ms", "45000", id="2.12 consumer.session.timeout.ms"),
+        pytest.param("g", "consumer.heartbeat.interval.ms", "5000", id="2.12 consumer.heartbeat.interval.ms"),
+    ],
+)
+def test_defaults_of_groups(asker: Asker, group: str, key: str, default: str) -> None:
+    config = one(asker, GROUP, group, key)
+    assert (config.value, config.config_source, config.read_only) == (default, ConfigSource.DEFAULT, False)
+
+
+# ---- IncrementalAlterConfigs -----------------------------------------------------------------------------------------
+
+REFUSED = [
+    pytest.param(TOPIC, "none", [("retention.ms", SET, "1")], E.UNKNOWN_TOPIC_OR_PARTITION, id="unknown topic"),
+    pytest.param(TOPIC, "orders", [("retention.ms", SET, None)], E.INVALID_REQUEST, id="2.12 set to null"),
+    pytest.param(TOPIC, "orders", [("cleanup.policy", APPEND, None)], E.INVALID_REQUEST, id="2.12 append null"),
+    pytest.param(
+        TOPIC,
+        "orders",
+        [("retention.ms", SET, "1"), ("retention.ms", DELETE, "")],
+        E.INVALID_REQUEST,
+        id="2.12 key twice",
+    ),
+    pytest.param(TOPIC, "orders", [("retention.ms", 4, "1")], E.INVALID_REQUEST, id="an operation that nobody knows"),
+    pytest.param(TOPIC, "orders", [("colour", SET, "red")], E.INVALID_CONFIG, id="2.12 unknown key"),
+    pytest.param(TOPIC, "orders", [("retention.ms", SET, "-2")], E.INVALID_CONFIG, id="2.12 bad value"),
+    pytest.param(TOPIC, "orders", [("retention.ms", APPEND, "1")], E.INVALID_CONFIG, id="2.12 append to no list"),
+    pytest.param(TOPIC, "orders", [("retention.ms", SUBTRACT, "1")], E.INVALID_CONFIG, id="2.12 subtract from no list"),
+    pytest.param(TOPIC, "orders", [("colour", APPEND, "red")], E.INVALID_CONFIG, id="append to nothing"),
+    pytest.param(TOPIC, "orders", [("cleanup.policy", APPEND, "burn")], E.INVALID_CONFIG, id="append a bad value"),
+    pytest.param(GROUP, "", [(LOCK, SET, "30000")], E.INVALID_REQUEST, id="2.12 a group without a name"),
+    pytest.param(GROUP, "g", [("colour", SET, "red")], E.INVALID_CONFIG, id="2.12 a group's unknown key"),
+    pytest.param(GROUP, "g", [(LOCK, SET, "14999")], E.INVALID_CONFIG, id="2.12 below the broker's bound"),
+    pytest.param(GROUP, "g", [(LOCK, SET, "60001")], E.INVALID_CONFIG, id="2.12 above the broker's bound"),
+    pytest.param(
+        GROUP,
+        "g",
+        [("errors.deadletterqueue.topic.name", SET, "dlq")],
+        E.INVALID_CONFIG,
+        id="a dead-letter queue, which share.version 1 has not",
+    ),
+    pytest.param(BROKER, "", [("colour", SET, "red")], E.INVALID_CONFIG, id="a broker's unknown key"),
+    pytest.param(BROKER, "", [("num.partitions", SET, "0")], E.INVALID_CONFIG, id="a broker's bad value"),
+    pytest.param(
+        BROKER, "", [("group.share.persister.class.name", SET, "")], E.INVALID_REQUEST, id="2.12 non-dynamic broker key"
+    ),
+    pytest.param(BROKER, "0", [("num.partitions", SET, "3")], E.INVALID_REQUEST, id="a single broker"),
+    pytest.param(LOGGER, "0", [("root", SET, "DEBUG")], E.INVALID_CONFIG, id="a logger"),
+    pytest.param(METRICS, "m", [("interval.ms", SET, "1")], E.INVALID_REQUEST, id="client metrics"),
+    pytest.param(3, "x", [], E.INVALID_REQUEST, id="a type that nobody knows"),
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "operations", "error"), REFUSED)
+def test_what_cannot_be_altered(asker: Asker, kind: int, name: str, operations: Operations, error: Errors) -> None:
+    before = asker.cluster.image
+    assert alter(asker, kind, name, operations) is error
+    assert asker.cluster.image is before
+
+
+@pytest.mark.parametrize(
+    ("operations", "expected"),
+    [
+        pytest.param([("retention.ms", SET, "7")], {"cleanup.policy": "compact", "retention.ms": "7"}, id="2.12 0 set"),
+        pytest.param([("cleanup.policy", DELETE, None)], {}, id="2.12 1 delete"),
+        pytest.param(
+            [("retention.ms", DELETE, None)], {"cleanup.policy": "compact"}, id="2.12 1 delete what is absent"
+        ),
+        pytest.param([("cleanup.policy", APPEND, "delete")], {"cleanup.policy": "compact,delete"}, id="2.12 2 append"),
+        pytest.param([("cleanup.policy", APPEND, "compact")], {"cleanup.policy": "compact"}, id="2.12 2 append again"),
+        pytest.param(
+            [("leader.replication.throttled.replicas", APPEND, "0:1,1:0")],
+            {"cleanup.policy": "compact", "leader.replication.throttled.replicas": "0:1,1:0"},
+            id="2.12 2 append to the default",
+        ),
+        pytest.param(
+            [("cleanup.policy", SET, "compact,delete"), ("retention.ms", SET, "1")],
+            {"cleanup.policy": "compact,delete", "retention.ms": "1"},
+            id="two keys at once",
+        ),
+    ],
+)
+def test_altering(cluster: Cluster, asker: Asker, operations: Operations, expected: Mapping[str, str]) -> None:
+    before = dict(cluster.image.topics["orders"].configs)
+    assert alter(asker, TOPIC, "orders", operations, validate_only=True) is E.NONE
+    assert cluster.image.topics["orders"].configs == before
+    assert alter(asker, TOPIC, "orders", operations) is E.NONE
+    assert cluster.image.topics["orders"].configs == expected
+
+
+def test_subtracting(cluster: Cluster, asker: Asker) -> None:
+    alter(asker, TOPIC, "orders", [("cleanup.policy", SET, "compact,delete")])
+    assert alter(asker, TOPIC, "orders", [("cleanup.policy", SUBTRACT, "compact")]) is E.NONE
+    assert cluster.image.topics["orders"].configs == {"cleanup.policy": "delete"}
+
+
+def test_what_is_set_for_all_brokers_goes_back_to_what_they_were_started_with(cluster: Cluster, asker: Asker) -> None:
+    for operation, value, expected in ((SET, "9000", "9000"), (DELETE, None, "5000")):
+        assert alter(asker, BROKER, "", [("log.retention.ms", operation, value)]) is E.NONE
+        assert one(asker, TOPIC, "orders", "retention.ms").value == expected
+        assert cluster.log("orders", 0).config.retention_ms == int(expected), "and takes effect at once"
+
+
+def test_a_resource_twice_is_not_altered(cluster: Cluster, asker: Asker) -> None:
+    config = IncrementalAlterConfigsRequest.Config(name="retention.ms", config_operation=SET, value="1")
+    resource = IncrementalAlterConfigsRequest.Resource(resource_type=TOPIC, resource_name="orders", configs=(config,))
+    (found,) = asker.ask(IncrementalAlterConfigsRequest(resources=(resource, resource)), 1).responses
+    assert (found.error_code, "retention.ms" in cluster.image.topics["orders"].configs) == (E.INVALID_REQUEST, False)
+
+
+# ---- AlterConfigs ----------------------------------------------------------------------------------------------------
+
+
+def replace(
+    asker: Asker, kind: int, name: str, *configs: tuple[str, str | None], validate_only: bool = False
+) -> Errors:
+    resource = AlterConfigsRequest.Resource(
+        resource_type=kind,
+        resource_name=name,
+        configs=tuple(AlterConfigsRequest.Config(name=key, value=value) for key, value in configs),
+    )
+    (found,) = asker.ask(AlterConfigsRequest(resources=(resource,), validate_only=validate_only), 2).responses
+    error = found.error_code
+    assert isinstance(error, Errors)
+    return error
+
+
+def test_the_old_request_replaces_everything(cluster: Cluster, asker: Asker) -> None:
+    assert replace(asker, TOPIC, "orders", ("retention.ms", "7"), validate_only=True) is E.NONE
+    assert cluster.image.topics["orders"].configs == {"cleanup.policy": "compact"}
+    assert replace(asker, TOPIC, "orders", ("retention.ms", "7")) is E.NONE
+    assert cluster.image.topics["orders"].configs == {"retention.ms": "7"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "configs", "error"),
+    [
+        pytest.param(TOPIC, "none", [], E.UNKNOWN_TOPIC_OR_PARTITION, id="unknown topic"),
+        pytest.param(TOPIC, "orders", [("retention.ms", None)], E.INVALID_REQUEST, id="null"),
+        pytest.param(TOPIC, "orders", [("retention.ms", "1")] * 2, E.INVALID_REQUEST, id="a key twice"),
+        pytest.param(TOPIC, "orders", [("colour", "red")], E.INVALID_CONFIG, id="unknown key"),
+        pytest.param(BROKER, "0", [], E.INVALID_REQUEST, id="a single broker"),
+    ],
+)
+def test_what_cannot_be_replaced(asker: Asker, kind: int, name: str, configs: list[Any], error: Errors) -> None:
+    before = asker.cluster.image
+    assert replace(asker, kind, name, *configs) is error
+    assert asker.cluster.image is before

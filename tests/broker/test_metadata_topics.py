@@ -1,0 +1,298 @@
+"""Topics as admins make, grow and delete them, and elections: CreateTopics, CreatePartitions, DeleteTopics,
+ElectLeaders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from shareq.broker import Cluster
+from shareq.log.config import TOPIC_CONFIGS
+from shareq.model.errors import Errors
+from shareq.model.ids import ZERO_TOPIC_ID, TopicId
+from shareq.model.messages.topics import (
+    ConfigSource,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+)
+from tests.broker.asker import Asker
+
+E = Errors
+NOWHERE = TopicId("x" * 21 + "w")
+By = DeleteTopicsRequest.Topic
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster(brokers=3, seed=5) as made:
+        made.create_topic("orders", 2, replication_factor=2)
+        yield made
+
+
+@pytest.fixture
+def asker(cluster: Cluster) -> Asker:
+    return Asker(cluster)
+
+
+# ---- CreateTopics ----------------------------------------------------------------------------------------------------
+
+
+def assigned(*replicas: tuple[int, ...], start: int = 0) -> dict[str, Any]:
+    """Replicas by hand, for partitions from `start` on."""
+    assignment = CreateTopicsRequest.Assignment
+    return {
+        "assignments": tuple(
+            assignment(partition_index=start + i, broker_ids=brokers) for i, brokers in enumerate(replicas)
+        )
+    }
+
+
+def create(asker: Asker, *topics: dict[str, Any], validate_only: bool = False) -> list[CreateTopicsResponse.Topic]:
+    asked = tuple(CreateTopicsRequest.Topic(**{"name": "new", **topic}) for topic in topics)
+    return list(asker.ask(CreateTopicsRequest(topics=asked, validate_only=validate_only), 7).topics)
+
+
+def layout(cluster: Cluster, name: str = "new") -> list[tuple[int, ...]]:
+    return [partition.replicas for partition in cluster.image.topics[name].partitions]
+
+
+@pytest.mark.parametrize(
+    ("topic", "error"),
+    [
+        pytest.param({"name": ""}, E.INVALID_TOPIC_EXCEPTION, id="2.11 name: empty"),
+        pytest.param({"name": "x" * 250}, E.INVALID_TOPIC_EXCEPTION, id="2.11 name: 250 characters"),
+        pytest.param({"name": "a/b"}, E.INVALID_TOPIC_EXCEPTION, id="2.11 name: a character"),
+        pytest.param({"name": "."}, E.INVALID_TOPIC_EXCEPTION, id="2.11 name: ."),
+        pytest.param({"name": ".."}, E.INVALID_TOPIC_EXCEPTION, id="2.11 name: .."),
+        pytest.param({"name": "dotted_name"}, E.INVALID_TOPIC_EXCEPTION, id="2.11 name: a clash of . with _"),
+        pytest.param({"name": "orders"}, E.TOPIC_ALREADY_EXISTS, id="2.11 exists"),
+        pytest.param({"num_partitions": 0}, E.INVALID_PARTITIONS, id="2.11 no partitions"),
+        pytest.param({"num_partitions": -2}, E.INVALID_PARTITIONS, id="2.11 fewer than default"),
+        pytest.param({"replication_factor": 0}, E.INVALID_REPLICATION_FACTOR, id="2.11 no replicas"),
+        pytest.param({"replication_factor": -2}, E.INVALID_REPLICATION_FACTOR, id="2.11 fewer replicas than default"),
+        pytest.param({"replication_factor": 4}, E.INVALID_REPLICATION_FACTOR, id="2.11 more replicas than brokers"),
+        pytest.param({"num_partitions": 1, **assigned((0,))}, E.INVALID_REQUEST, id="2.11 count and assignments"),
+        pytest.param({"replication_factor": 1, **assigned((0,))}, E.INVALID_REQUEST, id="2.11 factor and assignments"),
+        pytest.param(assigned((0,), start=1), E.INVALID_REPLICA_ASSIGNMENT, id="2.11 assignments: not from 0"),
+        pytest.param(
+            {"assignments": assigned((0,))["assignments"] * 2},
+            E.INVALID_REPLICA_ASSIGNMENT,
+            id="2.11 assignments: a partition twice",
+        ),
+        pytest.param(assigned((0,), (7,)), E.INVALID_REPLICA_ASSIGNMENT, id="2.11 assignments: an unknown broker"),
+        pytest.param(assigned(()), E.INVALID_REPLICA_ASSIGNMENT, id="assignments: no replica"),
+        pytest.param(assigned((0, 0)), E.INVALID_REPLICA_ASSIGNMENT, id="assignments: a broker twice"),
+        pytest.param(assigned((0,), (1, 2)), E.INVALID_REPLICA_ASSIGNMENT, id="assignments: more here than there"),
+        pytest.param({"configs": (("colour", "red"),)}, E.INVALID_CONFIG, id="2.11 unknown key"),
+        pytest.param({"configs": (("retention.ms", "soon"),)}, E.INVALID_CONFIG, id="2.11 bad value"),
+        pytest.param({"configs": (("retention.ms", None),)}, E.INVALID_CONFIG, id="2.11 null value"),
+        pytest.param(
+            {"configs": (("colour", "red"),), "num_partitions": 0}, E.INVALID_CONFIG, id="configurations before counts"
+        ),
+    ],
+)
+@pytest.mark.parametrize("validate_only", [False, True])
+def test_topics_that_cannot_be(
+    cluster: Cluster, asker: Asker, topic: dict[str, Any], error: Errors, validate_only: bool
+) -> None:
+    cluster.create_topic("dotted.name")
+    before = cluster.image
+    (found,) = create(asker, topic, validate_only=validate_only)
+    assert (found.error_code, bool(found.error_message)) == (error, True)
+    assert (found.topic_id, found.num_partitions, found.replication_factor, found.configs) == (
+        ZERO_TOPIC_ID,
+        -1,
+        -1,
+        (),
+    )
+    assert cluster.image is before
+
+
+@pytest.mark.parametrize(
+    ("topic", "expected"),
+    [
+        pytest.param({}, [(1, 2, 0)], id="2.11 -1: the defaults"),
+        pytest.param({"num_partitions": 3, "replication_factor": 1}, [(1,), (2,), (0,)], id="counts"),
+        pytest.param(assigned((2, 0), (1, 2)), [(2, 0), (1, 2)], id="2.11 assignments"),
+    ],
+)
+def test_a_topic_is_made(cluster: Cluster, asker: Asker, topic: dict[str, Any], expected: list[Any]) -> None:
+    (checked,) = create(asker, topic, validate_only=True)
+    assert (checked.error_code, "new" in cluster.image.topics) == (E.NONE, False)
+    (found,) = create(asker, topic)
+    assert (found.error_code, found.error_message, layout(cluster)) == (E.NONE, None, expected)
+    assert found.topic_id == cluster.image.topics["new"].topic_id
+    assert (found.num_partitions, found.replication_factor) == (len(expected), len(expected[0]))
+    assert (checked.num_partitions, checked.replication_factor) == (len(expected), len(expected[0]))
+
+
+def test_a_new_topic_is_told_with_its_configurations(asker: Asker) -> None:
+    (found,) = create(asker, {"configs": (("retention.ms", "1000"),)})
+    told = {config.name: (config.value, config.config_source) for config in found.configs or ()}
+    assert told.keys() == TOPIC_CONFIGS.keys()
+    assert told["retention.ms"] == ("1000", ConfigSource.TOPIC)
+    assert told["cleanup.policy"] == ("delete", ConfigSource.DEFAULT)
+    assert told["preallocate"] == ("false", ConfigSource.DEFAULT)
+
+
+def test_a_name_twice_makes_nothing(cluster: Cluster, asker: Asker) -> None:
+    found = create(asker, {}, {"name": "other"}, {"num_partitions": 2})
+    assert [(t.name, t.error_code) for t in found] == [("new", E.INVALID_REQUEST), ("other", E.NONE)]
+    assert "new" not in cluster.image.topics
+
+
+def test_replicas_are_not_put_where_nobody_lives(cluster: Cluster, asker: Asker) -> None:
+    cluster.kill_broker(2)
+    dead, half = create(asker, assigned((2,)), {"name": "half", **assigned((2, 1))})
+    assert (dead.error_code, half.error_code) == (E.INVALID_REPLICA_ASSIGNMENT, E.NONE)
+    assert cluster.image.topics["half"].partitions[0].leader == 1
+
+
+# ---- CreatePartitions ------------------------------------------------------------------------------------------------
+
+
+def grow(asker: Asker, count: int, *replicas: tuple[int, ...], name: str = "orders", validate_only: bool = False) -> E:
+    by_hand = tuple(CreatePartitionsRequest.Assignment(broker_ids=brokers) for brokers in replicas) or None
+    topic = CreatePartitionsRequest.Topic(name=name, count=count, assignments=by_hand)
+    (found,) = asker.ask(CreatePartitionsRequest(topics=(topic,), validate_only=validate_only), 3).results
+    assert bool(found.error_message) is bool(found.error_code)
+    error = found.error_code
+    assert isinstance(error, E)
+    return error
+
+
+@pytest.mark.parametrize(
+    ("growth", "error"),
+    [
+        pytest.param((2,), E.INVALID_PARTITIONS, id="2.11 as many as there are"),
+        pytest.param((1,), E.INVALID_PARTITIONS, id="2.11 fewer"),
+        pytest.param((-1,), E.INVALID_PARTITIONS, id="2.11 no default"),
+        pytest.param((4, (0, 1)), E.INVALID_REPLICA_ASSIGNMENT, id="2.11 assignments: too few"),
+        pytest.param((3, (0, 1), (1, 2)), E.INVALID_REPLICA_ASSIGNMENT, id="2.11 assignments: too many"),
+        pytest.param((3, (0,)), E.INVALID_REPLICA_ASSIGNMENT, id="assignments: fewer replicas than the others have"),
+        pytest.param((3, (0, 9)), E.INVALID_REPLICA_ASSIGNMENT, id="assignments: an unknown broker"),
+    ],
+)
+@pytest.mark.parametrize("validate_only", [False, True])
+def test_growth_that_cannot_be(
+    cluster: Cluster, asker: Asker, growth: tuple[Any, ...], error: Errors, validate_only: bool
+) -> None:
+    """`growth`: the count, then the replicas of each new partition."""
+    before = cluster.image
+    assert grow(asker, *growth, validate_only=validate_only) is error
+    assert cluster.image is before
+
+
+@pytest.mark.parametrize(
+    ("replicas", "expected"),
+    [
+        pytest.param((), [(0, 1), (1, 2), (2, 0), (0, 1)], id="chosen by the broker"),
+        pytest.param(((1, 0), (0, 2)), [(0, 1), (1, 2), (1, 0), (0, 2)], id="2.11 assignments"),
+    ],
+)
+def test_a_topic_grows(cluster: Cluster, asker: Asker, replicas: Any, expected: list[Any]) -> None:
+    assert grow(asker, 4, *replicas, validate_only=True) is E.NONE
+    assert len(layout(cluster, "orders")) == 2
+    assert grow(asker, 4, *replicas) is E.NONE
+    assert layout(cluster, "orders") == expected
+
+
+def test_growth_of_what_is_not_there_or_named_twice(cluster: Cluster, asker: Asker) -> None:
+    assert grow(asker, 4, name="none") is E.UNKNOWN_TOPIC_OR_PARTITION
+    twice = tuple(CreatePartitionsRequest.Topic(name="orders", count=count) for count in (3, 4))
+    (found,) = asker.ask(CreatePartitionsRequest(topics=twice), 3).results
+    assert (found.error_code, len(layout(cluster, "orders"))) == (E.INVALID_REQUEST, 2)
+
+
+# ---- DeleteTopics ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        pytest.param([By(name="orders")], [("orders", "id", E.NONE)], id="2.11 by name"),
+        pytest.param([("orders", "id")], [("orders", "id", E.NONE)], id="2.11 by id"),
+        pytest.param([By(name="none")], [("none", ZERO_TOPIC_ID, E.UNKNOWN_TOPIC_OR_PARTITION)], id="unknown name"),
+        pytest.param([By(topic_id=NOWHERE)], [(None, NOWHERE, E.UNKNOWN_TOPIC_ID)], id="2.11 unknown id"),
+        pytest.param([By()], [(None, ZERO_TOPIC_ID, E.INVALID_REQUEST)], id="2.11 neither"),
+        pytest.param([By(name="orders", topic_id=NOWHERE)], [("orders", "id", E.INVALID_REQUEST)], id="2.11 both"),
+        pytest.param([By(name="orders")] * 2, [("orders", "id", E.INVALID_REQUEST)], id="2.11 a name twice"),
+        pytest.param([("orders", "id")] * 2, [("orders", "id", E.INVALID_REQUEST)], id="2.11 an id twice"),
+        pytest.param(
+            [By(name="orders"), ("orders", "id")], [("orders", "id", E.INVALID_REQUEST)] * 2, id="once so and once so"
+        ),
+    ],
+)
+def test_deleting(cluster: Cluster, asker: Asker, asked: list[Any], expected: list[tuple[Any, Any, Errors]]) -> None:
+    """("orders", "id") asks by the id of `orders`; "id" stands for it in the answer, too."""
+    topic_id = cluster.image.topics["orders"].topic_id
+    topics = tuple(one if isinstance(one, By) else By(topic_id=topic_id) for one in asked)
+    found = asker.ask(DeleteTopicsRequest(topics=topics), 6).responses
+    told = [(t.name, "id" if t.topic_id == topic_id else t.topic_id, t.error_code) for t in found]
+    assert told == expected
+    assert ("orders" in cluster.image.topics) is all(error for *_, error in expected)
+    assert all(bool(t.error_message) is bool(t.error_code) for t in found)
+
+
+# ---- ElectLeaders ----------------------------------------------------------------------------------------------------
+
+
+def elect(
+    asker: Asker, kind: int, topics: dict[str, tuple[int, ...]] | None
+) -> dict[tuple[str, int], tuple[Errors, bool]]:
+    """Of each partition that is told of, the error, and whether there is a message."""
+    asked = None
+    if topics is not None:
+        asked = tuple(ElectLeadersRequest.TopicPartitions(topic=name, partitions=p) for name, p in topics.items())
+    answer = asker.ask(ElectLeadersRequest(election_type=kind, topic_partitions=asked), 2)
+    assert answer.error_code is E.NONE
+    return {
+        (topic.topic, part.partition_id): (part.error_code, bool(part.error_message))
+        for topic in answer.replica_election_results
+        for part in topic.partition_result
+    }
+
+
+@pytest.fixture
+def restarted(cluster: Cluster, asker: Asker) -> Asker:
+    """Broker 0 was away: partition 0 of `orders` is led by 1 instead."""
+    cluster.kill_broker(0)
+    cluster.start_broker(0)
+    return asker
+
+
+@pytest.mark.parametrize(
+    ("kind", "topics", "expected"),
+    [
+        pytest.param(0, {"orders": (0,)}, {0: E.NONE}, id="preferred"),
+        pytest.param(0, {"orders": (1,)}, {1: E.ELECTION_NOT_NEEDED}, id="2.11 the leader is in place"),
+        pytest.param(1, {"orders": (0,)}, {0: E.ELECTION_NOT_NEEDED}, id="2.11 unclean, but a leader is in place"),
+        pytest.param(0, {"orders": (9,)}, {9: E.UNKNOWN_TOPIC_OR_PARTITION}, id="unknown partition"),
+        pytest.param(0, None, {0: E.NONE}, id="all: only those that needed it are told of"),
+    ],
+)
+def test_elections(
+    restarted: Asker, kind: int, topics: dict[str, tuple[int, ...]] | None, expected: dict[int, Errors]
+) -> None:
+    found = elect(restarted, kind, topics)
+    assert found == {("orders", index): (error, bool(error)) for index, error in expected.items()}
+    state = restarted.cluster.image.topics["orders"].partitions[0]
+    moved = expected.get(0) is E.NONE
+    assert (state.leader, state.leader_epoch) == ((0, 2) if moved else (1, 1))
+
+
+def test_elections_of_the_dead(cluster: Cluster, asker: Asker) -> None:
+    cluster.kill_broker(0)
+    assert elect(asker, 0, {"orders": (0,)}) == {("orders", 0): (E.PREFERRED_LEADER_NOT_AVAILABLE, True)}
+    cluster.kill_broker(1)
+    assert elect(asker, 1, {"orders": (0,)}) == {("orders", 0): (E.ELIGIBLE_LEADERS_NOT_AVAILABLE, True)}
+
+
+def test_an_election_of_a_kind_that_nobody_knows(asker: Asker) -> None:
+    assert asker.ask(ElectLeadersRequest(election_type=2), 2) == ElectLeadersResponse(error_code=E.INVALID_REQUEST)
