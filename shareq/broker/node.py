@@ -93,43 +93,24 @@ class Broker:
         config = controller.image.broker_config
 
         def host(name: str, actor: Actor) -> Host:
-            return Host(f"{self.name}/{name}", actor, loop, self._carriers, self._record)
+            self._hosts.append(Host(f"{self.name}/{name}", actor, loop, carriers, self._record))
+            return self._hosts[-1]
 
-        self._carriers: dict[type, Callable[[Host, Any], None]] = {
-            Respond: self._respond,
-            Call: self._call,
-            Persist: self._persist,
-            ReadLog: self._read_log,
-            FindOffset: self._find_offset,
-            AppendRecords: self._append_records,
-            ReadRecords: self._read_records,
-            DeleteRecordsBefore: self._delete_records_before,
-            CreateInternalTopic: self._create_internal_topic,
-            Admit: self._admit,
-            MarkerAppended: self._marker_appended,
-        }
+        carriers = self._carriers()
+        self._hosts: list[Host] = []
         self._leader = host("share-leader", ShareLeader(broker_id, traced=traced))
         self._groups = host("group-coordinator", GroupCoordinator(broker_id, rng, traced=traced))
         self._states = host("share-coordinator", ShareCoordinator(broker_id, traced=traced))
+        self._persister = host("persister", make_persister(config[PERSISTER_CLASS], broker_id, rng))
+        self._fetcher = Fetcher(self._data, rng)
+        self._fetches = host("fetcher", self._fetcher)
         self._transactions = host("transaction-coordinator", TransactionCoordinator(broker_id, traced=traced))
         self._admission = host("admission", Admission(self._data))
-        self._persister = host("persister", make_persister(config[PERSISTER_CLASS], broker_id, rng))
         self._coordinators = {
             GROUP_METADATA_TOPIC: self._groups,
             SHARE_STATE_TOPIC: self._states,
             TRANSACTION_STATE_TOPIC: self._transactions,
         }
-        self._fetcher = Fetcher(self._data, rng)
-        self._fetches = host("fetcher", self._fetcher)
-        self._hosts = (
-            self._leader,
-            self._groups,
-            self._states,
-            self._persister,
-            self._fetches,
-            self._transactions,
-            self._admission,
-        )
         self._actors = actors(
             leader=self._leader,
             groups=self._groups,
@@ -207,6 +188,21 @@ class Broker:
             host.die()
 
     # ---- effects -----------------------------------------------------------------------------------------------------
+
+    def _carriers(self) -> dict[type, Callable[[Host, Any], None]]:
+        return {
+            Respond: self._respond,
+            Call: self._call,
+            Persist: self._persist,
+            ReadLog: self._read_log,
+            FindOffset: self._find_offset,
+            AppendRecords: self._append_records,
+            ReadRecords: self._read_records,
+            DeleteRecordsBefore: self._delete_records_before,
+            CreateInternalTopic: self._create_internal_topic,
+            Admit: self._admit,
+            MarkerAppended: self._marker_appended,
+        }
 
     def _respond(self, host: Host, effect: Respond) -> None:
         if host is not self._persister:
