@@ -75,13 +75,13 @@ class Messages(Sequence[Exchange]):
     def _repr_html_(self) -> str:
         rows = [
             (
-                self._time(one).strip(),
-                one.client,
-                _api(one),
-                one.broker,
+                _unbroken(self._time(one).strip()),
+                _unbroken(one.client),
+                _unbroken(_api(one)),
+                _unbroken(one.broker),
                 _folded(one.request),
                 Html("no answer") if one.response is None else _folded(one.response),
-                None if one.duration_ms is None else f"{one.duration_ms:,} ms",
+                None if one.duration_ms is None else _unbroken(f"{one.duration_ms:,} ms"),
             )
             for one in self
         ]
@@ -194,14 +194,24 @@ def _short(fields: Fields) -> str:
     return line if len(line) <= SUMMARY_LENGTH else f"{line[: SUMMARY_LENGTH - 1]}…"
 
 
-def _tree(value: Mapping[str, Any] | list[Any], indent: str = "") -> Iterator[str]:
-    """A value on as many lines as it takes: structs, and lists of them, are indented."""
-    for name, inner in value.items() if isinstance(value, Mapping) else (("-", inner) for inner in value):
-        if isinstance(inner, Mapping) or (isinstance(inner, list) and any(isinstance(one, Mapping) for one in inner)):
-            yield f"{indent}{name}"
-            yield from _tree(inner, f"{indent}  ")
+def _tree(value: Fields) -> Iterator[str]:
+    """A struct on as many lines as it takes: what is within it, and each item of a list of structs, is indented."""
+    for name, inner in value.items():
+        items = inner if isinstance(inner, list) and any(isinstance(item, Mapping) for item in inner) else None
+        if items is not None:
+            yield str(name)
+            for item in items:
+                lines = _tree(item) if isinstance(item, Mapping) else iter([_within(item)])
+                yield from (f"{'    ' if number else '  - '}{line}" for number, line in enumerate(lines))
+        elif isinstance(inner, Mapping):
+            yield str(name)
+            yield from (f"  {line}" for line in _tree(inner))
         else:
-            yield f"{indent}{name} {_within(inner)}"
+            yield f"{name} {_within(inner)}"
+
+
+def _unbroken(text: str) -> Html:
+    return Html(f'<span style="white-space: nowrap">{html(text)}</span>')
 
 
 def _folded(fields: Fields) -> Html:
@@ -211,5 +221,5 @@ def _folded(fields: Fields) -> Html:
     line = _line(fields)
     if len(line) <= SUMMARY_LENGTH and "{" not in line:
         return html(line)
-    tree = "\n".join(_tree(dict(fields)))
+    tree = "\n".join(_tree(fields))
     return Html(f'<details><summary>{html(_short(fields))}</summary><pre style="{_PRE}">{html(tree)}</pre></details>')

@@ -223,7 +223,7 @@ def test_the_table_folds_what_is_long() -> None:
     assert shown.folded == 1
     tree = next(text for text in shown.text if "\n" in text)
     assert tree.splitlines() == [
-        "responses", "  -", "    topic_id orders", "    partitions", "      -", "        partition_index 0",
+        "responses", "  - topic_id orders", "    partitions", "      - partition_index 0",
         "        records [0..9: 10 records, 70 B]",
     ]  # fmt: skip
 
