@@ -19,6 +19,7 @@ from shareq.model.messages.api_versions import ApiVersionsRequest
 from shareq.model.messages.cluster import FindCoordinatorRequest, MetadataRequest
 from shareq.model.messages.data import ListOffsetsRequest, ProduceRequest
 from shareq.model.messages.share_fetch import ShareFetchRequest
+from shareq.model.messages.share_group import DescribeShareGroupOffsetsRequest
 from shareq.wire.apis import APIS
 from shareq.wire.frames import FrameReader
 from shareq.wire.observing import Exchanged
@@ -241,6 +242,30 @@ def test_a_waiting_request_is_answered_by_what_another_connection_does(
         assert (made.error_code, made.base_offset) == (Errors.NONE, 0)
     acquired = raw.receive()[1].responses[0].partitions[0].acquired_records
     assert [(one.first_offset, one.last_offset, one.delivery_count) for one in acquired] == [(0, 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("group_id", "partition", "error", "start_offsets"),
+    [
+        pytest.param("g", 1, Errors.NONE, [0], id="a partition of the group"),
+        pytest.param("g", 2, Errors.NONE, [-1], id="a partition that is not there"),
+        pytest.param("g", -1, Errors.NONE, [-1], id="a negative partition"),
+        pytest.param("never", 0, Errors.NONE, [-1], id="an unknown group"),
+        pytest.param("", 0, Errors.INVALID_GROUP_ID, [], id="no group id"),
+    ],
+)
+def test_offsets_that_cannot_be_are_answered_too(
+    server: Server, group_id: str, partition: int, error: Errors, start_offsets: list[int]
+) -> None:
+    """Found by fuzzing: the persister refuses to be asked about what cannot be, and nobody was answered."""
+    ask = DescribeShareGroupOffsetsRequest
+    topic = ask.Topic(topic_name="orders", partitions=(partition,))
+    with Raw(server.ports[0]) as raw:
+        (found,) = raw.ask(FindCoordinatorRequest(coordinator_keys=(group_id or "g",))).coordinators
+    with Raw(server.ports[found.node_id]) as raw:
+        (group,) = raw.ask(ask(groups=(ask.Group(group_id=group_id, topics=(topic,)),))).groups
+    assert group.error_code is error
+    assert [p.start_offset for t in group.topics for p in t.partitions] == start_offsets
 
 
 # ---- acks=0 ----------------------------------------------------------------------------------------------------------

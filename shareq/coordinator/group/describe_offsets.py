@@ -81,6 +81,8 @@ class _Description:
         """All topics of the group, which its coordinator knows, or the given ones, which any broker can describe."""
         if self.context.image.share_version == 0:
             return self._fail(Errors.UNSUPPORTED_VERSION, now_ms)
+        if not self.group.group_id:
+            return self._fail(Errors.INVALID_GROUP_ID, now_ms)
         if self.group.topics is None:
             return self.context.schedule(self.group.group_id, self._all_topics, _itself, self._summarize, now_ms)
         return self._summarize(tuple(_asked(topic, self.context.image) for topic in self.group.topics), now_ms)
@@ -103,18 +105,16 @@ class _Description:
         )
 
     def _summarize(self, asked: Asked | Errors, now_ms: int) -> Iterable[Effect]:
-        """Ask the persister about the topics that exist."""
+        """Ask the persister about the partitions that exist."""
         if isinstance(asked, Errors):
             return self._fail(asked, now_ms)
         self.asked = asked
-        request = ReadShareGroupStateSummaryRequest
+        request, exists = ReadShareGroupStateSummaryRequest, self.context.image.partition
+        known = [(t.topic_id, [index for index in t.partitions if exists(t.topic_id, index)]) for t in asked]
         topics = tuple(
-            request.Topic(
-                topic_id=topic.topic_id,
-                partitions=tuple(request.Partition(partition=index) for index in topic.partitions),
-            )
-            for topic in asked
-            if topic.topic_id != ZERO_TOPIC_ID and topic.partitions
+            request.Topic(topic_id=topic_id, partitions=tuple(request.Partition(partition=i) for i in indexes))
+            for topic_id, indexes in known
+            if indexes
         )
         if not topics:
             return self._find_ends(now_ms)
