@@ -20,13 +20,16 @@ _MIN_RUN = 16
 _ONE_BYTE, _TWO_BYTES = 64, 8192
 """Numbers below these take one and two bytes, as zigzag varints."""
 
-_COLUMN = bytes(2 * delta & 0x7F for delta in range(_ONE_BYTE))
-_LOW_COLUMN = bytes(2 * delta & 0x7F | 0x80 for delta in range(_TWO_BYTES))
-_HIGH_COLUMN = bytes(2 * delta >> 7 for delta in range(_TWO_BYTES))
+_COLUMN = bytes(range(0, 128, 2))
+_LOW_COLUMN = bytes(range(128, 256, 2)) * 128
+_HIGH_COLUMN = b"".join(bytes([high]) * _ONE_BYTE for high in range(128))
 """Offset deltas 0, 1, 2, ... as bytes, and the longer ones as low and high bytes."""
 
-_DELTAS = bytes((value >> 1 ^ -(value & 1)) + 64 & 0xFF for value in range(256))
-"""Timestamp deltas of one byte, raised by 64 so that they can be compared."""
+_BY_SIZE = bytes((*range(127, 0, -2), *range(0, 128, 2)))
+"""All numbers of one byte: -64 first, 63 last."""
+
+_NOT_LARGER = [_BY_SIZE[: _BY_SIZE.index(value) + 1] for value in range(128)]
+"""Of each number of one byte, which others are not larger."""
 
 
 class _Layout(NamedTuple):
@@ -52,7 +55,7 @@ def largest_timestamp_delta(data: bytes, at: int, count: int) -> int | None:
         timestamps = data[at + layout.timestamp_at : at + run * layout.size : layout.size]
         if not run or not timestamps.isascii():
             return None
-        largest = max(largest, max(timestamps.translate(_DELTAS)) - 64)
+        largest = max(largest, _largest_delta(timestamps))
         at += run * layout.size
         done += run
         runs += 1
@@ -104,6 +107,14 @@ def _in_order(data: bytes, start: int, size: int, delta: int, most: int) -> int:
     low, high = data[start:stop:size], data[start + 1 : stop + 1 : size]
     in_order = low == _LOW_COLUMN[delta : delta + most] and high == _HIGH_COLUMN[delta : delta + most]
     return most if in_order else 0
+
+
+def _largest_delta(column: bytes) -> int:
+    """The largest of these numbers of one byte each. Time goes on, so the last one is mostly it."""
+    last = column[-1]
+    while larger := column.translate(None, _NOT_LARGER[last]):
+        last = larger[-1]
+    return last >> 1 ^ -(last & 1)
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
