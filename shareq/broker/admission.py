@@ -130,7 +130,7 @@ class Admission:
         for at, batch in transactional_batches(self._data, request):
             producer = batch.producer_id, batch.producer_epoch
             _, log, leader_epoch = self._data.led_log(*at)
-            if log is not None and not log.has_open_transaction(*producer):
+            if log is not None and not (log.has_open_transaction(*producer) or log.is_fenced(*producer)):
                 producers.setdefault(producer, {})[at] = leader_epoch
         if not producers:
             return [Admit(incoming)]

@@ -101,6 +101,10 @@ class Log(Protocol):
         """Whether the producer's transaction, at this very epoch, has reached this partition and goes on."""
         ...
 
+    def is_fenced(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether the producer is known here at a later epoch: whatever comes from this one is refused."""
+        ...
+
     def append(
         self,
         data: bytes,

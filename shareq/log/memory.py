@@ -61,6 +61,9 @@ class MemoryLog:
     def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
         return self._producers.has_open_transaction(producer_id, producer_epoch)
 
+    def is_fenced(self, producer_id: int, producer_epoch: int) -> bool:
+        return self._producers.is_fenced(producer_id, producer_epoch)
+
     @property
     def size_in_bytes(self) -> int:
         return self._size_in_bytes

@@ -79,6 +79,11 @@ class Producers:
         known = self._known.get(producer_id)
         return known is not None and known.open_from is not None and known.epoch == producer_epoch
 
+    def is_fenced(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether the producer is known here at a later epoch: whatever comes from this one is refused."""
+        known = self._known.get(producer_id)
+        return known is not None and producer_epoch < known.epoch
+
     def duplicate(self, batch: RecordBatch) -> Appended | None:
         """The earlier append of this very batch, if it is one of the last five of its producer's epoch."""
         known = self._known.get(batch.producer_id)

@@ -391,6 +391,10 @@ def test_at_the_last_epoch_a_producer_goes_on_with_another_id(cluster: Cluster) 
     assert producer.end() is Errors.NONE
     assert producer.producer_id != first_id
     assert producer.epoch == 0
+    successor = producer.producer_id, producer.epoch
+    producer.producer_id, producer.epoch = first_id, LAST_EPOCH
+    assert producer.produce("late", sequence=1).error_code is Errors.INVALID_PRODUCER_EPOCH
+    producer._now(*successor)
     assert producer.write("b") is Errors.NONE
     assert producer.end(commit=False) is Errors.NONE
     settled(cluster)
