@@ -103,7 +103,7 @@ def _fetch(version: str, folder: Path) -> None:
 def _alone(lock: Path) -> Iterator[None]:
     """One process at a time. The operating system frees the lock of a process that dies."""
     if sys.platform == "win32":
-        raise KafkaNotFound("Apache Kafka runs on Linux and macOS: on Windows use WSL, or set KAFKA_HOME")
+        raise KafkaNotFound("Apache Kafka is fetched on Linux and macOS: on Windows use WSL, or set KAFKA_HOME.")
     import fcntl
 
     with lock.open("w") as file:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import socket
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -100,6 +101,8 @@ class LocalKafka:
         """Start it and wait until all brokers serve. Does nothing when it runs already."""
         if self._root is not None:
             return self
+        if sys.platform == "win32":
+            raise LocalKafkaError("a local Kafka runs on Linux and macOS: on Windows use WSL")
         self._program = Program(find_java(), kafka_jars(self._wanted_version))
         for _ in range(_ATTEMPTS - 1):  # a free port may be taken by somebody else before Kafka binds it
             try:
@@ -187,12 +190,12 @@ class LocalKafka:
         if not broker.wait(self._timeout):
             raise LocalKafkaError(_told(broker, "does not end"))
 
-    def _broker(self, broker_id: int, *, alive: bool) -> Broker:
+    def _broker(self, broker_id: int, *, alive: bool | None = None) -> Broker:
         self._check_running()
         if broker_id not in range(self._count):
             raise ConfigException(f"broker_id={broker_id!r}: must be one of {list(range(self._count))}")
         broker = self._brokers[broker_id]
-        if broker.alive != alive:
+        if alive is not None and broker.alive != alive:
             raise IllegalStateException(f"broker {broker_id} is {'not running' if alive else 'running already'}")
         return broker
 
@@ -221,8 +224,7 @@ class LocalKafka:
 
     def tail(self, lines: int = 20, broker_id: int = 0) -> str:
         """The last lines of a broker's log."""
-        self._check_running()
-        return _last(self._brokers[broker_id].log.read_text(errors="replace"), lines)
+        return _last(self._broker(broker_id).log.read_text(errors="replace"), lines)
 
     def _check_running(self) -> None:
         if self._root is None:

@@ -151,6 +151,8 @@ def test_what_a_lost_broker_led_moves(
 def test_a_broker_that_does_not_exist_is_refused(three: LocalKafka) -> None:
     with pytest.raises(ConfigException, match=r"broker_id=3: must be one of \[0, 1, 2\]"):
         three.kill_broker(3)
+    with pytest.raises(ConfigException, match="broker_id=-1"):
+        three.tail(broker_id=-1)
 
 
 # ---- what is refused -----------------------------------------------------------------------------------------------

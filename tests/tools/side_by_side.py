@@ -54,9 +54,9 @@ class SideBySide:
     ours: str
     apache: str
 
-    def run(self, tool: str, *args: str, stdin: str = "") -> Printed:
-        """Run a tool on both, assert that both have printed the same, and tell what."""
-        ours, apache = (printed(done) for done in self.run_each(tool, *args, stdin=stdin))
+    def run(self, tool: str, *args: str, stdin: str = "", about: str = "") -> Printed:
+        """Run a tool on both, assert that both have printed the same, and tell it; `about`: only lines with it."""
+        ours, apache = (printed(done, about) for done in self.run_each(tool, *args, stdin=stdin))
         assert ours == apache, f"{tool} {' '.join(args)}\n    ours {ours}\n  apache {apache}"
         return ours
 
@@ -73,10 +73,6 @@ class SideBySide:
         assert error in apache_said
         assert error in said
         assert set(_EXCEPTION.findall(said)) == set(_EXCEPTION.findall(apache_said))
-
-    def run_sorted(self, tool: str, *args: str) -> list[list[str]]:
-        """Run a tool whose answer tells of other tests' groups, too: only ours is told."""
-        return printed(self.run_each(tool, *args)[0]).rows
 
     def create(self, topic: str, partitions: int = 1) -> None:
         """Create a topic in both, where no tool is on trial."""
@@ -119,11 +115,11 @@ def _run(tool: str, address: str, args: tuple[str, ...], stdin: str) -> subproce
     return tools.run(tool, "--bootstrap-server", address, *args, stdin=stdin, timeout=60)
 
 
-def printed(done: subprocess.CompletedProcess[str]) -> Printed:
-    return Printed(done.returncode, _lines(done.stdout), _lines(done.stderr))
+def printed(done: subprocess.CompletedProcess[str], about: str = "") -> Printed:
+    return Printed(done.returncode, _lines(done.stdout, about), _lines(done.stderr, about))
 
 
-def _lines(text: str) -> tuple[str, ...]:
+def _lines(text: str, about: str) -> tuple[str, ...]:
     for accident, stands_for in _ACCIDENTS:
         text = accident.sub(stands_for, text)
-    return tuple(sorted(line.strip() for line in text.splitlines() if line.strip()))
+    return tuple(sorted(line.strip() for line in text.splitlines() if line.strip() and about in line))
