@@ -25,6 +25,11 @@ from shareq.model.messages.topics import (
 
 PREFERRED_ELECTION, UNCLEAN_ELECTION = 0, 1
 
+MAX_NEW_PARTITIONS = 10_000
+"""How many partitions one request may bring (Kafka: ReplicationControlManager.MAX_PARTITIONS_PER_BATCH)."""
+
+_TOO_MANY: Outcome = (Errors.POLICY_VIOLATION, f"a request may bring {MAX_NEW_PARTITIONS:,d} partitions at most")
+
 
 def _twice(names: list[str]) -> set[str]:
     return {name for name, count in Counter(names).items() if count > 1}
@@ -36,9 +41,12 @@ def _twice(names: list[str]) -> set[str]:
 def create_topics(request: CreateTopicsRequest, controller: Controller) -> CreateTopicsResponse:
     twice = _twice([asked.name for asked in request.topics])
     once = {asked.name: asked for asked in request.topics}
+    too_many = sum(max(1, asked.num_partitions) for asked in request.topics) > MAX_NEW_PARTITIONS
     results = []
     for name, asked in once.items():
-        if name in twice:
+        if too_many:
+            results.append(_refused(name, _TOO_MANY))
+        elif name in twice:
             results.append(_refused(name, (Errors.INVALID_REQUEST, f"topic {name!r} is to be created twice")))
         else:
             results.append(_create(asked, controller, validate_only=request.validate_only))
@@ -97,10 +105,15 @@ def _created(topic: TopicImage, image: ClusterImage) -> CreateTopicsResponse.Top
 
 def create_partitions(request: CreatePartitionsRequest, controller: Controller) -> CreatePartitionsResponse:
     twice = _twice([asked.name for asked in request.topics])
+    known = controller.image.topics
+    grown = [t.count - (len(known[t.name].partitions) if t.name in known else 0) for t in request.topics]
+    too_many = sum(max(0, more) for more in grown) > MAX_NEW_PARTITIONS
     results = []
     for name, asked in {asked.name: asked for asked in request.topics}.items():
         outcome: Outcome = (Errors.INVALID_REQUEST, f"topic {name!r} is to grow twice")
-        if name not in twice:
+        if too_many:
+            outcome = _TOO_MANY
+        elif name not in twice:
             assigned = None if asked.assignments is None else [a.broker_ids for a in asked.assignments]
             outcome = controller.create_partitions(name, asked.count, assigned, validate_only=request.validate_only)
         results.append(CreatePartitionsResponse.Topic(name=name, error_code=outcome[0], error_message=outcome[1]))

@@ -20,6 +20,7 @@ from shareq.model.messages.cluster import FindCoordinatorRequest, MetadataReques
 from shareq.model.messages.data import ListOffsetsRequest, ProduceRequest
 from shareq.model.messages.share_fetch import ShareFetchRequest
 from shareq.model.messages.share_group import DescribeShareGroupOffsetsRequest
+from shareq.model.messages.topics import CreatePartitionsRequest, CreateTopicsRequest
 from shareq.wire.apis import APIS
 from shareq.wire.frames import FrameReader
 from shareq.wire.observing import Exchanged
@@ -266,6 +267,18 @@ def test_offsets_that_cannot_be_are_answered_too(
         (group,) = raw.ask(ask(groups=(ask.Group(group_id=group_id, topics=(topic,)),))).groups
     assert group.error_code is error
     assert [p.start_offset for t in group.topics for p in t.partitions] == start_offsets
+
+
+@pytest.mark.parametrize("count", [10_003, 2_147_483_647])
+def test_more_partitions_than_a_request_may_bring_are_refused(cluster: Cluster, raw: Raw, count: int) -> None:
+    """One frame of thirty bytes must not take all memory: Kafka's limit is 10,000."""
+    create, grow = CreateTopicsRequest, CreatePartitionsRequest
+    (made,) = raw.ask(create(topics=(create.Topic(name="huge", num_partitions=count),))).topics
+    (grown,) = raw.ask(grow(topics=(grow.Topic(name="orders", count=count),))).results
+    assert (made.error_code, grown.error_code) == (Errors.POLICY_VIOLATION, Errors.POLICY_VIOLATION)
+    halves = tuple(create.Topic(name=name, num_partitions=5_001) for name in ("half", "other-half"))
+    assert {one.error_code for one in raw.ask(create(topics=halves)).topics} == {Errors.POLICY_VIOLATION}
+    assert len(cluster.image.topics["orders"].partitions) == 2
 
 
 # ---- acks=0 ----------------------------------------------------------------------------------------------------------
