@@ -43,7 +43,8 @@ class DataPlane:
             return Errors.FENCED_LEADER_EPOCH if older else Errors.UNKNOWN_LEADER_EPOCH, None, -1
         if state.leader != self.broker_id:
             return Errors.NOT_LEADER_OR_FOLLOWER, None, -1
-        return Errors.NONE, self.storage.log(topic, partition), state.leader_epoch
+        log = self.storage.log_of(found, partition)
+        return Errors.NONE if log is not None else Errors.UNKNOWN_TOPIC_OR_PARTITION, log, state.leader_epoch
 
     def append(self, topic: str, partition: int, records: bytes, now_ms: int) -> AppendResult:
         """Append what a coordinator of this broker has written to a partition of its own topic."""

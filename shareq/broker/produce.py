@@ -17,7 +17,7 @@ from shareq.log.validation import Refusal, frame, looks_transactional
 from shareq.model.actor import NEWEST_VERSION, ClientContext
 from shareq.model.errors import Errors
 from shareq.model.ids import INTERNAL_TOPICS, ZERO_TOPIC_ID, TopicPartition
-from shareq.model.image import TopicImage
+from shareq.model.image import PartitionImage, TopicImage
 from shareq.model.messages.data import ProduceRequest, ProduceResponse
 from shareq.model.messages.fetch import UNKNOWN_LEADER
 from shareq.model.messages.share_fetch import LeaderIdAndEpoch
@@ -100,47 +100,50 @@ class _Producing:
         return ProduceResponse(responses=tuple(_refused(topic, error) for topic in self._request.topics))
 
     def _partition(self, topic: TopicImage, part: ProduceRequest.Partition) -> ProduceResponse.Partition:
-        if not 0 <= part.index < len(topic.partitions):
-            return ProduceResponse.Partition(index=part.index, error_code=Errors.UNKNOWN_TOPIC_OR_PARTITION)
-        at = TopicPartition(topic.name, part.index)
-        error, log, leader_epoch = self._led(topic, at)
+        index = part.index
+        if not 0 <= index < len(topic.partitions):
+            return ProduceResponse.Partition(index=index, error_code=Errors.UNKNOWN_TOPIC_OR_PARTITION)
+        at, state = TopicPartition(topic.name, index), topic.partitions[index]
+        log = self._data.storage.log_of(topic, index)
+        error = self._refusal(at) or self._leader_refusal(at.topic, state, log)
         if error or log is None:
             return self._not_written(at, error, part.records)
         first = log.log_end_offset
         done = log.append(
             part.records,
             now_ms=self._now_ms,
-            leader_epoch=leader_epoch,
+            leader_epoch=state.leader_epoch,
             validate=self._validate,
             transaction_version=self._transaction_version,
         )
         if done.error:
-            return _refused_by_log(part.index, done, log)
+            return _refused_by_log(index, done, log)
         if log.log_end_offset > first:  # else it was a duplicate
             self.grown.append(Grown(at, first, log.log_end_offset))
         return ProduceResponse.Partition(
-            index=part.index,
+            index=index,
             base_offset=done.base_offset,
             log_append_time_ms=done.log_append_time_ms,
             log_start_offset=done.log_start_offset,
         )
 
-    def _led(self, topic: TopicImage, at: TopicPartition) -> tuple[Errors, MemoryLog | None, int]:
-        """The log to write to, or what is against it before the batch is looked at, in Kafka's order."""
-        request = self._request
+    def _refusal(self, at: TopicPartition) -> Errors:
+        """What is against a write, whoever leads the partition, in Kafka's order."""
         error = self._verdicts.get(at, Errors.NONE)
-        if not error and request.acks not in LEGAL_ACKS:
+        if not error and self._request.acks not in LEGAL_ACKS:
             error = Errors.INVALID_REQUIRED_ACKS
-        if not error and topic.name in INTERNAL_TOPICS:
-            error = Errors.INVALID_TOPIC_EXCEPTION
-        if error:
-            return error, None, -1
-        error, log, leader_epoch = self._data.led_log(*at)
-        if log is not None and request.acks == ALL_REPLICAS and log.config.min_insync_replicas > 1:
-            state = topic.partitions[at.partition]
-            if len(state.isr) < min(log.config.min_insync_replicas, len(state.replicas)):
-                error = Errors.NOT_ENOUGH_REPLICAS
-        return error or self._data.storage.next_fault(topic.name), log, leader_epoch
+        return error or (Errors.INVALID_TOPIC_EXCEPTION if at.topic in INTERNAL_TOPICS else Errors.NONE)
+
+    def _leader_refusal(self, topic: str, state: PartitionImage, log: MemoryLog | None) -> Errors:
+        """What is against a write here and now. Without a log the topic is gone, which this broker is about to hear."""
+        if log is None:
+            return Errors.UNKNOWN_TOPIC_OR_PARTITION
+        if state.leader != self._data.broker_id:
+            return Errors.NOT_LEADER_OR_FOLLOWER
+        in_sync = len(state.isr)
+        if self._request.acks == ALL_REPLICAS and in_sync < min(log.config.min_insync_replicas, len(state.replicas)):
+            return Errors.NOT_ENOUGH_REPLICAS
+        return self._data.storage.next_fault(topic)
 
     def _not_written(self, at: TopicPartition, error: Errors, records: bytes) -> ProduceResponse.Partition:
         """The answer for a batch that no log has seen. That it is one batch, and readable, was to be checked first."""

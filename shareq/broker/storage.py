@@ -49,10 +49,14 @@ class Storage:
         found = self._image.topics.get(topic)
         if found is None or not 0 <= partition < len(found.partitions):
             return None
-        key = (found.topic_id, partition)
+        return self.log_of(found, partition)
+
+    def log_of(self, topic: TopicImage, partition: int) -> MemoryLog | None:
+        """The log of a topic's partition; None where the topic has been deleted since this picture of it was made."""
+        key = (topic.topic_id, partition)
         log = self._logs.get(key)
-        if log is None:
-            log = self._logs[key] = MemoryLog(self._configs[topic])
+        if log is None and topic.topic_id in self._image.topics_by_id:
+            log = self._logs[key] = MemoryLog(self._configs[topic.name])
         return log
 
     def break_appends(self, topic: str, error: Errors, times: int) -> None:
