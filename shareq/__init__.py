@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from shareq.model.transport import register_scheme, register_server
+from shareq.model.transport import register_observer, register_scheme, register_server
 
 __version__ = "0.1.0"
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         WakeupException,
     )
     from shareq.model.states import AcknowledgeType, RecordState
+    from shareq.observer import Observer, observe
     from shareq.producer import Producer
     from shareq.trace import Journal, lag_plot, ledger, metrics, raster, view
 
@@ -46,6 +47,8 @@ _HOMES = {
     "KafkaError": "shareq.model.errors",
     "KafkaException": "shareq.model.errors",
     "WakeupException": "shareq.model.errors",
+    "Observer": "shareq.observer",
+    "observe": "shareq.observer",
     "AcknowledgeType": "shareq.model.states",
     "RecordState": "shareq.model.states",
     "Producer": "shareq.producer",
@@ -72,6 +75,7 @@ __all__ = [
     "Message",
     "Messages",
     "NewTopic",
+    "Observer",
     "Producer",
     "RecordState",
     "ShareConsumer",
@@ -81,6 +85,7 @@ __all__ = [
     "lag_plot",
     "ledger",
     "metrics",
+    "observe",
     "raster",
     "view",
 ]
@@ -109,5 +114,11 @@ def _tcp(bootstrap_servers: str) -> Any:
     return import_module("shareq.wire.client").TcpTransport(bootstrap_servers)
 
 
+def _observe(bootstrap_servers: str, group: str, topics: list[str] | None) -> Any:
+    """What watches a cluster at an address from outside."""
+    return import_module("shareq.observer").observe(bootstrap_servers, group, topics)
+
+
 register_server(_serve)
+register_observer(_observe)
 register_scheme("", _tcp)

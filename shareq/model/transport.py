@@ -103,6 +103,26 @@ def serve(cluster: Any, host: str, ports: int | Sequence[int] | None) -> Served:
     return _serve[0](cluster, host, ports)
 
 
+class Observe(Protocol):
+    """What watches a group of the cluster at an address; what it answers has a `journal` and can `close()`."""
+
+    def __call__(self, bootstrap_servers: str, group: str, topics: list[str] | None) -> Any: ...
+
+
+_observe: list[Observe] = []
+
+
+def register_observer(observe: Observe) -> None:
+    """Let `observe` be what watches clusters from outside: rooms that show journals know no brokers."""
+    _observe[:] = [observe]
+
+
+def observe(bootstrap_servers: str, group: str, topics: list[str] | None) -> Any:
+    """Watch with what has been registered; KafkaException for an address that is none."""
+    assert _observe, "shareq/__init__.py registers an observer"
+    return _observe[0](bootstrap_servers, group, topics)
+
+
 # ---- what clients of this process tell -------------------------------------------------------------------------------
 
 _listeners: list[Callable[[int, Event], None]] = []

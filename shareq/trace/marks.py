@@ -71,7 +71,7 @@ class Marks:
         if isinstance(event, BrokerStopped):
             return "broker_killed", f"broker {event.broker_id} {'killed' if event.killed else 'stopped'}"
         if isinstance(event, ObservationDisturbed):
-            return ("disturbed", "nothing seen") if event.reason else None
+            return ("disturbed", "not all seen") if event.reason else None
         if isinstance(event, FaultInjected):
             return "fault", event.text
         return ("log_start", f"log starts at {event.log_start_offset}") if isinstance(event, LogStartMoved) else None

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 UNKNOWN = Cell(RecordState.AVAILABLE, 0, known=False)
 _STATES = {int(state): state for state in RecordState}
+_OPEN = (RecordState.AVAILABLE, RecordState.ACQUIRED)
 
 
 class Hold(NamedTuple):
@@ -60,26 +61,32 @@ class Knowledge(NamedTuple):
             runs.assign(spso, speo, UNKNOWN)
         for first, end, state, delivery_count in self.durable:
             if end > spso:
-                cell = Cell(_STATES[state], delivery_count)
-                runs.assign(max(first, spso), end, cell if cell.state.terminal else cell._replace(known=False))
+                kept = _STATES[state]
+                cell = Cell(kept, delivery_count, known=kept is not RecordState.AVAILABLE)
+                runs.assign(max(first, spso), end, cell)
         for first, end, member_id, delivery_count in self.holds:
             for begin, stop, cell in runs.overlap(first, end):
-                if not cell.state.terminal and cell.delivery_count < delivery_count:
+                if cell.state in _OPEN and cell.delivery_count < delivery_count:
                     runs.assign(begin, stop, Cell(RecordState.ACQUIRED, delivery_count, member_id))
         return runs
 
 
 def lay_out(state: SharePartitionState) -> None:
     """Runs and SPEO follow from what is known; where a leader tells, nothing does. Holds that have been overtaken are
-    forgotten."""
+    forgotten.
+
+    While no start is durable, nothing is shown but what somebody is known to hold, and what lies above that.
+    """
     knowledge = state.knowledge
     if knowledge is None:
         return
-    state.speo = knowledge.reach(state.spso, state.log_end, state.max_record_locks) if state.loaded else state.spso
+    if not state.loaded:
+        state.spso = min([hold.first for hold in knowledge.holds], default=0)
+    begun = state.loaded or knowledge.holds
+    state.speo = knowledge.reach(state.spso, state.log_end, state.max_record_locks) if begun else state.spso
     state.runs = knowledge.runs(state.spso, state.speo)
-    if state.loaded:
-        held = [(first, end, c.member_id, c.delivery_count) for first, end, c in state.runs if c.member_id is not None]
-        state.knowledge = knowledge._replace(holds=tuple(map(Hold._make, held)))
+    held = [(first, end, c.member_id, c.delivery_count) for first, end, c in state.runs if c.member_id is not None]
+    state.knowledge = knowledge._replace(holds=tuple(map(Hold._make, held)))
 
 
 # ---- what an observer tells ------------------------------------------------------------------------------------------
@@ -90,7 +97,7 @@ def _read(state: SharePartitionState, event: DurableStateRead) -> None:
 
     An SPSO that went back, or a state that is no more, has nothing to do with the one before.
     """
-    reset = event.spso < state.spso
+    reset = state.loaded and event.spso < state.spso
     gone = [run for run in state.runs.drop_below(max(event.spso, 0)) if run[2].state.terminal]
     before = state.knowledge or Knowledge()
     state.loaded, state.partial, state.spso = event.spso >= 0, False, max(event.spso, 0)

@@ -265,7 +265,7 @@ _SENTENCES: dict[type, Callable[[int, Any, Name], str]] = {
     DurableStateRead: _durable,
     RecordsHeld: _in_hand,
     ObservationDisturbed: lambda _, e, __: (
-        f"nothing new is seen, {e.reason}" if e.reason else "all can be seen again, the observer goes on"
+        f"not all can be seen, {e.reason}" if e.reason else "all can be seen again, the observer goes on"
     ),
     RequestSent: lambda _, e, __: f"{e.source} sent {e.api} to {e.target}",
     ResponseSent: lambda _, e, __: (

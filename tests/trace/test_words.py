@@ -88,7 +88,7 @@ SENTENCES: list[tuple[e.Event, str]] = [
      "nothing durable is known of the share-partition, its start is not decided"),
     (e.RecordsHeld(*WHERE, "m", 5, 9, 1), "consumer-2 has 5–8 in hand"),
     (e.RecordsHeld(*WHERE, "m", 5, 6, 3), "consumer-2 has 5 in hand, delivery 3"),
-    (e.ObservationDisturbed("the cluster does not answer"), "nothing new is seen, the cluster does not answer"),
+    (e.ObservationDisturbed("the cluster does not answer"), "not all can be seen, the cluster does not answer"),
     (e.ObservationDisturbed(""), "all can be seen again, the observer goes on"),
     (e.RecordsDelivered("g", "m", "c", "t", 0, 5, 9, 4), "consumer-2 was given 4 records of t-0, 5–8"),
     (e.AcknowledgementsSent("g", "m", "t", 0, (0, 3, 1, 0, 0), 0), "consumer-2 acknowledged t-0: 3 accept + 1 release"),

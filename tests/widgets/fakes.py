@@ -80,6 +80,7 @@ class Story:
             {
                 "version": 1, "group": "payments", "topic": "orders", "partition": 0, "leader": 2,
                 "now_ms": self.now_ms, "origin_ms": ORIGIN_MS, "order": order, "total": order, "loaded": True,
+                "observed": False, "disturbed": "",
                 "spso": self.spso, "speo": self.speo, "log_start": self.log_start, "log_end": self.log_end,
                 "delivery_count_limit": self.limit, "max_record_locks": self.locks, "lock_duration_ms": LOCK_MS,
                 "in_flight": in_flight, "lag": self.log_end - self.spso - sum(r[0] in KEPT for _, r in inside),

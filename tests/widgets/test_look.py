@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import shareq_widgets
-from shareq.trace.palette import DARK, LIGHT, STATES, SYMBOLS
+from shareq.trace.palette import DARK, LIGHT, STATES, SYMBOLS, UNKNOWNS
 from shareq_widgets.look import MARKS, SHAPES, SIZES, look, palette
 from shareq_widgets.partition_strip import bundle
 
@@ -24,13 +24,13 @@ def test_no_colour_but_the_palettes(path: Path) -> None:
 
 def test_themes_name_the_same_colours() -> None:
     assert LIGHT.keys() == DARK.keys()
-    assert set(STATES) <= LIGHT.keys()
-    assert set(STATES) == SYMBOLS.keys() == SHAPES.keys()
+    assert {*STATES, *UNKNOWNS} <= LIGHT.keys()
+    assert {*STATES, *UNKNOWNS} == SYMBOLS.keys() == SHAPES.keys()
 
 
 def test_no_two_states_share_fill_and_shape() -> None:
-    assert len({(shape["fill"], shape["glyph"]) for shape in SHAPES.values()}) == len(STATES)
-    in_use = [state for state in STATES if state != "archiving"]
+    assert len({(shape["fill"], shape["glyph"]) for shape in SHAPES.values()}) == len(SHAPES)
+    in_use = [state for state in SHAPES if state != "archiving"]
     assert len({(SHAPES[state]["fill"] is None, SHAPES[state]["block"]) for state in in_use}) == len(in_use)
 
 
@@ -48,7 +48,13 @@ def test_scripts_ask_for_sizes_that_exist(path: Path) -> None:
 
 
 def test_the_browser_gets_all_of_it() -> None:
-    assert palette() == {"light": LIGHT, "dark": DARK, "states": list(STATES), "symbols": SYMBOLS}
+    assert palette() == {
+        "light": LIGHT,
+        "dark": DARK,
+        "states": list(STATES),
+        "unknowns": list(UNKNOWNS),
+        "symbols": SYMBOLS,
+    }
     assert look().keys() == {"sizes", "shapes", "marks", "lock_alarm"}
 
 

@@ -89,17 +89,21 @@ export function cellAt(snap, offset) {
 export const memberOf = (snap, run) => snap.members.find((member) => member.id === run?.[MEMBER]);
 export const lastAttempt = (snap, run) => run[STATE] === "acquired" && run[COUNT] >= snap.delivery_count_limit;
 
+// Seen from outside, nobody can tell whether a record is free.
+const UNKNOWN = { unknown: "unknown: available, or held by somebody", returned: "returned: available, or held by somebody again" };
+export const patterned = (fill) => ["hatch", "dots", "veil"].includes(fill);
+
 // What a person who points at an offset wants to know.
 export function describe(snap, cell, now) {
   const { offset, run } = cell;
   if (!run) {
     const place = offset < snap.log_start ? "below the log start" : offset >= snap.log_end ? "not written yet" :
-      cell.kind === "beyond" ? "above the window, not fetched yet" : offset < snap.spso ? "done, below the SPSO" : "a gap: no record";
+      cell.kind === "beyond" ? (snap.observed ? "above what the locks can reach: not known" : "above the window, not fetched yet") : offset < snap.spso ? "done, below the SPSO" : "a gap: no record";
     return `offset ${offset}\n${place}`;
   }
   const holder = memberOf(snap, run), lines = [`offset ${offset}${run[END] - run[FIRST] > 1 ? `, in ${span(run[FIRST], run[END])}` : ""}`];
-  lines.push(run[STATE] + (run[MEMBER] ? ` by ${holder ? `${holder.name} (${holder.letter})` : "an unknown member"}` : ""));
-  lines.push(`delivery ${run[COUNT]} of ${snap.delivery_count_limit}${lastAttempt(snap, run) ? ", the last attempt" : ""}`);
+  lines.push((UNKNOWN[run[STATE]] ?? run[STATE]) + (run[MEMBER] ? ` by ${holder ? `${holder.name} (${holder.letter})` : "an unknown member"}` : ""));
+  if (run[COUNT]) lines.push(`delivery ${run[COUNT]} of ${snap.delivery_count_limit}${lastAttempt(snap, run) ? ", the last attempt" : ""}`);
   if (run[DEADLINE]) lines.push(`${seconds(run[DEADLINE] - now)} of lock left`);
   if (run[TO]) lines.push(`write ${run[WRITE]} under way: will be ${run[TO]}`);
   return lines.join("\n");
@@ -115,8 +119,7 @@ export function cellMarkup(cell, snap, look, pitch, hatch) {
   const box = `<rect width="${w}" height="${h}" rx="6"`;
   if (cell.kind === "dash") return `<path d="M${w / 2 - 3} ${h / 2}h6" stroke="${paint("line")}" stroke-width="2"/>`;
   if (!run) return `${box} fill="none" stroke="${paint("line")}" stroke-width="1.2" stroke-dasharray="3 3"/>`;
-  const shape = shapes[run[STATE]], pattern = shape.fill === "hatch" || shape.fill === "dots";
-  const fill = pattern ? `url(#${hatch}-${shape.fill})` : shape.fill ? paint(shape.fill) : "none";
+  const shape = shapes[run[STATE]], fill = patterned(shape.fill) ? `url(#${hatch}-${shape.fill})` : shape.fill ? paint(shape.fill) : "none";
   const ring = `<rect x="-2" y="-2" width="${w + 4}" height="${h + 4}" rx="8" fill="none"`;
   return `${box} fill="${fill}" stroke="${paint(shape.stroke)}" stroke-width="${shape.width}"/>` +
     glyphMarkup(cell, snap, look, w) + countMarkup(run, snap.delivery_count_limit, look, pitch) +
@@ -152,7 +155,8 @@ export function patternMarkup(id) {
   const ground = `<rect width="6" height="6" fill="${paint("archived")}" opacity=".28"/>`;
   const pattern = (name, extra, drawn) => `<pattern id="${id}-${name}" width="6" height="6" patternUnits="userSpaceOnUse" ${extra}>${ground}${drawn}</pattern>`;
   return pattern("hatch", 'patternTransform="rotate(45)"', `<path d="M0 0v6" stroke="${paint("archived")}" stroke-width="2.4"/>`) +
-    pattern("dots", "", `<circle cx="3" cy="3" r="1.3" fill="${paint("archived")}"/>`);
+    pattern("dots", "", `<circle cx="3" cy="3" r="1.3" fill="${paint("archived")}"/>`) +
+    `<pattern id="${id}-veil" width="6" height="5" patternUnits="userSpaceOnUse"><path d="M0 1h6" stroke="${paint("unknown")}" stroke-width="1.6" opacity=".5"/></pattern>`;
 }
 
 // Blocks: what stands for a run where cells would be illegible. Height tells the state, so colour never stands alone.
@@ -175,7 +179,7 @@ export function drawBlocks(ctx, snap, x, box, colours, shapes, detail) {
 function drawBlock(ctx, run, shape, at, colours) {
   ctx.fillStyle = colours[shape.stroke];
   if (shape.fill) {
-    ctx.globalAlpha = shape.fill === "hatch" || shape.fill === "dots" ? 0.75 : 1;
+    ctx.globalAlpha = patterned(shape.fill) ? 0.75 : 1;
     ctx.fillRect(at.left, at.top, at.width, at.height);
     ctx.globalAlpha = 1;
   } else { // hollow: a roof and a floor, and walls where there is room
@@ -229,8 +233,11 @@ export function legendMarkup(palette, look, snap, cells) {
       : `<rect x="2" y="2" width="12" height="12" rx="3" ${box}/>`;
     return `<svg width="16" height="16" aria-hidden="true">${drawn}</svg>${escape(state)}${cells && !glyph ? ", by its holder’s letter" : ""}`;
   };
-  const shown = palette.states.filter((state) => state !== "archiving" || snap.runs.some((run) => run[STATE] === state));
-  const rest = cells ? ["dashed: state write under way", "●●○○○ deliveries of the limit", "bars: lock time left"]
+  const there = (state) => snap.runs.some((run) => run[STATE] === state);
+  const shown = snap.observed ? palette.states.filter((state) => state !== "available" && (state !== "archiving" || there(state))).concat(palette.unknowns)
+    : palette.states.filter((state) => state !== "archiving" || there(state));
+  const rest = snap.observed ? ["returned, unknown: available, or held by somebody", "●●○○○ deliveries of the limit", "bars: who holds what"]
+    : cells ? ["dashed: state write under way", "●●○○○ deliveries of the limit", "bars: lock time left"]
     : ["the height tells the state, a roof the last attempt", "bars: lock time left", "zoom in for single records"];
   return [...shown.map(sign), ...rest].map((text) => `<span>${text}</span>`).join("");
 }

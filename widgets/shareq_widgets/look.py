@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from shareq.trace.palette import DARK, LIGHT, STATES, SYMBOLS
+from shareq.trace.palette import DARK, LIGHT, STATES, SYMBOLS, UNKNOWNS
 
 SIZES: Final[dict[str, float]] = {
     "pitch": 33,  # from one cell to the next, at full size
@@ -32,12 +32,14 @@ SIZES: Final[dict[str, float]] = {
 
 HOURGLASS = "M-5-6h10l-10 12h10z"
 CROSS = "M-5-5l10 10m0-10l-10 10"
+RING = "M-6 0a6 6 0 1 0 12 0a6 6 0 1 0-12 0"
+QUESTION = "M-4-4a4 4 0 1 1 5.8 3.6c-1.3.7-1.8 1.3-1.8 2.9m0 3.9v.1"
 SHAPES: Final[dict[str, dict[str, Any]]] = {
     "available": {
         "fill": None,
         "stroke": "available",
         "width": 2.5,
-        "glyph": "M-6 0a6 6 0 1 0 12 0a6 6 0 1 0-12 0",
+        "glyph": RING,
         "ink": "available",
         "block": 1.0,
     },
@@ -52,6 +54,8 @@ SHAPES: Final[dict[str, dict[str, Any]]] = {
     },
     "archiving": {"fill": "dots", "stroke": "archiving", "width": 1.2, "glyph": HOURGLASS, "ink": "ink", "block": 0.3},
     "archived": {"fill": "hatch", "stroke": "archived", "width": 1.2, "glyph": CROSS, "ink": "ink", "block": 0.3},
+    "returned": {"fill": "veil", "stroke": "returned", "width": 2.5, "glyph": RING, "ink": "ink", "block": 0.8},
+    "unknown": {"fill": "veil", "stroke": "unknown", "width": 1.2, "glyph": QUESTION, "ink": "ink", "block": 0.45},
 }
 """How a state looks: fill and outline of its cell, its glyph (a path around 0,0; None = the holder's letter), and the
 height of its block where cells are too narrow for a glyph, so that colour never stands alone. `fill` None is hollow."""
@@ -60,6 +64,7 @@ MARKS: Final[dict[str, str]] = {
     "lock_timeout": "acquired",
     "member_left": "alarm",
     "archived": "archived",
+    "disturbed": "alarm",
     "leader_moved": "ink",
     "write_failed": "alarm",
     "broker_killed": "alarm",
@@ -74,12 +79,19 @@ LOCK_ALARM = 6
 
 def palette() -> dict[str, Any]:
     """What the browser needs to know of colours: both themes, the order of the states and their symbols."""
-    return {**THEMES, "states": list(STATES), "symbols": SYMBOLS}
+    return {**THEMES, "states": list(STATES), "unknowns": list(UNKNOWNS), "symbols": SYMBOLS}
 
 
 def look() -> dict[str, Any]:
     """What the browser needs to know of sizes and shapes."""
     return {"sizes": SIZES, "shapes": SHAPES, "marks": MARKS, "lock_alarm": LOCK_ALARM}
+
+
+def in_legend(snapshot: dict[str, Any]) -> list[str]:
+    """The states that a legend explains. Of a share-partition that is seen from outside none is known to be free."""
+    if snapshot["observed"]:
+        return [*[state for state in STATES if state not in ("available", "archiving")], *UNKNOWNS]
+    return [state for state in STATES if state != "archiving"]
 
 
 def fit(window: int, width: float) -> float:

@@ -276,7 +276,7 @@ export class Strip {
     });
   }
   legend() {
-    const { camera, look, page, palette, snap } = this, face = `${camera.cells} ${snap.runs.some((run) => run[STATE] === "archiving")}`;
+    const { camera, look, page, palette, snap } = this, face = `${camera.cells} ${snap.observed} ${snap.runs.some((run) => run[STATE] === "archiving")}`;
     if (face !== this.legended) page.legend.innerHTML = legendMarkup(palette, look, snap, camera.cells);
     this.legended = face;
   }

@@ -55,9 +55,18 @@ class PartitionStrip(anywidget.AnyWidget):
     live = traitlets.Bool(True).tag(sync=True)
     theme = traitlets.Enum(("auto", *THEMES), "auto").tag(sync=True)
 
-    def __init__(self, playback: Playback, *, theme: str = "auto", clock_ms: Callable[[], float] | None = None) -> None:
-        """`clock_ms` is the real time that paces the play; a test hands in its own."""
+    def __init__(
+        self,
+        playback: Playback,
+        *,
+        theme: str = "auto",
+        clock_ms: Callable[[], float] | None = None,
+        end: Callable[[], None] | None = None,
+    ) -> None:
+        """`clock_ms` is the real time that paces the play; a test hands in its own. `end` is called when the strip is
+        closed."""
         super().__init__()
+        self._end = end
         self._playback = playback
         self._clock_ms = clock_ms or _monotonic_ms
         self._ticked_ms = self._clock_ms()
@@ -106,6 +115,12 @@ class PartitionStrip(anywidget.AnyWidget):
         elapsed_ms = min(now_ms - self._ticked_ms, TICK_LIMIT_MS)
         self._ticked_ms = now_ms
         self._do(self._playback.tick, elapsed_ms)
+
+    def close(self) -> None:
+        """Take the strip off the page; an observer that was made for it ends. Repeatable."""
+        if self._end is not None:
+            self._end()
+        super().close()
 
     def to_svg(self, theme: str = "light", width: int = 1084) -> str:
         """The shown snapshot as a self-contained SVG picture, for places where no widget runs."""
@@ -195,14 +210,18 @@ def strip(
 ) -> PartitionStrip:
     """Show one share-partition of a cluster, or of a journal that was kept.
 
-    `source` is a `Cluster` or a `Journal`; `view` replaces the view made from it. `theme` is "auto" (the notebook's
-    own), "light" or "dark"; `speed` is from 0.25 to 10. Raises ValueError for what cannot be.
+    `source` is a `Cluster`, served or not, an `Observer` or a `Journal`; or the bootstrap address of a Kafka, which is
+    then observed from outside until the strip is closed. `view` replaces the view made from it. `theme` is "auto" (the
+    notebook's own), "light" or "dark"; `speed` is from 0.25 to 10. Raises ValueError for what cannot be.
     """
     _check(group=group, topic=topic, partition=partition, theme=theme)
-    view = trace.view(source, group, topic, partition) if view is None else view
+    end = None
+    if view is None:
+        view = made = trace.view(source, group, topic, partition)
+        source, end = made.source, made.close
     playback = Playback(view, source, time_scale=_time_scale(source))
     playback.set_speed(speed)
-    return PartitionStrip(playback, theme=theme)
+    return PartitionStrip(playback, theme=theme, end=end)
 
 
 def _check(**given: Any) -> None:

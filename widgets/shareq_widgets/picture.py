@@ -8,8 +8,8 @@ from html import escape
 from math import ceil
 from typing import Any, Final, NamedTuple
 
-from shareq.trace.palette import STATES, SYMBOLS
-from shareq_widgets.look import LOCK_ALARM, SHAPES, SIZES, THEMES, fit
+from shareq.trace.palette import STATES, SYMBOLS, UNKNOWNS
+from shareq_widgets.look import LOCK_ALARM, SHAPES, SIZES, THEMES, fit, in_legend
 from shareq_widgets.words import chips, clock_text, sentence, where
 
 FONT: Final = "Inter,system-ui,'DejaVu Sans',sans-serif"
@@ -98,19 +98,21 @@ def _text(x: float, y: float, text: str, colour: str, **attributes: Any) -> str:
 
 
 def _patterns(colours: Colours) -> str:
-    """Hatch (archived) and dots (archiving): fills that are told apart without colour."""
+    """Hatch (archived), dots (archiving), veil (not known): fills that are told apart without colour."""
     grey = colours["archived"]
     ground = f'<rect width="6" height="6" fill="{grey}" opacity=".28"/>'
     return (
         f'<defs><pattern id="sq-hatch" width="6" height="6" patternUnits="userSpaceOnUse" '
         f'patternTransform="rotate(45)">{ground}<path d="M0 0v6" stroke="{grey}" stroke-width="2.4"/></pattern>'
         f'<pattern id="sq-dots" width="6" height="6" patternUnits="userSpaceOnUse">{ground}'
-        f'<circle cx="3" cy="3" r="1.3" fill="{grey}"/></pattern></defs>'
+        f'<circle cx="3" cy="3" r="1.3" fill="{grey}"/></pattern>'
+        f'<pattern id="sq-veil" width="6" height="5" patternUnits="userSpaceOnUse">'
+        f'<path d="M0 1h6" stroke="{colours["unknown"]}" stroke-width="1.6" opacity=".5"/></pattern></defs>'
     )
 
 
 def _paint(name: str | None, colours: Colours) -> str:
-    if name in ("hatch", "dots"):
+    if name in ("hatch", "dots", "veil"):
         return f"url(#sq-{name})"
     return colours[name] if name else "none"
 
@@ -143,7 +145,8 @@ def _band(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator[
 def _flags(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator[str]:
     """The two flags of the window, and the ends of the log as dotted lines."""
     spso, speo, foot = snapshot["spso"], snapshot["speo"], SIZES["cell_top"] + SIZES["cell_height"]
-    flags = [(frame.x(spso) - 4, f"SPSO {spso}", "start", 6), (frame.x(speo) + 1, f"SPEO {speo - 1}", "end", -6)]
+    end = "SPEO unknown" if snapshot["observed"] else f"SPEO {speo - 1}"
+    flags = [(frame.x(spso) - 4, f"SPSO {spso}", "start", 6), (frame.x(speo) + 1, end, "end", -6)]
     if frame.x(speo) - frame.x(spso) < 160:  # both labels cannot stand inside
         flags = [(x, label, "end" if side == "start" else "start", -dx) for x, label, side, dx in flags]
     if spso == speo:
@@ -224,7 +227,7 @@ def _count(cell: Cell, limit: int, pitch: float, colours: Colours) -> str:
 def _blocks(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator[str]:
     """A wide window, one path per state: height tells the state where no glyph fits. Hollow is a roof and a floor."""
     foot = SIZES["cell_top"] + SIZES["cell_height"]
-    for state in STATES:
+    for state in (*STATES, *UNKNOWNS):
         shape, height = SHAPES[state], SIZES["cell_height"] * SHAPES[state]["block"]
         spans = list(_spans([run for run in snapshot["runs"] if run[2] == state], frame))
         if spans and shape["fill"] is None:
@@ -281,7 +284,8 @@ def _locks(snapshot: dict[str, Any], held: list[list[Any]], y: float, frame: Fra
         yield f'<path d="{path}" fill="{colours["acquired"]}"/>'
         return
     for first, end, *_, deadline_ms, _, _ in held:
-        left_ms, hot = _left(snapshot, deadline_ms or 0)
+        known = deadline_ms is not None  # of a lock that is seen from outside nobody knows how long it lasts
+        left_ms, hot = _left(snapshot, deadline_ms) if known else (snapshot["lock_duration_ms"], False)
         colour, width = colours["alarm" if hot else "acquired"], frame.x(end) - frame.x(first) - SIZES["gap"]
         bar = f'<rect x="{frame.x(first):g}" y="{y:g}" height="{SIZES["lane_bar"]:g}" rx="4"'
         yield f'{bar} width="{width:g}" fill="none" stroke="{colour}"/>'
@@ -295,8 +299,10 @@ def _tail(snapshot: dict[str, Any], y: float, cells: bool, colours: Colours) -> 
         f'<text x="16" y="{y + 18:g}" fill="{colours["soft"]}">{escape(place)}<tspan font-weight="700" '
         f'fill="{colours["alarm" if hot else "ink"]}">{escape(what)}</tspan>{escape(why)}</text>'
     )
-    legend = [f"{SYMBOLS[state]} {state}" for state in STATES if state != "archiving"]
-    if cells:
+    legend = [f"{SYMBOLS[state]} {state}" for state in in_legend(snapshot)]
+    if snapshot["observed"]:
+        legend += ["(either: available, or held by somebody)", "●●○○○ deliveries of the limit", "bars: who holds what"]
+    elif cells:
         legend += ["dashed: write under way", "●●○○○ deliveries of the limit", "bars: lock time left"]
     else:
         legend += [

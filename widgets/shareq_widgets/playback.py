@@ -155,7 +155,7 @@ class Playback:
         """When the next tick is wanted; None when nothing moves until somebody asks for it."""
         if self._next is not None:
             return round(min(max(self._wait_ms, TICK_MIN_MS), TICK_MAX_MS))
-        if (self.live or self.playing) and not self.closed and hasattr(self.source, "step"):
+        if (self.live or self.playing) and not self.closed and (self.time_scale or hasattr(self.source, "step")):
             return TICK_MAX_MS if self.time_scale else IDLE_TICK_MS
         return None
 

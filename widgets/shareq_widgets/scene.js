@@ -65,7 +65,7 @@ export class Scene {
     label("SPSO", left + (outside ? -6 : 6), 18, `SPSO ${snap.spso}${empty ? " · empty window" : ""}`, outside ? "end" : "start", "sq-strong");
     if (!empty) {
       line("speo", `M${right} 6V${foot + band_below}`, "sq-flag");
-      label("SPEO", right + (outside ? 6 : -6), 18, `SPEO ${snap.speo - 1}`, outside ? "start" : "end", "sq-strong");
+      label("SPEO", right + (outside ? 6 : -6), 18, snap.observed ? "SPEO unknown" : `SPEO ${snap.speo - 1}`, outside ? "start" : "end", "sq-strong");
     }
     for (const [name, offset, known] of [["log start", log_start, snap.log_start], ["log end", log_end, snap.log_end]]) {
       if (known < 0) continue;
@@ -153,13 +153,13 @@ export class Scene {
       const run = snap.runs[i], row = rows.get(run[MEMBER]), x = camera.x(run[FIRST]);
       if (x > camera.width) break;
       if (row === undefined || run[STATE] !== "acquired") continue;
-      const left = (run[DEADLINE] ?? now) - now, width = Math.max(camera.x(run[END]) - x - (camera.cells ? gap : 0), 1);
+      const left = run[DEADLINE] === null ? duration : run[DEADLINE] - now, width = Math.max(camera.x(run[END]) - x - (camera.cells ? gap : 0), 1);
       drawLock(ctx, { x, y: row * lane, width, height: lane_bar, full: clamp(left / duration, 0, 1) }, colours[hot(left) ? "alarm" : "acquired"]);
     }
     for (const node of this.names.nodes.values()) {
       if (!node.member) continue;
       const { deadline_ms, held } = node.member, left = deadline_ms === null ? null : deadline_ms - now;
-      say(node, left === null ? (held ? "" : "holds nothing") : `${seconds(left)}${camera.width < narrow ? "" : " of lock left"}`);
+      say(node, left === null ? (held ? `holds ${held}` : "holds nothing") : `${seconds(left)}${camera.width < narrow ? "" : " of lock left"}`);
       put(node, { class: left === null ? "sq-small" : hot(left) ? "sq-hot" : "" });
     }
   }

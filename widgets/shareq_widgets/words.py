@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from shareq.trace.palette import UNKNOWNS
 from shareq_widgets.look import MARKS
 
 
@@ -26,18 +29,19 @@ class Sentence(NamedTuple):
 
 
 def where(snapshot: dict[str, Any]) -> str:
-    """Partition and leader."""
+    """Partition and leader, and from where it is seen."""
     leader = f"leader broker {snapshot['leader']}" if snapshot["leader"] >= 0 else "no leader"
-    state = leader if snapshot["loaded"] else "not loaded on any broker"
+    if snapshot["observed"]:
+        state = f"{leader} · seen from outside" + ("" if snapshot["loaded"] else ", nothing durable yet")
+    else:
+        state = leader if snapshot["loaded"] else "not loaded on any broker"
     return f"{snapshot['topic']}-{snapshot['partition']} · {state}"
 
 
 def chips(snapshot: dict[str, Any]) -> list[Chip]:
     """The figures above the strip; the time is not among them, it runs."""
-    full = snapshot["in_flight"] >= snapshot["max_record_locks"]
-    bound = f" / {snapshot['max_record_locks']}" + (" · window full" if full else "")
     last, writes = last_attempts(snapshot), len(snapshot["writes"])
-    shown = [Chip("in flight ", str(snapshot["in_flight"]), bound, full)]
+    shown = list(_from_outside(snapshot)) if snapshot["observed"] else [_in_flight(snapshot)]
     if snapshot["lag"] is not None:
         shown.append(Chip("lag ", str(snapshot["lag"])))
     if last:
@@ -46,6 +50,24 @@ def chips(snapshot: dict[str, Any]) -> list[Chip]:
     if writes:
         shown.append(Chip(f"{writes} state write{'s' if writes > 1 else ''} under way"))
     return shown
+
+
+def _in_flight(snapshot: dict[str, Any]) -> Chip:
+    full = snapshot["in_flight"] >= snapshot["max_record_locks"]
+    bound = f" / {snapshot['max_record_locks']}" + (" · window full" if full else "")
+    return Chip("in flight ", str(snapshot["in_flight"]), bound, full)
+
+
+def _from_outside(snapshot: dict[str, Any]) -> Iterator[Chip]:
+    """What cannot be known, in the place of how many are in flight; and why not all is seen, if that is so."""
+    if snapshot["disturbed"]:
+        yield Chip("not all can be seen", hot=True)
+    counts = Counter[str]()
+    for first, end, state, *_ in snapshot["runs"]:
+        counts[state] += end - first
+    for state in UNKNOWNS:
+        if counts[state]:
+            yield Chip(f"{state} ", f"{counts[state]:,}")
 
 
 def last_attempts(snapshot: dict[str, Any]) -> int:

@@ -82,10 +82,11 @@ def written(shard: StateShard, response: R, records: Sequence[StateRecord]) -> O
 
 def _events(records: Sequence[StateRecord], now_ms: int) -> list[Effect]:
     del now_ms
-    return [_event(record) for record in records]
+    return [event_of(record) for record in records]
 
 
-def _event(record: StateRecord) -> StateRecordWritten:
+def event_of(record: StateRecord) -> StateRecordWritten:
+    """What the journal is told of a record."""
     if isinstance(record, StateTombstone):
         return StateRecordWritten(str(record.key), "tombstone", -1, -1, ())
     kind = "update" if isinstance(record, StateUpdate) else "snapshot"
