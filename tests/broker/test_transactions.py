@@ -22,6 +22,7 @@ from shareq.model.messages.transactions import (
     ListTransactionsRequest,
 )
 from shareq.model.states import IsolationLevel
+from shareq.producer import Producer
 from tests.broker.transactor import FLOWS, JAVA_OLD, LIBRDKAFKA, NEW, Flow, Transactor
 
 
@@ -570,3 +571,28 @@ def test_tools_see_transactions(cluster: Cluster) -> None:
         listed.update({t.transactional_id: t.transaction_state for t in response.transaction_states})
     assert listed == {"idle": "Empty", "busy": "Ongoing"}
     assert state_of(cluster, "nobody").error_code is Errors.TRANSACTIONAL_ID_NOT_FOUND
+
+
+# ---- our own producer ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lost", ["the leader", "the coordinator", "nobody"])
+def test_our_producer_goes_on_whoever_is_lost(cluster: Cluster, lost: str) -> None:
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": "t"})
+    producer.init_transactions(30)
+    expected = []
+    for number in range(6):
+        producer.begin_transaction()
+        producer.produce("orders", f"{number}", partition=0)
+        producer.flush(30)
+        if number == 3 and lost != "nobody":
+            leader = cluster.image.topics["orders"].partitions[0].leader
+            cluster.kill_broker(leader if lost == "the leader" else coordinator_of(cluster))
+        producer.produce("orders", f"{number}!", partition=0)
+        if number % 2:
+            producer.commit_transaction(30)
+            expected += [f"{number}", f"{number}!"]
+        else:
+            producer.abort_transaction(30)
+    settled(cluster)
+    assert committed(cluster) == expected
