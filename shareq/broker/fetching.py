@@ -57,6 +57,8 @@ class _Fetch:
 
     def measured(self, at: TopicIdPartition, read: ReadResult) -> None:
         """Count what a partition offers, but no more of it than the fetch would take."""
+        if not read.batches:  # what was once offered may be gone, but that is told as an error
+            return
         size = min(sum([len(batch.data) for batch in read.batches]), self.turn.wanted[at].partition_max_bytes)
         self.met += size - self.sizes.get(at, 0)
         self.sizes[at] = size
