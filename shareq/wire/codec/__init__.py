@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from kio.index import load_request_schema, load_response_schema
-
 from shareq.model.messages.base import Request, Response
 from shareq.wire.codec.reading import compile_reader
+from shareq.wire.codec.schema import schema
 from shareq.wire.codec.shapes import Shape, shape_of
 from shareq.wire.codec.variants import VARIANTS, Variant
 from shareq.wire.codec.writing import compile_writer
@@ -67,5 +66,4 @@ def writer(cls: type[Message], api_key: int, version: int) -> Writer:
 
 
 def _shape(cls: type[Message], travels_as: type, api_key: int, version: int) -> Shape:
-    load = load_request_schema if issubclass(cls, Request) else load_response_schema
-    return shape_of(travels_as, load(api_key, version))
+    return shape_of(travels_as, schema(api_key, version, request=issubclass(cls, Request)))
