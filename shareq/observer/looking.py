@@ -100,23 +100,19 @@ class Looking:
         )
         asked: list[Ask] = [Ask(ANY_NODE, DescribeConfigsRequest(resources=(resource,)))]
         if self._coordinator is not None:
-            offsets = DescribeShareGroupOffsetsRequest.Group(group_id=self.group)
-            asked += [
-                Ask(self._coordinator, ShareGroupDescribeRequest(group_ids=(self.group,))),
-                Ask(self._coordinator, DescribeShareGroupOffsetsRequest(groups=(offsets,))),
-            ]
+            asked.append(Ask(self._coordinator, ShareGroupDescribeRequest(group_ids=(self.group,))))
+            if self._names is None:
+                offsets = DescribeShareGroupOffsetsRequest.Group(group_id=self.group)
+                asked.append(Ask(self._coordinator, DescribeShareGroupOffsetsRequest(groups=(offsets,))))
         configs, *about = yield asked
         self._learn_configs(look, configs)
         groups = [self._group_in(look, reply) for reply in about]
-        if not groups:
-            return
-        described, offsets_known = groups
-        look.group = described
-        if self._names is None:
-            members = described.members if described else ()
-            subscribed = {name for member in members for name in member.subscribed_topic_names}
-            known = {topic.topic_name for topic in offsets_known.topics} if offsets_known else set()
-            self._found |= subscribed | known
+        if groups:
+            look.group = groups[0]
+        if look.group is not None:
+            self._found |= {name for member in look.group.members for name in member.subscribed_topic_names}
+        if groups[1:] and groups[1] is not None:
+            self._found |= {topic.topic_name for topic in groups[1].topics}
 
     def _learn_configs(self, look: Look, reply: Reply) -> None:
         result = reply.response.results[0] if reply.response is not None else None

@@ -141,6 +141,7 @@ function glyphMarkup(cell, snap, { sizes, shapes }, w) {
 // The delivery count as pips of the limit, or as a number where pips would not be legible.
 function countMarkup(run, limit, { sizes, shapes }, pitch) {
   const w = pitch - sizes.gap, y = sizes.cell_height - 7, solid = shapes[run[STATE]].ink === "onfill";
+  if (run[STATE] === "unknown") return "";
   const ink = paint(solid ? "onfill" : "ink"), space = Math.min(5, (w - 8) / Math.max(limit - 1, 1));
   if (pitch < sizes.pitch_pips || space < 3) {
     return `<text x="${w / 2}" y="${y + 3}" text-anchor="middle" style="fill:${ink};font-size:10px">${run[COUNT]}</text>`;

@@ -211,6 +211,8 @@ def _glyph(cell: Cell, width: float, colours: Colours) -> str:
 
 def _count(cell: Cell, limit: int, pitch: float, colours: Colours) -> str:
     """The delivery count as pips of the limit, or as a number where pips would not be legible."""
+    if cell.state == "unknown":
+        return ""
     width, y, solid = pitch - SIZES["gap"], SIZES["cell_height"] - 7, SHAPES[cell.state]["ink"] == "onfill"
     ink = colours["onfill" if solid else "ink"]
     space = min(5, (width - 8) / max(limit - 1, 1))

@@ -1,0 +1,109 @@
+"""The strip on an Apache Kafka, seen from outside, in a real JupyterLab: what nobody can know is drawn as unknown.
+
+With SHAREQ_PICTURES=FOLDER the pictures are written there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from shareq import AcknowledgeType, Admin, NewTopic, Producer, ShareConsumer
+from tests.browser.pages import READY_MS, cells, notebook, open_strip
+from tests.kafka.fixtures import Reachable
+
+pytestmark = pytest.mark.browser
+
+ACCEPT, RELEASE, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
+BATCH = 8
+
+OBSERVE = """
+import shareq
+from shareq_widgets import strip
+shown = strip("ADDRESS", group="GROUP", topic="TOPIC", theme="THEME")
+shown
+"""
+CONSUME = """
+anna = shareq.ShareConsumer({
+    "bootstrap.servers": "ADDRESS", "group.id": "GROUP", "client.id": "anna",
+    "max.poll.records": 8, "share.acknowledgement.mode": "explicit",
+})
+anna.subscribe(["TOPIC"])
+messages = []
+while not messages:
+    messages = anna.poll(1)
+for message in messages:
+    if message.offset() in (9, 10):
+        anna.acknowledge(message)
+assert list(anna.commit_sync().values()) == [None]
+"""
+UNKNOWN, RETURNED, ACCEPTED, REJECTED = ("unknown", 0), ("returned", 1), ("acknowledged", 1), ("archived", 1)
+FIRST = [UNKNOWN, ACCEPTED, RETURNED, ACCEPTED, UNKNOWN, REJECTED, UNKNOWN, UNKNOWN, *[UNKNOWN] * (2 * BATCH)]
+"""What is known of a consumer elsewhere that holds eight records, has accepted two, returned one and rejected one."""
+SECOND = {2: ("acquired", 2), 8: ("acquired", 1), 9: ACCEPTED, 10: ACCEPTED, 11: ("acquired", 1), 16: UNKNOWN}
+"""And when a consumer of the notebook has come: what was returned, and the second batch."""
+
+
+@pytest.fixture
+def elsewhere(kafka: Reachable, fresh: Callable[[str], str]) -> Iterator[tuple[str, str, ShareConsumer]]:
+    """A group and a topic of three batches, and a consumer in another process than the notebook's: ours."""
+    group, topic, address = fresh("payments"), fresh("orders"), {"bootstrap.servers": kafka.bootstrap_servers}
+    with Admin(address) as admin, Producer(address) as producer:
+        admin.create_topics([NewTopic(topic, 1)]).check()
+        admin.alter_group_configs(group, {"share.auto.offset.reset": "earliest"})
+        for number in range(3 * BATCH):
+            producer.produce(topic, f"order {number}")
+            if number % BATCH == BATCH - 1:
+                producer.flush()
+    conf = {"group.id": group, "max.poll.records": BATCH, "share.acknowledgement.mode": "explicit"}
+    with ShareConsumer({**address, **conf, "client.id": "elsewhere"}) as consumer:
+        consumer.subscribe([topic])
+        messages = consumer.poll(30)
+        assert [message.offset() for message in messages] == list(range(BATCH))
+        for offset, verdict in {1: ACCEPT, 2: RELEASE, 3: ACCEPT, 5: REJECT}.items():
+            consumer.acknowledge(messages[offset], verdict)
+        assert set(consumer.commit_sync().values()) == {None}
+        yield group, topic, consumer
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_strip_on_a_real_kafka_shows_what_is_known_and_follows_it(
+    elsewhere: tuple[str, str, ShareConsumer],
+    kafka: Reachable,
+    browser_page: Page,
+    jupyterlab: str,
+    jupyterlab_folder: Path,
+    tmp_path: Path,
+    theme: str,
+) -> None:
+    group, topic, consumer = elsewhere
+    name, words = f"observed-{theme}.ipynb", {"ADDRESS": kafka.bootstrap_servers, "GROUP": group, "TOPIC": topic}
+    show, consume = (_filled(source, {**words, "THEME": theme}) for source in (OBSERVE, CONSUME))
+    browser_page.set_viewport_size({"width": 1500, "height": 1000})
+    notebook(jupyterlab_folder, name, show, consume)
+    strip = open_strip(browser_page, jupyterlab, name)
+    expect(strip.locator("[data-member='anna']")).to_have_count(BATCH - 1, timeout=READY_MS)
+    shown = cells(strip)
+    assert [shown[offset] for offset in range(BATCH) if offset != 2] == [*FIRST[:2], *FIRST[3:BATCH]]
+    assert {offset: shown[offset] for offset in SECOND} == SECOND
+    expect(strip.locator(".sq-head")).to_contain_text("seen from outside")
+    expect(strip.locator(".sq-legend")).to_contain_text("unknown")
+    strip.locator("[data-offset='16']").hover()
+    expect(strip.locator(".sq-tip")).to_contain_text("unknown: available, or held by somebody")
+    folder = Path(os.environ.get("SHAREQ_PICTURES", tmp_path))
+    strip.screenshot(path=folder / f"observed-{theme}.png")
+    for offset in (0, 4, 6, 7):
+        consumer.acknowledge_offset(topic, 0, offset, ACCEPT)
+    assert set(consumer.commit_sync().values()) == {None}
+    expect(strip).to_have_attribute("data-spso", "2", timeout=READY_MS)
+    browser_page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")
+
+
+def _filled(source: str, words: dict[str, str]) -> str:
+    for name, word in words.items():
+        source = source.replace(name, word)
+    return source
