@@ -72,6 +72,7 @@ def elsewhere(kafka: Reachable, fresh: Callable[[str], str]) -> Iterator[tuple[s
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_strip_on_a_real_kafka_shows_what_is_known_and_follows_it(
+    *,
     elsewhere: tuple[str, str, ShareConsumer],
     kafka: Reachable,
     browser_page: Page,

@@ -159,7 +159,7 @@ export class Scene {
     for (const node of this.names.nodes.values()) {
       if (!node.member) continue;
       const { deadline_ms, held } = node.member, left = deadline_ms === null ? null : deadline_ms - now;
-      say(node, left === null ? (held ? `holds ${held}` : snap.observed ? "holds what is not known" : "holds nothing") : `${seconds(left)}${camera.width < narrow ? "" : " of lock left"}`);
+      say(node, left === null ? (held ? `holds ${held}` : snap.observed ? "not known" : "holds nothing") : `${seconds(left)}${camera.width < narrow ? "" : " of lock left"}`);
       put(node, { class: left === null ? "sq-small" : hot(left) ? "sq-hot" : "" });
     }
   }

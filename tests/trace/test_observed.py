@@ -1,0 +1,272 @@
+"""A share-partition told from outside: after each story its text, its lag, and what a view says of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shareq.model.errors import ConfigException
+from shareq.model.events import (
+    ConfigChanged,
+    DurableStateRead,
+    Event,
+    LeaderElected,
+    LogStartMoved,
+    MemberJoined,
+    MemberLeft,
+    ObservationDisturbed,
+    RecordsAppended,
+    RecordsHeld,
+    Run,
+    TopicCreated,
+    TopicDeleted,
+)
+from shareq.model.states import RecordState
+from shareq.trace import Journal, View, lag_plot, ledger, raster, view
+from shareq.trace.observed import Hold, Knowledge
+from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE
+
+AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED = 0, 2, 3, 4
+CREATED, LED = TopicCreated(TOPIC, "id", 1), LeaderElected(TOPIC, 0, 1, 0)
+ANNA = MemberJoined(GROUP, "a", "anna", (TOPIC,))
+BEN = MemberJoined(GROUP, "b", "ben", (TOPIC,))
+NOTHING = DurableStateRead(*WHERE, -1, (), -1, -1, -1, -1)
+
+
+def grown(end: int, first: int = 0) -> RecordsAppended:
+    return RecordsAppended(TOPIC, 0, first, end)
+
+
+def read(spso: int, *runs: tuple[int, int, int, int]) -> DurableStateRead:
+    complete = sum(end - first for first, end, state, _ in runs if state in (ACKNOWLEDGED, ARCHIVED))
+    return DurableStateRead(*WHERE, spso, tuple(Run(*run) for run in runs), complete, 0, 1, 0)
+
+
+def held(member: str, first: int, end: int, count: int = 1) -> RecordsHeld:
+    return RecordsHeld(*WHERE, member, first, end, count)
+
+
+START: list[Event] = [CREATED, LED, ANNA, BEN]
+TEN: list[Event] = [*START, read(0), grown(10)]
+MIXED = read(2, (3, 5, ACKNOWLEDGED, 1), (5, 6, AVAILABLE, 1), (6, 7, ARCHIVED, 5), (8, 9, AVAILABLE, 3))
+
+
+def told(events: list[Event]) -> View:
+    journal = Journal(ORIGIN_MS)
+    for place, event in enumerate(events):
+        journal.record(ORIGIN_MS + 1000 * place, -1, event)
+    return view(journal, GROUP, TOPIC)
+
+
+@pytest.mark.parametrize(
+    ("events", "text"),
+    [
+        pytest.param([*START, NOTHING], "SPSO 0 | empty | log end 0 (nothing durable)", id="nothing is durable"),
+        pytest.param(
+            [*START, NOTHING, grown(9)],
+            "SPSO 0 | empty | log end 9 (nothing durable)",
+            id="nothing durable: where the group will start is not decided",
+        ),
+        pytest.param(
+            [*START, NOTHING, grown(9), held("a", 4, 6)],
+            "SPSO 4 | A A ? ? ? | log end 9 (nothing durable)",
+            id="nothing durable, but a member is heard",
+        ),
+        pytest.param([*START, read(3)], "SPSO 3 | empty | log end 0", id="before the log is known"),
+        pytest.param(TEN, "SPSO 0 | ?×10 | log end 10", id="nothing is known of any record"),
+        pytest.param([*START, grown(10), read(0)], "SPSO 0 | ?×10 | log end 10", id="the other way round"),
+        pytest.param([*TEN, read(10)], "SPSO 10 | empty | log end 10", id="all is done with"),
+        pytest.param([*TEN, MIXED], "SPSO 2 | ? ✓ ✓ ◌1 ✕ ? ◌3 ? | log end 10", id="terminal, returned, unknown"),
+        pytest.param(
+            [*TEN, MIXED, grown(12, 10)], "SPSO 2 | ? ✓ ✓ ◌1 ✕ ? ◌3 ? ? ? | log end 12", id="records are appended"
+        ),
+        pytest.param(
+            [*TEN, read(2, (3, 5, ARCHIVING, 5))],
+            "SPSO 2 | ? ⧗5 ⧗5 ? ? ? ? ? | log end 10",
+            id="on the way to the dead letters is neither returned nor done",
+        ),
+        pytest.param([*TEN, held("a", 0, 3)], "SPSO 0 | A A A ?×7 | log end 10", id="a member that is heard"),
+        pytest.param(
+            [*TEN, held("a", 0, 3), read(0, (1, 2, ACKNOWLEDGED, 1))],
+            "SPSO 0 | A ✓ A ?×7 | log end 10",
+            id="accepted, the others are still held",
+        ),
+        pytest.param(
+            [*TEN, read(0, (1, 2, ACKNOWLEDGED, 1)), held("a", 0, 3)],
+            "SPSO 0 | A ✓ A ?×7 | log end 10",
+            id="what is durable counts more than what is heard late",
+        ),
+        pytest.param(
+            [*TEN, held("a", 0, 3), read(0, (0, 3, AVAILABLE, 1))],
+            "SPSO 0 | ◌1 ◌1 ◌1 ?×7 | log end 10",
+            id="returned: no longer held for that delivery",
+        ),
+        pytest.param(
+            [*TEN, read(0, (0, 3, AVAILABLE, 1)), held("a", 0, 3)],
+            "SPSO 0 | ◌1 ◌1 ◌1 ?×7 | log end 10",
+            id="returned before it is heard that it was held",
+        ),
+        pytest.param(
+            [*TEN, read(0, (0, 3, AVAILABLE, 1)), held("b", 1, 3, 2)],
+            "SPSO 0 | ◌1 B2 B2 ?×7 | log end 10",
+            id="held again after it was returned",
+        ),
+        pytest.param(
+            [*TEN, held("a", 0, 3), held("b", 1, 2, 2)],
+            "SPSO 0 | A B2 A ?×7 | log end 10",
+            id="the later delivery counts, though its return was never seen",
+        ),
+        pytest.param(
+            [*TEN, held("b", 1, 2, 2), held("a", 0, 3)],
+            "SPSO 0 | A B2 A ?×7 | log end 10",
+            id="the later delivery counts, in whichever order they are heard",
+        ),
+        pytest.param(
+            [*TEN, held("a", 0, 3), held("b", 3, 5), MemberLeft(GROUP, "a", "left")],
+            "SPSO 0 | ? ? ? B B ? ? ? ? ? | log end 10",
+            id="a member that is gone holds nothing",
+        ),
+        pytest.param(
+            [*TEN, held("a", 0, 3), LeaderElected(TOPIC, 0, 2, 1)],
+            "SPSO 0 | ?×10 | log end 10",
+            id="a new leader knows no locks",
+        ),
+        pytest.param(
+            [*TEN, held("a", 0, 6), read(4)], "SPSO 4 | A A ? ? ? ? | log end 10", id="the SPSO passes what was held"
+        ),
+        pytest.param(
+            [*TEN, MIXED, held("a", 2, 3), read(0)], "SPSO 0 | ?×10 | log end 10", id="offsets altered: begun anew"
+        ),
+        pytest.param(
+            [*TEN, MIXED, NOTHING], "SPSO 0 | empty | log end 10 (nothing durable)", id="the group was deleted"
+        ),
+        pytest.param(
+            [*TEN, MIXED, TopicDeleted(TOPIC, "id"), TopicCreated(TOPIC, "other", 1), read(0), grown(3)],
+            "SPSO 0 | ? ? ? | log end 3",
+            id="the topic is another one now",
+        ),
+        pytest.param(
+            [*TEN, LogStartMoved(TOPIC, 0, 5)], "SPSO 0 | ?×10 | log end 10", id="the SPSO does not follow by itself"
+        ),
+        pytest.param(
+            [*TEN, ObservationDisturbed("the cluster does not answer")],
+            "SPSO 0 | ?×10 | log end 10 (the cluster does not answer)",
+            id="nobody answers",
+        ),
+        pytest.param(
+            [*TEN, ObservationDisturbed("why"), ObservationDisturbed("")],
+            "SPSO 0 | ?×10 | log end 10",
+            id="they answer again",
+        ),
+        pytest.param(
+            [ConfigChanged(f"group:{GROUP}", "share.partition.max.record.locks", "100"), *START, read(5), grown(1000)],
+            "SPSO 5 | ?×100 | log end 1000",
+            id="the window reaches as far as the locks",
+        ),
+        pytest.param(
+            [*START, read(5), grown(1000), ConfigChanged(f"group:{GROUP}", "share.partition.max.record.locks", "200")],
+            "SPSO 5 | ?×200 | log end 1000",
+            id="locks configured later",
+        ),
+    ],
+)
+def test_a_story_from_outside(events: list[Event], text: str) -> None:
+    seen = told(events)
+    snapshot = seen.snapshot()
+    assert snapshot["text"] == text
+    assert snapshot["observed"]
+    assert snapshot["in_flight"] is None
+    assert snapshot["disturbed"] in snapshot["text"]
+    assert [seen.snapshot(order)["order"] for order in range(seen.total(), -1, -1)] == [*range(seen.total(), -1, -1)]
+
+
+@pytest.mark.parametrize(
+    ("events", "lag"),
+    [
+        pytest.param(TEN, 10, id="nothing done"),
+        pytest.param([*TEN, MIXED], 5, id="behind the SPSO and done above it"),
+        pytest.param([*TEN, held("a", 0, 3)], 10, id="held is not done"),
+        pytest.param([*TEN, read(10)], 0, id="all done"),
+    ],
+)
+def test_lag(events: list[Event], lag: int) -> None:
+    assert told(events).snapshot()["lag"] == lag
+
+
+def test_a_member_has_its_records_without_a_deadline_and_others_are_named() -> None:
+    assert told([*TEN, held("b", 1, 3)]).snapshot()["members"] == [
+        {"id": "a", "name": "anna", "letter": "A", "held": 0, "deadline_ms": None, "alive": True},
+        {"id": "b", "name": "ben", "letter": "B", "held": 2, "deadline_ms": None, "alive": True},
+    ]
+
+
+def test_what_is_done_with_stays_to_be_seen_below_the_spso() -> None:
+    seen = told([*TEN, MIXED, read(8, (8, 9, AVAILABLE, 3))])
+    assert seen.snapshot()["past"] == [[3, 5, "acknowledged", 1], [6, 7, "archived", 5]]
+    assert told([*TEN, MIXED, read(8), read(0)]).snapshot()["past"] == []
+
+
+def test_a_journal_from_outside_comes_back_from_its_file(tmp_path: Any) -> None:
+    seen = told([*TEN, MIXED, held("a", 2, 3)])
+    seen.source.to_jsonl(tmp_path / "journal.jsonl")
+    again = view(Journal.from_jsonl(tmp_path / "journal.jsonl"), GROUP, TOPIC)
+    assert again.snapshot() == seen.snapshot()
+
+
+def test_the_html_names_returned_and_unknown_and_no_window() -> None:
+    page = told([*TEN, MIXED])._repr_html_()
+    assert "◌ returned" in page
+    assert "? unknown" in page
+    assert "◌<sup>1</sup>" in page
+
+
+def test_plots_tell_the_same() -> None:
+    journal = told([*TEN, held("a", 0, 2), MIXED, grown(12, 10)]).source
+    picture = raster(journal, GROUP, TOPIC)
+    assert "2 acknowledged, 1 archived" in picture.text
+    labels = {text.get_text() for text in picture.figure.legends[0].get_texts()}
+    assert {"acknowledged", "archived", "returned", "unknown", "acquired"} <= labels
+    assert lag_plot(journal, GROUP).text == "Lag of g. t-0: at most 10, 7 in the end."
+
+
+def test_there_is_no_exact_account_from_outside() -> None:
+    with pytest.raises(ConfigException, match="seen from outside"):
+        ledger(told([*TEN, MIXED]).source, GROUP, TOPIC)
+
+
+@st.composite
+def durable(draw: st.DrawFn) -> tuple[Run, ...]:
+    """Runs in order, with gaps, as a share coordinator keeps them."""
+    edges = sorted(draw(st.sets(st.integers(0, 30), min_size=0, max_size=10)))
+    states = st.sampled_from([AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED])
+    pairs = zip(edges[::2], edges[1::2], strict=False)
+    return tuple(Run(first, end, draw(states), draw(st.integers(1, 4))) for first, end in pairs)
+
+
+HOLDS = st.lists(
+    st.builds(
+        lambda first, size, member, count: Hold(first, first + size, member, count),
+        st.integers(0, 28), st.integers(1, 6), st.sampled_from("ab"), st.integers(1, 4),
+    ),
+    max_size=6,
+)  # fmt: skip
+
+
+@given(durable(), HOLDS, st.integers(0, 20))
+def test_runs_agree_with_a_naive_oracle(runs: tuple[Run, ...], holds: list[Hold], spso: int) -> None:
+    """Offset by offset: a final state, else the latest of the durable return and the deliveries heard of."""
+    knowledge = Knowledge(runs, tuple(holds))
+    speo = knowledge.reach(spso, 25, 20)
+    found = {o: cell for first, end, cell in knowledge.runs(spso, speo) for o in range(first, end)}
+    assert sorted(found) == [*range(spso, speo)]
+    for offset, cell in found.items():
+        kept = next((run for run in runs if run.first <= offset < run.end), Run(0, 0, AVAILABLE, 0))
+        if kept.state != AVAILABLE:
+            assert (int(cell.state), cell.member_id) == (kept.state, None)
+            continue
+        latest = max((h.delivery_count for h in holds if h.first <= offset < h.end), default=0)
+        assert cell.delivery_count == max(latest, kept.delivery_count)
+        assert (cell.state is RecordState.ACQUIRED) == (latest > kept.delivery_count) == cell.known
