@@ -25,7 +25,8 @@ from shareq.model.messages.classic_group import (
     LeaveGroupResponse,
     SyncGroupRequest,
 )
-from tests.coordinator.group.classic_world import RANGE, WAITING, ClassicWorld, protocols, subscription
+from tests.coordinator.group.classic_world import ClassicWorld
+from tests.coordinator.group.members import RANGE, WAITING, protocols, subscription
 from tests.coordinator.group.world import GROUP
 
 REBALANCING = "REBALANCE_IN_PROGRESS"
@@ -287,7 +288,7 @@ def test_static_members_may_be_late_for_a_rebalance() -> None:
     world.settle("S")
     world.enter("B", session_ms=200_000)
     world.wait(60_000)
-    assert world.said("B") == "2 range leads S,B"
+    assert world.said("B") == "2 range leads B,S"
     assert world.sync("B", {"B": "b", "S": "s"}) == "b"
     assert world.sync("S", generation=2, instance="i") == "s"
 
@@ -392,7 +393,7 @@ def static_world() -> ClassicWorld:
     world.join("L", instance="l")
     world.join("F", instance="f")
     world.wait(0)
-    assert (world.said("L"), world.said("F")) == ("1 range leads L,F", "1 range follows L")
+    assert (world.said("L"), world.said("F")) == ("1 range leads F,L", "1 range follows L")
     world.settle("L", "F")
     world.written()
     return world
@@ -461,7 +462,7 @@ def test_a_static_member_that_comes_back_while_members_join_takes_over_its_reque
     assert world.join("old", instance="f") == WAITING
     assert world.join("F", member_id="", instance="f") == WAITING
     assert world.said("old") == "FENCED_INSTANCE_ID"
-    assert world.join("L", instance="l") == "2 range leads L,N,F"
+    assert world.join("L", instance="l") == "2 range leads F,L,N"
 
 
 def test_an_id_that_was_given_away_is_for_no_static_member() -> None:

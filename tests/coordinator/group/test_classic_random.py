@@ -20,7 +20,8 @@ from shareq.model.messages.classic_group import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
-from tests.coordinator.group.classic_world import RANGE, ClassicWorld
+from tests.coordinator.group.classic_world import ClassicWorld
+from tests.coordinator.group.members import RANGE
 from tests.coordinator.group.world import GROUP
 
 FORGETTING = frozenset({Errors.UNKNOWN_MEMBER_ID, Errors.ILLEGAL_GENERATION})

@@ -17,7 +17,7 @@ from shareq.coordinator.group.records import encode as encode_share
 from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.shard import UnreadableRecordError
 from shareq.model.records import CoordinatorRecord
-from tests.coordinator.group.classic_world import subscription
+from tests.coordinator.group.members import subscription
 
 KEY = "0002000167"
 T = 1_700_000_000_000

@@ -22,7 +22,8 @@ from shareq.model.messages.offsets import (
 )
 from shareq.model.messages.transactions import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from shareq.model.records import CoordinatorRecord
-from tests.coordinator.group.classic_world import ClassicWorld, protocols
+from tests.coordinator.group.classic_world import ClassicWorld
+from tests.coordinator.group.members import protocols
 from tests.coordinator.group.world import GROUP
 
 BY_NAME, BY_ID = 9, 10
