@@ -87,7 +87,7 @@ class Producers:
     def duplicate(self, batch: RecordBatch) -> Appended | None:
         """The earlier append of this very batch, if it is one of the last five of its producer's epoch."""
         known = self._known.get(batch.producer_id)
-        if known is None or known.epoch != batch.producer_epoch or batch.base_sequence == NO_SEQUENCE:
+        if known is None or known.epoch != batch.producer_epoch:
             return None
         sequences = (batch.base_sequence, last_sequence(batch))
         return next((earlier for earlier in known.batches if earlier[:2] == sequences), None)

@@ -13,7 +13,7 @@ from shareq.model.errors import Errors
 from shareq.model.events import RequestSent
 from shareq.model.ids import TopicPartition
 from shareq.model.messages.cluster import CoordinatorType
-from shareq.model.messages.transactions import WriteTxnMarkersRequest
+from shareq.model.messages.transactions import EndTxnRequest, WriteTxnMarkersRequest
 from tests.broker.test_transactions import ready, settled
 from tests.broker.transactor import FLOWS, JAVA_OLD, LIBRDKAFKA, Transactor
 from tests.broker.transactor import Flow as ClientFlow
@@ -134,6 +134,19 @@ def test_a_batch_that_a_marker_overtakes_is_not_written(slow: Cluster, flow: Cli
     assert producer.answer_to(call).error_code is Errors.INVALID_TXN_STATE
     log = slow.log("orders", 0)
     assert log.last_stable_offset == log.log_end_offset == 1
+
+
+def test_the_marker_of_the_transaction_before_overtakes_nobody(slow: Cluster) -> None:
+    """It comes while the next transaction's first batch waits for it to be over."""
+    producer = ready(slow)
+    producer.write("a")
+    node = producer.find("t", CoordinatorType.TRANSACTION)
+    end = EndTxnRequest(transactional_id="t", producer_id=producer.producer_id, producer_epoch=0, committed=True)
+    producer.send(end, 5, node)
+    producer.epoch += 1
+    call = producer.produce_later(producer.batch("b", sequence=0))
+    assert producer.answer_to(call).error_code is Errors.NONE
+    assert slow.log("orders", 0).log_end_offset == 3
 
 
 def test_a_marker_of_another_producer_overtakes_nobody(slow: Cluster) -> None:

@@ -16,7 +16,7 @@ from shareq.coordinator.shard import Outcome
 from shareq.coordinator.transaction.producer_ids import ProducerIds
 from shareq.coordinator.transaction.records import Transaction, encode_transaction
 from shareq.coordinator.transaction.state import TransactionShard
-from shareq.coordinator.transaction.states import AT_REST, TRANSITIONS, TransactionEvent, TransactionState
+from shareq.coordinator.transaction.states import TRANSITIONS, TransactionEvent, TransactionState
 from shareq.model.actor import Effect
 from shareq.model.errors import Errors
 from shareq.model.messages.transactions import EndTxnRequest, EndTxnResponse
@@ -77,8 +77,6 @@ def judge(known: Transaction | None, request: EndTxnRequest, version: int) -> Ve
         known.previous_producer_id == request.producer_id
         and request.producer_epoch == LAST_EPOCH
         and known.producer_epoch == 0
-        and known.state in AT_REST
-        and version >= BUMPING_VERSION
     )
     if known.producer_id != request.producer_id and not rotated:
         return Errors.INVALID_PRODUCER_ID_MAPPING

@@ -188,6 +188,17 @@ def test_a_transaction_that_ends_at_the_last_epoch_goes_on_with_a_fresh_id(commi
     assert stage.end(LAST_EPOCH - 1, commit=commit, producer_id=7).error_code is Errors.INVALID_PRODUCER_ID_MAPPING
 
 
+def test_the_end_at_the_last_epoch_can_be_repeated_until_something_new_begins() -> None:
+    stage = staged(S.ONGOING, producer_id=7, epoch=LAST_EPOCH)
+    stage.end(LAST_EPOCH, producer_id=7)
+    stage.speak()
+    assert stage.end(LAST_EPOCH, producer_id=7, version=4).error_code is FENCED
+    stage.add(ORDERS)
+    assert stage.end(LAST_EPOCH, producer_id=7).error_code is FENCED
+    stage.end(0)
+    assert stage.end(LAST_EPOCH, producer_id=7).error_code is Errors.INVALID_PRODUCER_ID_MAPPING
+
+
 def test_the_repeated_end_at_the_last_epoch_is_known_after_a_failover_too() -> None:
     stage = staged(S.ONGOING, producer_id=7, epoch=LAST_EPOCH)
     answer = stage.end(LAST_EPOCH, producer_id=7)

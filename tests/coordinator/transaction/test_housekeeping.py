@@ -123,6 +123,16 @@ def test_an_id_at_rest_is_forgotten_after_a_week(state: S) -> None:
     assert (stage.init().producer_id, stage.init().producer_epoch) == (BLOCK, 1)
 
 
+def test_nothing_is_left_of_an_id_that_is_forgotten() -> None:
+    stage = Stage()
+    stage.init()
+    shard = stage.coordinator._runtime.shard(HOME)
+    assert shard is not None
+    assert shard.last_epochs
+    stage.advance(8 * DAY_MS)
+    assert (shard.transactions, shard.last_epochs, shard.open) == ({}, {}, set())
+
+
 @pytest.mark.parametrize("state", [S.PREPARE_COMMIT, S.PREPARE_ABORT])
 def test_an_id_in_use_is_kept(state: S) -> None:
     stage = staged(state)

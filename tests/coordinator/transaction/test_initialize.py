@@ -127,7 +127,7 @@ def test_for_a_new_transactional_id_the_producers_own_pair_does_not_matter() -> 
 @pytest.mark.parametrize("state", [S.EMPTY, S.COMPLETE_COMMIT, S.COMPLETE_ABORT])
 def test_with_nothing_open_the_epoch_is_raised(state: S) -> None:
     stage = Stage()
-    put(stage, state=state, producer_epoch=4)
+    put(stage, state=state, producer_epoch=4, start_ms=stage.now_ms)
     assert pair(stage) == (BLOCK, 5)
     assert (stage.known().state, stage.known().start_ms) == (S.EMPTY, -1)
 

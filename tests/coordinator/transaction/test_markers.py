@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from shareq.coordinator.shard import Outcome
+from shareq.coordinator.transaction.decisions import complete
 from shareq.coordinator.transaction.markers import RETRY_BACKOFF_MS
 from shareq.coordinator.transaction.states import TransactionState
 from shareq.model.actor import Answer, Call, ImageChanged
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicPartition
 from shareq.model.messages.transactions import WriteTxnMarkersRequest, WriteTxnMarkersResponse
-from tests.coordinator.transaction.stage import BLOCK, ORDERS, Stage, led_by, without_leader, without_topic
+from tests.coordinator.transaction.stage import BLOCK, HOME, ORDERS, Stage, led_by, without_leader, without_topic
 
 S = TransactionState
 MORE = TopicPartition("orders", 1)
@@ -171,6 +173,19 @@ def test_a_completion_that_cannot_be_stored_is_tried_again(error: Errors) -> Non
     stage.advance(RETRY_BACKOFF_MS)
     assert stage.known().state is S.COMPLETE_COMMIT
     assert calls(stage) == [(1, {ORDERS})]
+
+
+def test_a_completion_that_got_through_unnoticed_is_not_done_twice() -> None:
+    """Its append took too long, and was committed all the same."""
+    stage = ended(ORDERS)
+    decided = stage.known()
+    stage.speak()
+    completed = stage.known()
+    shard = stage.coordinator._runtime.shard(HOME)
+    assert shard is not None
+    assert complete(decided, shard, stage.now_ms) == Outcome(Errors.NONE)
+    stage.add(ORDERS, epoch=completed.producer_epoch)
+    assert complete(decided, shard, stage.now_ms) == Outcome(Errors.NONE)
 
 
 def test_answers_that_come_after_the_office_was_lost_change_nothing() -> None:
