@@ -1,0 +1,30 @@
+"""What the tutorials share: a bench to try things on, the life of one record, crews at work, checks that can fail.
+
+A learner's answer is a function; a check looks at what the journal says of it, and at nothing else.
+"""
+
+from shareq.lessons.bench import Bench, settle, with_one_stuck
+from shareq.lessons.checks import NotYet, Passed, check, check_life, check_window, in_flight
+from shareq.lessons.crew import Crew, Shift, Stint, shifts_plot, work_together
+from shareq.lessons.life import LOADED, Life, Moment, life
+
+__all__ = [
+    "LOADED",
+    "Bench",
+    "Crew",
+    "Life",
+    "Moment",
+    "NotYet",
+    "Passed",
+    "Shift",
+    "Stint",
+    "check",
+    "check_life",
+    "check_window",
+    "in_flight",
+    "life",
+    "settle",
+    "shifts_plot",
+    "with_one_stuck",
+    "work_together",
+]

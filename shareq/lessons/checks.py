@@ -1,0 +1,90 @@
+"""Checks of a learner's answer: they look at what the journal says, and say what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from shareq.lessons.life import Life
+from shareq.trace.words import span
+
+
+class NotYet(AssertionError):
+    """A check that did not pass; the text says what is missing."""
+
+
+class Passed(str):
+    """What a check answers when it holds: shown as it is where a cell ends with it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def check(holds: bool, passed: str, failed: str) -> Passed:
+    """Say that it holds, or raise NotYet with what is missing."""
+    if not holds:
+        raise NotYet(f"✗ {failed}")
+    return Passed(f"✓ {passed}")
+
+
+def check_life(
+    life: Life,
+    *,
+    state: str,
+    deliveries: int | None = None,
+    holders: Iterable[str] | None = None,
+    without: Iterable[str] = (),
+) -> Passed:
+    """Check what became of a record: its state now, how often and by whom it was acquired, and what must not have
+    happened to it. NotYet tells the first thing that is wrong, and the record's life."""
+    wanted = None if holders is None else list(holders)
+    forbidden = [event for event in without if event in life.events]
+    wrong = ""
+    if forbidden:
+        wrong = f"this was to be done without {forbidden[0]}"
+    elif life.state != state:
+        wrong = f"record {life.offset} is {life.state}, and should be {state}"
+    elif deliveries not in (None, life.deliveries):
+        wrong = (
+            f"record {life.offset} was delivered {_times(life.deliveries)}, and should have been {_times(deliveries)}"
+        )
+    elif wanted not in (None, life.holders):
+        wrong = f"record {life.offset} was held by {_row(life.holders)}, and should have been by {_row(wanted)}"
+    told = f"record {life.offset} is {life.state}, delivered {_times(life.deliveries)}: {' → '.join(life.events)}"
+    return check(not wrong, told, f"{wrong}; its life so far:\n{life}")
+
+
+def check_window(
+    snapshot: Mapping[str, Any], *, spso: int | None = None, speo: int | None = None, records: str | None = None
+) -> Passed:
+    """Check a snapshot of a view: SPSO, SPEO (the first offset above the window), and `in_flight(snapshot)`."""
+    truth = {"spso": snapshot["spso"], "speo": snapshot["speo"], "records": in_flight(snapshot)}
+    wanted = {"spso": spso, "speo": speo, "records": records}
+    wrong = [
+        f"{name.upper()} is {truth[name]!r}, and should be {value!r}"
+        for name, value in wanted.items()
+        if value not in (None, truth[name])
+    ]
+    told = f"SPSO {truth['spso']}, SPEO {truth['speo']}: {truth['records'] or 'empty'}"
+    return check(not wrong, told, "; ".join(wrong))
+
+
+def in_flight(snapshot: Mapping[str, Any]) -> str:
+    """The records of a window in words, whoever holds them: "110 available 1, 111–118 acquired 1"."""
+    merged: list[tuple[int, int, str]] = []
+    for first, end, state, count, *_ in snapshot["runs"]:
+        what = f"{state} {count}"
+        if merged and merged[-1][1:] == (first, what):
+            first = merged.pop()[0]
+        merged.append((first, end, what))
+    return ", ".join(f"{span(first, end)} {what}" for first, end, what in merged)
+
+
+def _times(count: int | None) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _row(names: list[str] | None) -> str:
+    return ", then ".join(names or []) or "nobody"
