@@ -224,7 +224,10 @@ class Broker:
         if log is None:
             result = LogRead(effect.id, error)
         else:
-            read = log.read(effect.offset, max_bytes=effect.max_bytes, isolation=IsolationLevel(effect.isolation_level))
+            isolation = IsolationLevel(effect.isolation_level)
+            read = log.read(
+                effect.offset, max_bytes=effect.max_bytes, isolation=isolation, end_offset=effect.end_offset
+            )
             result = LogRead(
                 effect.id,
                 read.error,

@@ -19,7 +19,8 @@ from shareq.leader.fetch import Fetch, Read
 from shareq.leader.led_partition import LedPartition
 from shareq.leader.led_partitions import DROPPING, LedPartitions
 from shareq.leader.requests import Fetched
-from shareq.model.actor import LogRead, ReadLog
+from shareq.model.actor import MAX_OFFSET, LogRead, ReadLog
+from shareq.model.configs import GroupConfig
 from shareq.model.errors import Errors
 from shareq.model.records import RecordBatch
 from shareq.model.states import IsolationLevel
@@ -134,13 +135,16 @@ class Fetches:
             led = leds[fetch.position]
             fetch.position += 1
             if led.owner is None and led.ready(config.partition_max_record_locks):
-                max_bytes = max(1, fetch.bytes_left // (count - fetch.position + 1))
-                self._read(fetch, led, max_bytes, config.isolation_level)
+                self._read(fetch, led, max(1, fetch.bytes_left // (count - fetch.position + 1)), config)
         fetch.wave *= 2
         if not fetch.unread:
             self._conclude(fetch)
 
-    def _read(self, fetch: Fetch, led: LedPartition, max_bytes: int, isolation: IsolationLevel) -> None:
+    def _read(self, fetch: Fetch, led: LedPartition, max_bytes: int, config: GroupConfig) -> None:
+        """What begins beyond the largest window cannot be acquired now, and is read only to see whether the minimum is
+        met."""
+        one_is_enough = fetch.min_bytes <= 1
+        end_offset = led.share_partition.spso + config.partition_max_record_locks if one_is_enough else MAX_OFFSET
         led.owner = fetch
         led.fresh = True
         read = Read(fetch, led, led.share_partition.next_fetch_offset, max_bytes)
@@ -149,7 +153,8 @@ class Fetches:
         fetch.bytes_left -= max_bytes
         call_id = self._context.next_id()
         self._reads[call_id] = read
-        self._context.effects.append(ReadLog(call_id, led.topic_partition, read.offset, max_bytes, isolation))
+        at, isolation = led.topic_partition, config.isolation_level
+        self._context.effects.append(ReadLog(call_id, at, read.offset, max_bytes, isolation, end_offset))
 
     def log_read(self, answer: LogRead) -> None:
         """The log has answered. When it has answered all of a wave: acquire, read on, or wait."""

@@ -159,7 +159,15 @@ class MemoryLog:
         self._log_end_offset = last_offset + 1
         return batch
 
-    def read(self, offset: int, *, max_bytes: int, isolation: IsolationLevel, min_one_batch: bool = True) -> ReadResult:
+    def read(
+        self,
+        offset: int,
+        *,
+        max_bytes: int,
+        isolation: IsolationLevel,
+        min_one_batch: bool = True,
+        end_offset: int | None = None,
+    ) -> ReadResult:
         error = Errors.NONE
         batches: tuple[RecordBatch, ...] = ()
         aborted: tuple[AbortedTransaction, ...] = ()
@@ -167,17 +175,25 @@ class MemoryLog:
         if not self._log_start_offset <= offset <= self._log_end_offset:
             error = Errors.OFFSET_OUT_OF_RANGE
         elif isolation is IsolationLevel.READ_UNCOMMITTED:
-            batches = self._take(offset, self._log_end_offset, max_bytes, min_one_batch)
+            batches = self._take(offset, self._reach(self._log_end_offset, end_offset), max_bytes, min_one_batch)
         else:
-            batches = self._take(offset, stable, max_bytes, min_one_batch)
+            batches = self._take(offset, self._reach(stable, end_offset), max_bytes, min_one_batch)
             aborted = self._producers.aborted(offset, batches[-1].last_offset + 1) if batches else ()
         return ReadResult(error, batches, self._log_end_offset, self._log_start_offset, stable, aborted)
 
-    def _take(self, offset: int, end_offset: int, max_bytes: int, min_one_batch: bool) -> tuple[RecordBatch, ...]:
-        """Whole batches from `offset` on that end below `end_offset`, as many as `max_bytes` allow."""
+    def _reach(self, readable: int, wanted: int | None) -> int:
+        """The place among the batches where a read stops: all before it end below `readable`, begin below `wanted`."""
+        stop = bisect_left(self._last_offsets, readable)
+        if wanted is None or wanted > readable:
+            return stop
+        at = bisect_left(self._last_offsets, wanted)
+        begins_below = at < len(self._batches) and self._batches[at].base_offset < wanted
+        return min(stop, at + begins_below)
+
+    def _take(self, offset: int, stop: int, max_bytes: int, min_one_batch: bool) -> tuple[RecordBatch, ...]:
+        """Whole batches from `offset` on up to the place `stop`, as many as `max_bytes` allow."""
         batches = self._batches
         first = last = bisect_left(self._last_offsets, offset)
-        stop = bisect_left(self._last_offsets, end_offset)
         left = max_bytes
         while last < stop:
             left -= len(batches[last].data)

@@ -53,8 +53,8 @@ class Incoming(NamedTuple):
 
 class Answer(NamedTuple):
     """What became of a `Call` or `Persist` of this id. Without a response `error` says why: NETWORK_EXCEPTION when the
-    connection broke or the node is dead, REQUEST_TIMED_OUT when the broker gave up waiting, UNSUPPORTED_VERSION when the
-    broker does not know such a request; `reason` says it in words, where there is more to say."""
+    connection broke or the node is dead, REQUEST_TIMED_OUT when the broker gave up waiting, UNSUPPORTED_VERSION when
+    the broker does not know such a request; `reason` says it in words, where there is more to say."""
 
     id: int
     response: Response | None
@@ -211,15 +211,19 @@ class Persist(NamedTuple):
     request: Request
 
 
+MAX_OFFSET = (1 << 63) - 1
+
+
 class ReadLog(NamedTuple):
     """Read record batches of a led partition from `offset`, at most `max_bytes` (the first batch always comes whole);
-    comes back as `LogRead`."""
+    comes back as `LogRead`. `end_offset`: batches that begin there or above are of no use."""
 
     id: int
     topic_partition: TopicPartition
     offset: int
     max_bytes: int
     isolation_level: int = 0
+    end_offset: int = MAX_OFFSET
 
 
 class FindOffset(NamedTuple):

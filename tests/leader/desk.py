@@ -112,7 +112,7 @@ class Log:
         found: list[RecordBatch] = []
         size = 0
         for batch in self.batches:
-            if batch.last_offset >= effect.offset and batch.base_offset < limit:
+            if batch.last_offset >= effect.offset and batch.base_offset < min(limit, effect.end_offset):
                 size += batch.size
                 if found and size > effect.max_bytes:
                     break

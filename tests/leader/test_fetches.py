@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from shareq.model.actor import MAX_OFFSET
 from shareq.model.errors import Errors
 from shareq.model.events import SharePartitionDropped
 from tests.leader.desk import Desk
@@ -50,6 +51,28 @@ def test_a_minimum_of_0_bytes_is_met_by_any_partition_that_could_give() -> None:
     assert full.waiting, "a full window could not give"
     desk.pass_time(500)
     assert full.acquired == {}
+
+
+@pytest.mark.parametrize(
+    ("min_bytes", "done", "ends"),
+    [
+        pytest.param(1, 0, 100, id="one byte is enough: as far as the window may reach"),
+        pytest.param(1, 30, 130, id="the window has moved"),
+        pytest.param(2, 0, None, id="whether there are more must be seen"),
+    ],
+)
+def test_the_log_is_read_only_as_far_as_records_could_be_acquired(min_bytes: int, done: int, ends: int | None) -> None:
+    desk = Desk(group=LOCKS_100)
+    member = desk.member("m")
+    member.fetch("0", max_wait_ms=0)
+    desk.produce(0, *[10] * 30)
+    if done:
+        assert member.fetch(max_records=done, max_wait_ms=0).acquired == {0: [(0, 29, 1)]}
+        member.acknowledge({0: "0-29:1"})
+    desk.hold_reads = True
+    member.fetch(min_bytes=min_bytes)
+    (read,) = desk.held_logs
+    assert read.end_offset == (MAX_OFFSET if ends is None else ends)
 
 
 # ---- what ends the wait ----------------------------------------------------------------------------------------------

@@ -66,6 +66,27 @@ def test_whole_batches_are_read(
 
 
 @pytest.mark.parametrize("isolation", [UNCOMMITTED, COMMITTED])
+@pytest.mark.parametrize(
+    ("offset", "end_offset", "expected"),
+    [
+        pytest.param(0, 0, [], id="nothing begins below the beginning"),
+        pytest.param(0, 1, [(0, 2)], id="begins below"),
+        pytest.param(0, 3, [(0, 2)], id="ends there: the next begins there"),
+        pytest.param(0, 4, [(0, 2), (3, 5)], id="begins below, ends above"),
+        pytest.param(4, 7, [(3, 5), (6, 8)], id="from within a batch into another"),
+        pytest.param(6, 6, [], id="asked for nothing"),
+        pytest.param(0, 12, [(0, 2), (3, 5), (6, 8), (9, 11)], id="the log end"),
+        pytest.param(9, 1 << 62, [(9, 11)], id="beyond it"),
+    ],
+)
+def test_batches_that_begin_too_high_are_left_out(
+    log: MemoryLog, isolation: IsolationLevel, offset: int, end_offset: int, expected: list[tuple[int, int]]
+) -> None:
+    read = log.read(offset, max_bytes=EVERYTHING, isolation=isolation, end_offset=end_offset)
+    assert (read.error, offsets(read.batches), read.high_watermark) == (Errors.NONE, expected, 12)
+
+
+@pytest.mark.parametrize("isolation", [UNCOMMITTED, COMMITTED])
 @pytest.mark.parametrize(("start", "offset"), [(0, -1), (0, 13), (4, 3), (12, 11)])
 def test_outside_of_the_log_is_out_of_range(log: MemoryLog, start: int, offset: int, isolation: IsolationLevel) -> None:
     log.delete_records(start)
