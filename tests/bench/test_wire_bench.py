@@ -1,0 +1,240 @@
+"""confluent-kafka's clients against `shareq serve` and against Apache Kafka, in one run.
+
+    make bench ARGS='-k wire'
+
+Brokers and clients are processes of their own. Every figure is a median of three; pytest-benchmark's table of each
+group gives the ratio. What a client measures itself is what the table shows, not the time that its process takes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shareq import Admin, NewTopic
+from shareq.kafka import LocalKafka
+from tests.bench.wire_clients import VALUE
+
+ROOT = Path(__file__).parents[2]
+RECORDS = 500_000
+ROUNDS = 3
+BROKERS = ["shareq", "kafka"]
+_numbers = count(1)
+
+
+class Reported:
+    """A clock that goes on by what clients report, so that a round lasts as long as they say."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+REPORTED = Reported()
+
+
+class Serving:
+    """`shareq serve` in a process of its own."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-m", "shareq.cli", "serve", "--port", "0"]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+        assert self.process.stdout is not None
+        found = re.search(r"at (\S+)", self.process.stdout.readline())
+        assert found
+        self.bootstrap_servers = found[1]
+        self.pids = [self.process.pid]
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(20) == 0
+
+
+class Kafka:
+    """Apache Kafka 4.3, one broker."""
+
+    def __init__(self) -> None:
+        self.kafka = LocalKafka().start()
+        self.bootstrap_servers = self.kafka.bootstrap_servers
+        self.pids = [_listener(int(self.bootstrap_servers.rpartition(":")[2]))]
+
+    def stop(self) -> None:
+        self.kafka.stop()
+
+
+START = {"shareq": Serving, "kafka": Kafka}
+
+
+def _listener(port: int) -> int:
+    """The process that listens at a port of this machine."""
+    wanted = f":{port:04X}"
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:] + _tcp6():
+        fields = line.split()
+        if fields[1].endswith(wanted) and fields[3] == "0A":
+            return _holder(f"socket:[{fields[9]}]")
+    raise LookupError(f"nobody listens at {port}")
+
+
+def _tcp6() -> list[str]:
+    return Path("/proc/net/tcp6").read_text().splitlines()[1:]
+
+
+def _holder(socket: str) -> int:
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if any(str(file.readlink()) == socket for file in (process / "fd").iterdir()):
+                return int(process.name)
+        except OSError:
+            continue
+    raise LookupError(socket)
+
+
+def resident_mb(broker: Serving | Kafka) -> int:
+    """What the broker's process has in memory."""
+    status = "".join(Path(f"/proc/{pid}/status").read_text() for pid in broker.pids)
+    return sum(int(kb) for kb in re.findall(r"VmRSS:\s+(\d+)", status)) // 1024
+
+
+@pytest.fixture(scope="module", params=BROKERS)
+def broker(request: pytest.FixtureRequest) -> Iterator[Serving | Kafka]:
+    running = START[request.param]()
+    yield running
+    running.stop()
+
+
+class Client:
+    """A process with one of confluent's clients."""
+
+    def __init__(self, role: str, broker: Serving | Kafka, topic: str, group: str, records: int) -> None:
+        given = [role, broker.bootstrap_servers, topic, group, str(records)]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.bench.wire_clients", *given],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+
+    def wait_ready(self) -> None:
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == "ready\n"
+
+    def go(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def result(self) -> Any:
+        out, _ = self.process.communicate(timeout=300)
+        assert self.process.returncode == 0
+        return json.loads(out)
+
+
+def fresh(broker: Serving | Kafka, partitions: int) -> tuple[str, str]:
+    """A topic, and a group that begins at its beginning."""
+    number = next(_numbers)
+    topic, group = f"work-{number}", f"group-{number}"
+    admin = Admin({"bootstrap.servers": broker.bootstrap_servers})
+    admin.create_topics([NewTopic(topic, partitions)]).check()
+    admin.alter_group_configs(group, {"share.auto.offset.reset": "earliest"})
+    admin.close()
+    return topic, group
+
+
+def fill(broker: Serving | Kafka, topic: str, records: int) -> float:
+    producer = Client("produce", broker, topic, "", records)
+    producer.wait_ready()
+    producer.go()
+    return float(producer.result()["seconds"])
+
+
+@pytest.mark.benchmark(group="produce 500,000 x 100 B", timer=REPORTED)
+def test_produce(benchmark: Any, broker: Serving | Kafka) -> None:
+    """Aim: at least 0.8 of Kafka's rate."""
+
+    def run() -> None:
+        topic, _ = fresh(broker, 1)
+        REPORTED.now += fill(broker, topic, RECORDS)
+
+    benchmark.pedantic(run, rounds=ROUNDS)
+    benchmark.extra_info["records/s"] = round(RECORDS / benchmark.stats.stats.median)
+
+
+def drain(broker: Serving | Kafka, consumers: int, partitions: int, records: int) -> float:
+    """Seconds from the first record that anybody gets to the last; the consumers have joined before there is one."""
+    topic, group = fresh(broker, partitions)
+    fill(broker, topic, records)
+    team = [Client("consume", broker, topic, group, records) for _ in range(consumers)]
+    for client in team:
+        client.wait_ready()
+    for client in team:
+        client.go()
+    results = [client.result() for client in team]
+    assert sum(result["count"] for result in results) == records
+    return float(max(r["last"] for r in results) - min(r["first"] for r in results if r["count"]))
+
+
+@pytest.mark.benchmark(timer=REPORTED)
+@pytest.mark.parametrize("consumers", [1, 2])
+def test_consume(benchmark: Any, broker: Serving | Kafka, consumers: int) -> None:
+    """Aim: level with Kafka."""
+    benchmark.group = f"consume 500,000 x 100 B, {consumers} ShareConsumer processes, 1 partition"
+
+    def run() -> None:
+        REPORTED.now += drain(broker, consumers, 1, RECORDS)
+
+    benchmark.pedantic(run, rounds=ROUNDS)
+    benchmark.extra_info["records/s"] = round(RECORDS / benchmark.stats.stats.median)
+    benchmark.extra_info["resident MB"] = resident_mb(broker)
+
+
+@pytest.mark.benchmark(timer=REPORTED)
+@pytest.mark.parametrize("percentile", [50, 99])
+def test_latency(benchmark: Any, broker: Serving | Kafka, percentile: int) -> None:
+    """From produce to poll, one record at a time. Aim: half of Kafka's."""
+    benchmark.group = f"latency, p{percentile}"
+
+    def run() -> None:
+        topic, group = fresh(broker, 1)
+        client = Client("latency", broker, topic, group, 1000)
+        client.wait_ready()
+        client.go()
+        REPORTED.now += statistics.quantiles(client.result()["seconds"], n=100)[percentile - 1]
+
+    benchmark.pedantic(run, rounds=ROUNDS)
+
+
+@pytest.mark.benchmark(group="from nothing to the first answer")
+@pytest.mark.parametrize("name", BROKERS)
+def test_start(benchmark: Any, name: str) -> None:
+    """Aim: a tenth of Kafka's. `resident MB`: when it has answered."""
+    started: list[Serving | Kafka] = []
+
+    def run() -> None:
+        started.append(START[name]())
+        admin = Admin({"bootstrap.servers": started[-1].bootstrap_servers})
+        admin.list_topics()
+        admin.close()
+
+    def stop() -> None:
+        while started:
+            benchmark.extra_info["resident MB"] = resident_mb(started[-1])
+            started.pop().stop()
+
+    benchmark.pedantic(run, setup=stop, rounds=ROUNDS)
+    stop()
+
+
+assert len(VALUE) == 100

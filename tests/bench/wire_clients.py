@@ -1,0 +1,105 @@
+"""What runs in processes of its own while brokers are compared: confluent-kafka's clients, told what to do by a line.
+
+    python -m tests.bench.wire_clients ROLE BOOTSTRAP_SERVERS TOPIC GROUP COUNT
+
+A client prints `ready` when it can begin, begins at a line on its standard input, and prints what it measured as JSON.
+Times are of the monotonic clock that all processes of a machine share, in seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+VALUE = b"x" * 100
+POLL_S = 0.5
+PATIENCE_S = 60
+"""How long a client waits for records that do not come."""
+
+
+def _wait_for_go() -> None:
+    print("ready", flush=True)
+    sys.stdin.readline()
+
+
+def produce(address: str, topic: str, group: str, count: int) -> dict[str, Any]:
+    """`count` records as fast as they are taken; the time ends when all are acknowledged."""
+    del group
+    from confluent_kafka import Producer
+
+    producer = Producer(
+        {
+            "bootstrap.servers": address,
+            "linger.ms": 5,
+            "batch.size": 1_000_000,
+            "queue.buffering.max.messages": 1_000_000,
+        }
+    )
+    producer.list_topics(topic, timeout=10)
+    _wait_for_go()
+    began = time.monotonic()
+    for _ in range(count):
+        producer.produce(topic, VALUE)
+    assert producer.flush(120) == 0
+    return {"seconds": time.monotonic() - began}
+
+
+def _share_consumer(address: str, group: str, topic: str) -> Any:
+    from confluent_kafka import ShareConsumer
+
+    consumer = ShareConsumer({"bootstrap.servers": address, "group.id": group, "log_level": 0})
+    consumer.subscribe([topic])
+    return consumer
+
+
+def consume(address: str, topic: str, group: str, count: int) -> dict[str, Any]:
+    """Poll until nothing has come for a while; when the first and the last records came, and how many."""
+    del count
+    _wait_for_go()
+    consumer = _share_consumer(address, group, topic)
+    seen, first, last = 0, 0.0, time.monotonic()
+    while time.monotonic() - last < (1.5 if seen else PATIENCE_S):
+        messages = consumer.poll(POLL_S)
+        if messages:
+            last = time.monotonic()
+            first = first or last
+            seen += len(messages)
+    consumer.close()
+    return {"first": first, "last": last, "count": seen}
+
+
+def latency(address: str, topic: str, group: str, count: int) -> dict[str, Any]:
+    """Single records one after the other: from produce to the return of the poll that has it, seconds each."""
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": address, "linger.ms": 0})
+    consumer = _share_consumer(address, group, topic)
+    producer.produce(topic, VALUE)
+    producer.flush(10)
+    while not consumer.poll(POLL_S):
+        pass
+    _wait_for_go()
+    taken = []
+    for _ in range(count):
+        began = time.monotonic()
+        producer.produce(topic, VALUE)
+        producer.poll(0)
+        while not consumer.poll(POLL_S):
+            pass
+        taken.append(time.monotonic() - began)
+    consumer.close()
+    return {"seconds": taken}
+
+
+ROLES: dict[str, Callable[[str, str, str, int], dict[str, Any]]] = {
+    "produce": produce,
+    "consume": consume,
+    "latency": latency,
+}
+
+if __name__ == "__main__":
+    role, address, topic, group, count = sys.argv[1:]
+    print(json.dumps(ROLES[role](address, topic, group, int(count))), flush=True)
