@@ -47,6 +47,7 @@ class ClassicWorld(World, Members):
         self.producers: dict[int, dict[int, int]] = {partition: {} for partition in range(SHARDS)}
         self.markers: dict[int, list[EndMarker]] = {partition: [] for partition in range(SHARDS)}
         self.transaction_error = Errors.NONE
+        self.refusing = Errors.NONE
         self.verifications: list[AddPartitionsToTxnRequest.Transaction] = []
         World.__init__(
             self, configs={"group.initial.rebalance.delay.ms": delay_ms, **(configs or {})}, traced=True, **topics
@@ -75,6 +76,8 @@ class ClassicWorld(World, Members):
         asked = request.transactions[0]
         self.verifications.append(asked)
         answer = AddPartitionsToTxnResponse
+        if self.refusing:
+            return answer(error_code=self.refusing)
         topics = tuple(
             answer.Topic(
                 name=topic.name,

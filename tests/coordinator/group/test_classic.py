@@ -355,6 +355,19 @@ def test_members_that_wait_for_an_answer_are_not_silent() -> None:
     assert world.said("A") == "2 range leads A,C", "B was silent, A waited"
 
 
+def test_a_session_begins_anew_with_the_answer() -> None:
+    world = stable("A", "B")
+    world.enter("C", session_ms=100_000)
+    world.join("A")
+    for _ in range(5):
+        world.wait(9000)
+        assert world.alive("B") == REBALANCING
+    world.join("B")
+    assert world.said("A") == "2 range leads A,B,C", "45 s later, with a session of 10 s"
+    world.wait(9999)
+    assert world.alive("A") == "NONE"
+
+
 def test_new_members_that_wait_may_be_gone_for_good() -> None:
     """Five minutes without an answer, then a new member has to show that it is still there."""
     world = stable("A")
@@ -376,6 +389,13 @@ def test_ids_that_were_given_away_expire() -> None:
     world.wait(6000)
     assert world.said("A") == "2 range leads A"
     assert world.join("B") == UNKNOWN
+
+
+def test_ids_that_expire_disturb_no_members() -> None:
+    world = stable("A")
+    world.join("B", session_ms=6000)
+    world.wait(6000)
+    assert (world.alive("A"), world.state(), world.group.pending) == ("NONE", "Stable", frozenset())
 
 
 def test_a_heartbeat_counts_from_its_commit_on() -> None:
@@ -586,6 +606,19 @@ def test_who_waits_for_an_assignment_is_sent_to_the_new_coordinator() -> None:
     assert world.alive("A") == "NOT_COORDINATOR"
     world.wait(600_000)
     assert world.coordinator.wake_at_ms is None
+
+
+@pytest.mark.parametrize("joined", [False, True], ids=["joining", "joined"])
+def test_a_coordinator_that_comes_back_knows_no_rebalances_of_its_former_life(joined: bool) -> None:
+    world = stable("A")
+    world.enter("B")
+    if joined:
+        assert world.join("A") == "2 range leads A,B"
+    world.resign()
+    world.elect()
+    for _ in range(7):
+        world.wait(9999)
+        assert (world.alive("A", 1), world.state()) == ("NONE", "Stable")
 
 
 def test_heartbeats_to_a_group_that_is_being_loaded_are_fine() -> None:

@@ -307,6 +307,15 @@ def test_an_offset_of_the_namesake_does_not_count() -> None:
     ]
 
 
+def test_by_id_topics_that_vanished_are_not_told_even_before_their_offsets_are_gone() -> None:
+    world = world_with()
+    world.commit({"t1-0": 5, "t2-0": 7})
+    world.append_error = Errors.NOT_ENOUGH_REPLICAS
+    world.delete_topic("t1")
+    assert world.fetch(version=BY_ID) == "t2-0=7"
+    assert world.fetch(version=BY_NAME) == "t1-0=5 t2-0=7"
+
+
 def test_where_it_is_not_coordinated_here() -> None:
     world = world_with()
     world.resign()
@@ -454,12 +463,35 @@ def test_offsets_in_a_transaction_do_not_expire() -> None:
     assert world.state() == "absent"
 
 
+def test_offsets_do_not_expire_while_members_come_and_go() -> None:
+    world = keeping(1)
+    world.commit({"t2-0": 7})
+    world.stable("A")
+    for _ in range(66):
+        world.wait(9000)
+        world.alive("A")
+    world.enter("B", session_ms=60_000)
+    world.alive("A")
+    world.wait(CHECK_MS - 66 * 9000)
+    assert (world.state(), world.fetch()) == ("PreparingRebalance", "t2-0=7")
+
+
 def test_an_empty_group_without_offsets_goes_at_the_next_look() -> None:
     world = keeping(DAY_MINUTES)
     world.stable("A")
     world.leave("A")
     world.wait(CHECK_MS)
     assert world.state() == "absent"
+
+
+def test_a_share_group_reads_but_keeps_no_offsets() -> None:
+    world = world_with()
+    world.heartbeat("S", 0, ["t1"])
+    shard = world.coordinator._runtime.shard(world.shard_of())
+    assert shard is not None
+    group = shard.groups[GROUP]
+    assert (group.subscribes("t1"), group.subscribes("t2")) == (True, False)
+    assert (group.expiry_base_ms(5), group.is_simple, group.protocol_type) == (None, False, "share")
 
 
 def test_share_groups_never_expire() -> None:
@@ -577,6 +609,12 @@ def test_a_coordinator_that_does_not_answer(error: Errors, expected: str) -> Non
 
     world._carry_out = unreachable  # type: ignore[method-assign]    # this once
     assert world.commit_in_transaction({"t1-0": 8}) == expected
+
+
+def test_a_coordinator_of_transactions_that_refuses_altogether() -> None:
+    world = world_with()
+    world.refusing = Errors.CLUSTER_AUTHORIZATION_FAILED
+    assert world.commit_in_transaction({"t1-0": 8}) == "CLUSTER_AUTHORIZATION_FAILED"
 
 
 def test_without_a_coordinator_of_transactions() -> None:

@@ -93,7 +93,8 @@ def session_over(context: Context, due: Due, now_ms: int) -> list[Effect]:
         if waiting or not (member or due.member_id in group.pending):
             return False
         draft.remove(due.member_id, "session expired")
-        draft.member_gone()
+        if member or group.state is ClassicGroupState.PREPARING_REBALANCE:
+            draft.member_gone()
         return True
 
     return _when_due(context, due, change, now_ms)

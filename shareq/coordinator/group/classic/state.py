@@ -165,13 +165,7 @@ class ClassicGroup:
         member = self.members.get(member_id)
         if member and instance_id in (None, member.group_instance_id):
             return Errors.NONE
-        if instance_id is not None:
-            bearer = self.static_member(instance_id)
-            if bearer is None:
-                return Errors.UNKNOWN_MEMBER_ID
-            if bearer.member_id != member_id:
-                return Errors.FENCED_INSTANCE_ID
-        return Errors.UNKNOWN_MEMBER_ID
+        return Errors.FENCED_INSTANCE_ID if self.static_member(instance_id) else Errors.UNKNOWN_MEMBER_ID
 
     def refuse_protocols(self, protocol_type: str, protocols: Protocols) -> Errors:
         """Whether a member could take part: its type must be the group's, and one protocol be known to everybody."""
