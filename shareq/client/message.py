@@ -101,6 +101,9 @@ class Message:
     def delivery_count(self) -> int | None:
         return self._origin.delivery_count
 
+    def _changing(self) -> None:
+        """Whoever made the message may want to know that it is not the record's any more."""
+
     def set_key(self, key: Any) -> None:
         self._record = self._fields()._replace(key=key)
 
@@ -111,12 +114,16 @@ class Message:
         self._record = self._fields()._replace(headers=headers)
 
     def set_topic(self, topic: str | None) -> None:
+        self._changing()
         self._origin = self._origin._replace(topic=topic)
 
     def set_error(self, error: KafkaError | None) -> None:
+        self._changing()
         self._origin = self._origin._replace(error=error)
 
     def _fields(self) -> Fields:
+        """The record's fields, to be changed."""
+        self._changing()
         record = self._record
         if isinstance(record, Fields):
             return record

@@ -1,7 +1,7 @@
 """Fetched records that no poll has returned yet, cut into pieces that lie within one record batch each.
 
-Batches are decoded when a poll wants them, on the application's time; what is kept meanwhile costs a few objects a
-batch, however many records it holds.
+Batches are decoded when a poll wants them, on the application's time, and sound ones not before it looks at their
+records; what is kept meanwhile costs a few objects a batch, however many records it holds.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from itertools import repeat
 from operator import attrgetter
 from typing import NamedTuple
 
 from shareq.client.message import Fields, Message, Origin, ReceivedMessage
 from shareq.consumer.delivered import Range
+from shareq.consumer.lazy import DeliveredRun, can_wait
 from shareq.log.records import CorruptBatch, Record, crc_matches, decode
 from shareq.model.errors import Errors, KafkaError
 from shareq.model.ids import TopicIdPartition
@@ -110,6 +110,10 @@ class Buffer:
     def _unpack(self, piece: Piece) -> Unpacked:
         if piece.batch is None or piece.batch.is_control:
             return Unpacked(piece, (), (), [(piece.first, piece.end)])
+        origin = Origin(piece.topic, piece.key.partition, piece.delivery_count, piece.batch.leader_epoch)
+        if can_wait(piece.batch):
+            later = DeliveredRun(piece.batch, piece.first, piece.end, origin)
+            return Unpacked(piece, later, [(piece.first, piece.end)], ())
         try:
             records = self._records(piece.batch)
         except CorruptBatch as error:
@@ -117,8 +121,7 @@ class Buffer:
         if piece.first > piece.batch.base_offset or piece.end <= piece.batch.last_offset:
             low = bisect_left(records, piece.first, key=_offset_of)
             records = records[low : bisect_left(records, piece.end, lo=low, key=_offset_of)]
-        origin = Origin(piece.topic, piece.key.partition, piece.delivery_count, piece.batch.leader_epoch)
-        messages = list(map(ReceivedMessage, records, repeat(origin)))
+        messages = DeliveredRun(piece.batch, piece.first, piece.end, origin, records)
         if len(records) == piece.end - piece.first:
             return Unpacked(piece, messages, [(piece.first, piece.end)], ())
         ranges, gaps = _with_gaps(piece, records)

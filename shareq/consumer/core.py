@@ -7,6 +7,7 @@ actor; `handle` gets answers and ticks. Source: KIP-932, "Client".
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 from shareq.client.calls import Backoff, Calls, earliest
 from shareq.client.config import ClientConfig
@@ -160,19 +161,21 @@ class ShareConsumerCore:
         """Whether a waiting poll has something to do."""
         return bool(self._buffer or self.acknowledger.renewals or self._woken or self._error or self._membership.error)
 
-    def collect(self, now_ms: int) -> list[Message]:
+    def collect(self, now_ms: int) -> list[Sequence[Message]]:
         """The records of this poll: renewed ones first, then fetched ones. May be empty, when there were only gaps."""
         self.raise_if_woken()
         self._raise_error()
-        messages = self.acknowledger.take_renewed()
-        for unpacked in self._buffer.take(self._max_poll_records - len(messages)):
+        renewed = self.acknowledger.take_renewed()
+        runs: list[Sequence[Message]] = [renewed] if renewed else []
+        for unpacked in self._buffer.take(self._max_poll_records - len(renewed)):
             self.acknowledger.deliver(unpacked)
-            messages += unpacked.messages
-        if not messages:
+            if unpacked.messages:
+                runs.append(unpacked.messages)
+        if not runs:
             self.acknowledger.take()  # of gaps, so that nobody waits for them
             self._fetcher.fetching = not self._buffer
             self._pump(now_ms)
-        return messages
+        return runs
 
     def end_poll(self, now_ms: int) -> None:
         """The application has the records; its time until the next poll begins."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
-from typing import Any, overload
+from itertools import accumulate, chain
+from typing import Any, Self, overload
 
 from shareq.client.message import Message
 
@@ -13,47 +15,62 @@ SHOWN = 20
 
 
 class Messages(Sequence[Message]):
-    """A read-only sequence of messages; a slice is `Messages` too. Compared by identity, as in confluent-kafka."""
+    """A read-only sequence of messages; a slice is `Messages` too. Compared by identity, as in confluent-kafka.
 
-    __slots__ = ("_messages",)
+    Messages are made when they are looked at, so that a poll does not cost what nobody looks at.
+    """
+
+    __slots__ = ("_ends", "_runs")
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
-        self._messages = messages if isinstance(messages, list) else list(messages)
+        self._runs: list[Sequence[Message]] = [list(messages)]
+        self._ends = [len(self._runs[0])]
+
+    @classmethod
+    def of(cls, runs: list[Sequence[Message]]) -> Self:
+        """The messages of several sequences, one after the other."""
+        made = cls()
+        made._runs = runs
+        made._ends = list(accumulate(map(len, runs)))
+        return made
 
     def records(self) -> list[Message]:
         """A copy of the messages as a list."""
-        return list(self._messages)
+        return list(self)
 
     def is_empty(self) -> bool:
-        return not self._messages
+        return not len(self)
 
     def count(self, value: Any = None) -> int:
         """How many messages there are; with a message, how often it is among them, as every sequence tells."""
-        return len(self._messages) if value is None else self._messages.count(value)
+        return len(self) if value is None else super().count(value)
 
     def __len__(self) -> int:
-        return len(self._messages)
+        return self._ends[-1] if self._ends else 0
 
     def __iter__(self) -> Iterator[Message]:
-        return iter(self._messages)
+        return chain.from_iterable(self._runs)
 
     @overload
     def __getitem__(self, index: int) -> Message: ...
     @overload
     def __getitem__(self, index: slice) -> Messages: ...
     def __getitem__(self, index: int | slice) -> Message | Messages:
-        found = self._messages[index]
-        return Messages(found) if isinstance(found, list) else found
+        if isinstance(index, slice):
+            return Messages(list(self)[index])
+        at = range(len(self))[index]
+        run = bisect_right(self._ends, at)
+        return self._runs[run][at - self._ends[run]]  # counted from the run's end
 
     def __repr__(self) -> str:
-        return f"Messages({self._messages!r})"
+        return f"Messages({list(self)!r})"
 
     def _repr_html_(self) -> str:
         heads = "".join(f"<th>{name}</th>" for name in ("topic", "partition", "offset", "delivery", "key", "value", ""))
-        rows = "".join(_row(message) for message in self._messages[:SHOWN])
-        more = len(self._messages) - SHOWN
+        rows = "".join(_row(message) for message in self[:SHOWN])
+        more = len(self) - SHOWN
         rest = f"<p>… and {more} more</p>" if more > 0 else ""
-        return f"<p>{len(self._messages)} messages</p><table><tr>{heads}</tr>{rows}</table>{rest}"
+        return f"<p>{len(self)} messages</p><table><tr>{heads}</tr>{rows}</table>{rest}"
 
 
 def _row(message: Message) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from operator import index
 from types import TracebackType
 from typing import Any, Self
@@ -93,11 +93,11 @@ class ShareConsumer:
             calls = self._core.calls
             try:
                 perform(self._connection, calls, self._core.begin_poll)
-                return Messages(self._wait_for_messages(wait_ms))
+                return Messages.of(self._wait_for_messages(wait_ms))
             finally:
                 perform(self._connection, calls, self._core.end_poll)
 
-    def _wait_for_messages(self, wait_ms: float | None) -> list[Message]:
+    def _wait_for_messages(self, wait_ms: float | None) -> list[Sequence[Message]]:
         """Gaps alone do not end the wait."""
         connection, core = self._connection, self._core
         deadline_ms = None if wait_ms is None else connection.now_ms() + wait_ms
@@ -105,9 +105,9 @@ class ShareConsumer:
             left_ms = None if deadline_ms is None else max(0, deadline_ms - connection.now_ms())
             if not core.poll_ready() and not connection.wait(core.poll_ready, left_ms):
                 return []
-            messages = perform(connection, core.calls, core.collect)
-            if messages:
-                return messages
+            runs = perform(connection, core.calls, core.collect)
+            if runs:
+                return runs
 
     def ready(self) -> bool:
         """Whether a poll would not have to wait: for applications with an event loop of their own."""

@@ -6,7 +6,7 @@ needs neither (see `batches`). Keys and values are bytes or None, headers a list
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any, Protocol
@@ -186,6 +186,15 @@ def decode(batch: RecordBatch | bytes, *, check_crc: bool = False) -> list[Recor
         return list(_codec().DefaultRecordBatch(batch.data))
     except Exception as error:
         # The libraries below raise what they like: a dozen types for as many ways in which bytes can be wrong.
+        raise CorruptBatch(batch.base_offset, f"{type(error).__name__}: {error}") from error
+
+
+def stream(batch: RecordBatch) -> Iterator[Record]:
+    """The records one after the other, each made when it is asked for: who drops them as they come keeps none alive,
+    and gives the garbage collector nothing to do. Raises CorruptBatch in the middle of it."""
+    try:
+        yield from _codec().DefaultRecordBatch(batch.data)
+    except Exception as error:  # as in `decode`
         raise CorruptBatch(batch.base_offset, f"{type(error).__name__}: {error}") from error
 
 

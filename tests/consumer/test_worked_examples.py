@@ -105,10 +105,10 @@ def test_w4_renew() -> None:
     (renewed,) = consumer.poll(2)
     sent = fake.requests(ShareAcknowledgeRequest)[-1]
     assert (sent.is_renew_ack, acks_of(sent)) == (True, "0:1 1:4")
-    assert (renewed is second, renewed.delivery_count(), fake.now_ms - began_ms) == (True, 1, 0)
+    assert (renewed == second, renewed.delivery_count(), fake.now_ms - began_ms) == (True, 1, 0)
     consumer.acknowledge(renewed, RENEW)
     assert consumer.commit_sync() == {P0: None}
-    assert consumer.poll(1)[0] is second
+    assert consumer.poll(1)[0] == second
 
 
 def test_w5_acknowledgements_survive_bad_records() -> None:
