@@ -33,7 +33,15 @@ def glance(data: bytes, count: int | None = None) -> int | None:
         pytest.param(rows(64), 0, id="offset deltas of one byte"),
         pytest.param(rows(65), 0, id="the first delta of two bytes"),
         pytest.param(rows(8192), 0, id="the last delta of two bytes"),
-        pytest.param(rows(500, spread_ms=63), 63, id="the largest delta of one byte"),
+        pytest.param(rows(8193), 0, id="the first delta of three bytes"),
+        pytest.param(rows(20_000), 0, id="two cycles of deltas"),
+        pytest.param(rows(500, spread_ms=63), 63, id="the largest timestamp delta of one byte"),
+        pytest.param(rows(500, spread_ms=64), 64, id="the smallest of two bytes"),
+        pytest.param(rows(500, spread_ms=8191), 8191, id="the largest of two bytes"),
+        pytest.param(rows(9000, spread_ms=300), 300, id="both grow longer"),
+        pytest.param(
+            [(None, b"v", [], NOW + ms) for ms in (0, *[100] * 90, 127, *[101, 120] * 40)], 127, id="not in order, near"
+        ),
         pytest.param(rows(500, size=0), 0, id="empty values"),
         pytest.param(rows(500, key=b"key"), 0, id="keys of one size"),
         pytest.param(rows(100, size=70) + rows(100, size=90), 0, id="two sizes, one after the other"),
@@ -48,8 +56,11 @@ def test_like_records_are_not_decoded(records: Rows, expected: int) -> None:
 @pytest.mark.parametrize(
     "records",
     [
-        pytest.param(rows(8193), id="an offset delta of three bytes"),
-        pytest.param(rows(500, spread_ms=64), id="a timestamp delta of two bytes"),
+        pytest.param(rows(500, spread_ms=8192), id="a timestamp delta of three bytes"),
+        pytest.param([(None, b"v", [], NOW - i) for i in range(500)], id="times run backwards for long"),
+        pytest.param(
+            [(None, b"v", [], NOW + ms) for ms in (0, *[100] * 50, 900, *[100] * 50)], id="not in order, and far"
+        ),
         pytest.param([(None, b"v", [("h", b"")], NOW)] * 100, id="headers"),
         pytest.param([(None, b"v" * (i % 7), [], NOW) for i in range(500)], id="sizes that change all the time"),
     ],
@@ -85,16 +96,21 @@ def check(data: bytes, count: int) -> None:
     assert [record.offset for record in records] == list(range(count))
 
 
-sizes = st.lists(st.tuples(st.integers(0, 90), st.integers(1, 200)), min_size=1, max_size=4)
+counts = st.integers(1, 200) | st.sampled_from([8100, 8300])
+sizes = st.lists(st.tuples(st.integers(0, 90), counts), min_size=1, max_size=4)
+spreads = st.integers(-40, 90) | st.integers(64, 9000)
 
 
-@given(sizes, st.sampled_from([None, b"", b"key"]), st.integers(-40, 90), st.integers(0, 1 << 32))
-def test_against_the_codec(runs: list[tuple[int, int]], key: bytes | None, spread_ms: int, seed: int) -> None:
+@given(sizes, st.sampled_from([None, b"", b"key"]), spreads, st.booleans(), st.integers(0, 1 << 32))
+def test_against_the_codec(
+    runs: list[tuple[int, int]], key: bytes | None, spread_ms: int, in_order: bool, seed: int
+) -> None:
     rng = random.Random(seed)
     spread = sorted((0, spread_ms))
-    records: Rows = [
-        (key, rng.randbytes(size), [], NOW + rng.randint(*spread)) for size, count in runs for _ in range(count)
-    ]
+    times = [NOW + rng.randint(*spread) for _, count in runs for _ in range(count)]
+    times = sorted(times) if in_order else times
+    values = [rng.randbytes(size) for size, count in runs for _ in range(count)]
+    records: Rows = [(key, value, [], at) for value, at in zip(values, times, strict=True)]
     data = encode_batch(records)
     check(data, len(records))
     damaged = bytearray(data)
