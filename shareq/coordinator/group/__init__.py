@@ -1,4 +1,4 @@
-"""The group coordinator: members, epochs and assignments of share groups, and the offsets they start from."""
+"""The group coordinator: members and assignments of share groups, classic and consumer groups, and their offsets."""
 
 from shareq.coordinator.group.coordinator import GroupCoordinator
 

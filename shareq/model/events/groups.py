@@ -32,6 +32,8 @@ class MemberReconciled(NamedTuple):
 
 
 class GroupEpochBumped(NamedTuple):
+    """Classic groups have generations instead: these are their epochs here and in `MemberReconciled`."""
+
     group_id: str
     group_epoch: int
     reason: str
