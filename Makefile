@@ -56,7 +56,7 @@ imports: $(VENV)/.test  ## the arrows between the rooms (import-linter)
 
 unit: $(VENV)/.test  ## unit and property tests
 	$(call say,unit and property tests: pytest)
-	@$(PY) -m pytest -n auto -m 'not browser' $(ARGS)
+	@$(PY) -m pytest -n auto --dist loadgroup -m 'not browser' $(ARGS)
 
 browser: $(VENV)/.test  ## the widgets in a real browser
 	$(call say,browser tests: JupyterLab in a headless Chromium)

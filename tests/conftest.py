@@ -26,6 +26,15 @@ def pytest_configure() -> None:
     os.environ.setdefault("SHAREQ_SEED", str(SystemRandom().randrange(1 << 32)))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that need Apache Kafka go to one worker, which starts one; the others have the rest of the machine."""
+    for item in items:
+        fixtures = getattr(item, "fixturenames", ())
+        chosen = getattr(getattr(item, "callspec", None), "params", {}).get("broker")
+        if "kafka" in fixtures or chosen == "kafka" or "tests/kafka/" in item.nodeid:
+            item.add_marker(pytest.mark.xdist_group("apache-kafka"))
+
+
 def pytest_report_header() -> str:
     return f"shareq: hypothesis profile {settings.get_current_profile_name()}, SHAREQ_SEED={os.environ['SHAREQ_SEED']}"
 
