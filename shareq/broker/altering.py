@@ -43,7 +43,7 @@ class _Target(NamedTuple):
 
 
 def incremental_alter_configs(
-    request: IncrementalAlterConfigsRequest, controller: Controller
+    request: IncrementalAlterConfigsRequest, controller: Controller, broker_id: int
 ) -> IncrementalAlterConfigsResponse:
     """Set, delete, append to and subtract from single configurations."""
 
@@ -51,28 +51,30 @@ def incremental_alter_configs(
         refused = _refuse_operations(asked)
         if refused is not None:
             return refused
-        target = _target(asked, controller)
+        target = _target(asked, controller, broker_id)
         if not isinstance(target, _Target):
             return target
         changes = {config.name: _new_value(config, target.overrides) for config in asked.configs}
         return target.alter(changes, request.validate_only)
 
-    outcomes = _one_by_one(request.resources, altered)
     return IncrementalAlterConfigsResponse(
         responses=tuple(
             IncrementalAlterConfigsResponse.Result(
-                resource_type=kind, resource_name=name, error_code=error, error_message=why
+                resource_type=asked.resource_type,
+                resource_name=asked.resource_name,
+                error_code=error,
+                error_message=why,
             )
-            for (kind, name), (error, why) in outcomes.items()
+            for asked, (error, why) in _one_by_one(request.resources, altered)
         )
     )
 
 
-def alter_configs(request: AlterConfigsRequest, controller: Controller) -> AlterConfigsResponse:
+def alter_configs(request: AlterConfigsRequest, controller: Controller, broker_id: int) -> AlterConfigsResponse:
     """Replace all that a resource says: what the request does not name goes back to its default."""
 
     def altered(asked: AlterConfigsRequest.Resource) -> Outcome:
-        target = _target(asked, controller)
+        target = _target(asked, controller, broker_id)
         if not isinstance(target, _Target):
             return target
         names = Counter(config.name for config in asked.configs)
@@ -82,30 +84,33 @@ def alter_configs(request: AlterConfigsRequest, controller: Controller) -> Alter
         changes = dict.fromkeys(target.overrides) | {config.name: config.value for config in asked.configs}
         return target.alter(changes, request.validate_only)
 
-    outcomes = _one_by_one(request.resources, altered)
     return AlterConfigsResponse(
         responses=tuple(
-            AlterConfigsResponse.Result(resource_type=kind, resource_name=name, error_code=error, error_message=why)
-            for (kind, name), (error, why) in outcomes.items()
+            AlterConfigsResponse.Result(
+                resource_type=asked.resource_type,
+                resource_name=asked.resource_name,
+                error_code=error,
+                error_message=why,
+            )
+            for asked, (error, why) in _one_by_one(request.resources, altered)
         )
     )
 
 
-def _one_by_one(resources: Sequence[R], altered: Callable[[R], Outcome]) -> dict[tuple[int, str], Outcome]:
+def _one_by_one(resources: Sequence[R], altered: Callable[[R], Outcome]) -> list[tuple[R, Outcome]]:
     """The outcome for each resource; one that is named twice is not altered at all."""
     named = Counter((asked.resource_type, asked.resource_name) for asked in resources)
     twice = Errors.INVALID_REQUEST, "a resource is to be named once in a request"
-    outcomes: dict[tuple[int, str], Outcome] = {}
-    for asked in resources:
-        key = (asked.resource_type, asked.resource_name)
-        outcomes[key] = altered(asked) if named[key] == 1 else twice
-    return outcomes
+    return [
+        (asked, altered(asked) if named[asked.resource_type, asked.resource_name] == 1 else twice)
+        for asked in resources
+    ]
 
 
 # ---- who is meant ----------------------------------------------------------------------------------------------------
 
 
-def _target(asked: _Resource, controller: Controller) -> _Target | Outcome:
+def _target(asked: _Resource, controller: Controller, broker_id: int) -> _Target | Outcome:
     """Whose configurations are to be altered, or why they cannot be."""
     name, image = asked.resource_name, controller.image
     if asked.resource_type == ResourceType.TOPIC:
@@ -115,13 +120,16 @@ def _target(asked: _Resource, controller: Controller) -> _Target | Outcome:
         return _Target(image.group_configs.get(name, {}), partial(_alter_group, controller, name))
     if asked.resource_type == ResourceType.BROKER and not name:
         return _Target(image.dynamic_configs, partial(_alter_brokers, controller))
-    return _REFUSED.get(asked.resource_type) or unknown_type(asked.resource_type)
+    if asked.resource_type == ResourceType.BROKER_LOGGER and name == str(broker_id):
+        return Errors.INVALID_CONFIG, "there are no such loggers"
+    why = _REFUSED.get(asked.resource_type)
+    return unknown_type(asked.resource_type) if why is None else (Errors.INVALID_REQUEST, why)
 
 
-_REFUSED: dict[int, Outcome] = {
-    ResourceType.BROKER: (Errors.INVALID_REQUEST, "all brokers are configured alike: alter the default, of empty name"),
-    ResourceType.BROKER_LOGGER: (Errors.INVALID_CONFIG, "there are no such loggers"),
-    ResourceType.CLIENT_METRICS: (Errors.INVALID_REQUEST, "metrics of clients are not collected"),
+_REFUSED: dict[int, str] = {
+    ResourceType.BROKER: "all brokers are configured alike: alter the default, of empty name",
+    ResourceType.BROKER_LOGGER: "these are another broker's loggers",
+    ResourceType.CLIENT_METRICS: "metrics of clients are not collected",
 }
 
 

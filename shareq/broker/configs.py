@@ -37,6 +37,9 @@ READ_AT_START = frozenset(
 )
 """Broker keys that nothing follows from once the cluster runs. All others take effect at once, more than in Kafka."""
 
+NULL_BY_DEFAULT = frozenset({"log.retention.ms", "log.roll.ms", "log.roll.jitter.ms"})
+"""Broker keys for which Kafka has coarser ones beside them, in hours, that say what holds where these say nothing."""
+
 Said = tuple[str, str, ConfigSource]
 """One that has said something: (key, value, source)."""
 
@@ -76,7 +79,10 @@ def topic_configs(overrides: Mapping[str, str], image: ClusterImage) -> Iterator
             said += tuple(_broker_says(d.synonym, image))
         else:
             said += ((d.synonym, _text(d.default), ConfigSource.DEFAULT),)
-        yield Entry(key, said[0][1], _TOPIC_TYPES[d.type], d.doc, said)
+        value = said[0][1]
+        if d.synonym in NULL_BY_DEFAULT:
+            said = tuple(one for one in said if one[2] is not ConfigSource.DEFAULT)
+        yield Entry(key, value, _TOPIC_TYPES[d.type], d.doc, said)
 
 
 def group_configs(overrides: Mapping[str, str], image: ClusterImage) -> Iterator[Entry]:

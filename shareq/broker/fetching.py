@@ -225,7 +225,13 @@ def _partition(
     index: int, read: ReadResult, hint: LeaderIdAndEpoch, isolation: IsolationLevel
 ) -> FetchResponse.Partition:
     if read.error:
-        return FetchResponse.Partition(partition_index=index, error_code=read.error, current_leader=hint)
+        unknown = read.error in (Errors.UNKNOWN_TOPIC_ID, Errors.UNKNOWN_TOPIC_OR_PARTITION)
+        return FetchResponse.Partition(
+            partition_index=index,
+            error_code=read.error,
+            current_leader=hint,
+            aborted_transactions=() if unknown else None,
+        )
     aborted = None
     if isolation is IsolationLevel.READ_COMMITTED:
         aborted = tuple(

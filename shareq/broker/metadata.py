@@ -180,7 +180,10 @@ def describe_topic_partitions(
         start = max(0, first.partition_index) if name == first.topic_name else 0
         topic = image.topics.get(name)
         if topic is None:
-            topics.append(DescribeTopicPartitionsResponse.Topic(name=name, error_code=_absent(name)))
+            missing = DescribeTopicPartitionsResponse.Topic(
+                name=name, error_code=_absent(name), topic_authorized_operations=TOPIC_OPERATIONS
+            )
+            topics.append(missing)
             continue
         if not left:
             return DescribeTopicPartitionsResponse(

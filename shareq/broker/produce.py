@@ -28,6 +28,9 @@ LEGAL_ACKS = frozenset((ALL_REPLICAS, 0, 1))
 JOINS_BY_WRITING = 12
 """Since this version a partition joins a transaction by being written to (KIP-890)."""
 
+_NO_LOG_START = frozenset((Errors.CORRUPT_MESSAGE, Errors.MESSAGE_TOO_LARGE, Errors.KAFKA_STORAGE_ERROR))
+"""Errors that Kafka answers without saying where the log starts."""
+
 Verdicts = Mapping[TopicPartition, Errors]
 """What the transaction coordinator says of partitions that transactional batches are bound for."""
 
@@ -117,7 +120,8 @@ class _Producing:
             transaction_version=self._transaction_version,
         )
         if done.error:
-            return _refused_by_log(index, done, log)
+            untold = done.error in _NO_LOG_START or isinstance(frame(part.records), Refusal)
+            return _refused_by_log(index, done, -1 if untold else log.log_start_offset)
         if log.log_end_offset > first:  # else it was a duplicate
             self.grown.append(Grown(at, first, log.log_end_offset))
         return ProduceResponse.Partition(
@@ -176,11 +180,11 @@ def _refused(topic: ProduceRequest.Topic, error: Errors) -> ProduceResponse.Topi
     return _answered(topic, tuple(partitions))
 
 
-def _refused_by_log(index: int, done: AppendResult, log: MemoryLog) -> ProduceResponse.Partition:
+def _refused_by_log(index: int, done: AppendResult, log_start_offset: int) -> ProduceResponse.Partition:
     return ProduceResponse.Partition(
         index=index,
         error_code=done.error,
-        log_start_offset=log.log_start_offset,
+        log_start_offset=log_start_offset,
         record_errors=tuple(
             ProduceResponse.RecordError(batch_index=at, batch_index_error_message=text)
             for at, text in done.record_errors

@@ -152,6 +152,8 @@ def _about_topics(controller: Controller, data: DataPlane) -> dict[type[Request]
         CreatePartitionsRequest: lambda request, _: topics.create_partitions(request, controller),
         ElectLeadersRequest: lambda request, _: topics.elect_leaders(request, controller),
         DescribeConfigsRequest: lambda request, _: configs.describe_configs(request, controller.image, data.broker_id),
-        AlterConfigsRequest: lambda request, _: altering.alter_configs(request, controller),
-        IncrementalAlterConfigsRequest: lambda request, _: altering.incremental_alter_configs(request, controller),
+        AlterConfigsRequest: lambda request, _: altering.alter_configs(request, controller, data.broker_id),
+        IncrementalAlterConfigsRequest: lambda request, _: altering.incremental_alter_configs(
+            request, controller, data.broker_id
+        ),
     }

@@ -136,6 +136,7 @@ def delete_topics(request: DeleteTopicsRequest, controller: Controller) -> Delet
             error, why = Errors.INVALID_REQUEST, "neither name nor id of a topic"
         elif meant[name, topic_id] > 1:
             error, why = Errors.INVALID_REQUEST, f"topic {name or topic_id!r} is to be deleted twice"
+            name, topic_id = asked.name, asked.topic_id
         elif name is None:
             error, why = Errors.UNKNOWN_TOPIC_ID, f"no topic has the id {topic_id}"
         else:
@@ -188,8 +189,7 @@ def _by_topic(
         partitions = [elected(topic, index) for index in indexes]
         if all_topics:
             partitions = [p for p in partitions if p.error_code is not Errors.ELECTION_NOT_NEEDED]
-        if partitions or not all_topics:
-            results.append(ElectLeadersResponse.Topic(topic=topic, partition_result=tuple(partitions)))
+        results.append(ElectLeadersResponse.Topic(topic=topic, partition_result=tuple(partitions)))
     return tuple(results)
 
 

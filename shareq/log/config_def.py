@@ -45,7 +45,7 @@ class TopicConfigDef:
     def allowed(self) -> str:
         """The allowed values in words, for error messages and tables."""
         if self.type is ConfigType.BOOLEAN:
-            return "true or false"
+            return " or ".join(self.choices or ("true", "false"))
         if not self.choices and not self._is_number:
             return "any text"
         if self.type is ConfigType.LIST:
@@ -76,7 +76,8 @@ class TopicConfigDef:
 
     def _parse_word(self, text: str) -> bool | str | None:
         if self.type is ConfigType.BOOLEAN:
-            return {"true": True, "false": False}.get(text.lower())
+            legal = text.lower() in (self.choices or ("true", "false"))
+            return text.lower() == "true" if legal else None
         if self.type is ConfigType.LIST:
             words = [word.strip() for word in text.split(",")]
             legal = not self.choices or all(word in self.choices for word in words)

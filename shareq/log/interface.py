@@ -17,7 +17,8 @@ from shareq.model.states import IsolationLevel
 class AppendResult(NamedTuple):
     """What became of one batch: on an error nothing was written, and the offsets are -1.
 
-    A duplicate answers NONE with the offsets it was given the first time. `last_offset` is inclusive.
+    A duplicate answers NONE with the offsets it was given the first time, and its largest timestamp as the time of the
+    append, whatever the topic's type of timestamps, as in Kafka. `last_offset` is inclusive.
     `record_errors` are (index in the batch, text) where single records are to blame.
     """
 

@@ -92,7 +92,7 @@ class MemoryLog:
                     Errors.NONE,
                     earlier.base_offset,
                     earlier.last_offset,
-                    earlier.log_append_time_ms,
+                    earlier.max_timestamp,
                     self._log_start_offset,
                 )
             error, message = self._producers.check(batch, transaction_version)
@@ -103,7 +103,7 @@ class MemoryLog:
         log_append_time_ms = now_ms if self.config.log_append_time else -1
         batch = self._write(batch, now_ms, leader_epoch)
         if batch.producer_id >= 0:
-            self._producers.appended(batch, log_append_time_ms, now_ms)
+            self._producers.appended(batch, now_ms)
         return AppendResult(
             Errors.NONE, batch.base_offset, batch.last_offset, log_append_time_ms, self._log_start_offset
         )

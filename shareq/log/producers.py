@@ -30,7 +30,7 @@ class Appended(NamedTuple):
     last_sequence: int
     base_offset: int
     last_offset: int
-    log_append_time_ms: int
+    max_timestamp: int
 
 
 class Producer:
@@ -110,7 +110,7 @@ class Producers:
             return Errors.INVALID_TXN_STATE, f"producer {batch.producer_id} has a transaction open here"
         return OK
 
-    def appended(self, batch: RecordBatch, log_append_time_ms: int, now_ms: int) -> None:
+    def appended(self, batch: RecordBatch, now_ms: int) -> None:
         """Remember a batch, now at its true offset."""
         known = self._known.get(batch.producer_id)
         if known is None:
@@ -118,7 +118,7 @@ class Producers:
         known.enter_epoch(batch.producer_epoch)
         if batch.base_sequence != NO_SEQUENCE:
             sequences = batch.base_sequence, last_sequence(batch)
-            known.batches.append(Appended(*sequences, batch.base_offset, batch.last_offset, log_append_time_ms))
+            known.batches.append(Appended(*sequences, batch.base_offset, batch.last_offset, batch.max_timestamp))
         known.last_seen_ms = now_ms
         if batch.is_transactional and known.open_from is None:
             known.open_from = self._open[batch.producer_id] = batch.base_offset

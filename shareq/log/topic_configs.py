@@ -108,6 +108,9 @@ TOPIC_CONFIGS: dict[str, TopicConfigDef] = {
         ),
         _number("min.insync.replicas", 1, "How many replicas have to hold a record.", 1, INT_MAX),
         TopicConfigDef("preallocate", False, ConfigType.BOOLEAN, _NO_FILES, broker_key="log.preallocate"),
+        TopicConfigDef("remote.log.copy.disable", False, ConfigType.BOOLEAN, _NO_TIERS),
+        TopicConfigDef("remote.log.delete.on.disable", False, ConfigType.BOOLEAN, _NO_TIERS),
+        TopicConfigDef("remote.storage.enable", False, ConfigType.BOOLEAN, "Nothing is tiered.", choices=("false",)),
         _number(
             "retention.bytes",
             -1,

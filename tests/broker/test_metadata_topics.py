@@ -222,10 +222,12 @@ def test_growth_of_what_is_not_there_or_named_twice(cluster: Cluster, asker: Ask
         pytest.param([By(topic_id=NOWHERE)], [(None, NOWHERE, E.UNKNOWN_TOPIC_ID)], id="2.11 unknown id"),
         pytest.param([By()], [(None, ZERO_TOPIC_ID, E.INVALID_REQUEST)], id="2.11 neither"),
         pytest.param([By(name="orders", topic_id=NOWHERE)], [("orders", "id", E.INVALID_REQUEST)], id="2.11 both"),
-        pytest.param([By(name="orders")] * 2, [("orders", "id", E.INVALID_REQUEST)], id="2.11 a name twice"),
-        pytest.param([("orders", "id")] * 2, [("orders", "id", E.INVALID_REQUEST)], id="2.11 an id twice"),
+        pytest.param([By(name="orders")] * 2, [("orders", ZERO_TOPIC_ID, E.INVALID_REQUEST)], id="2.11 a name twice"),
+        pytest.param([("orders", "id")] * 2, [(None, "id", E.INVALID_REQUEST)], id="2.11 an id twice"),
         pytest.param(
-            [By(name="orders"), ("orders", "id")], [("orders", "id", E.INVALID_REQUEST)] * 2, id="once so and once so"
+            [By(name="orders"), ("orders", "id")],
+            [("orders", ZERO_TOPIC_ID, E.INVALID_REQUEST), (None, "id", E.INVALID_REQUEST)],
+            id="once so and once so",
         ),
     ],
 )

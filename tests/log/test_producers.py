@@ -214,7 +214,7 @@ def test_the_index_of_aborted_transactions_follows_the_log_start(history: Memory
 def test_the_index_does_not_grow_for_ever() -> None:
     producers = Producers()
     for marker in range(1, 20, 2):
-        producers.appended(parse_batch(restamp(from_producer(1, 0, transactional=True), marker - 1, 0)), -1, NOW)
+        producers.appended(parse_batch(restamp(from_producer(1, 0, transactional=True), marker - 1, 0)), NOW)
         ended = control_batch(ControlType.ABORT, producer_id=7, producer_epoch=0, coordinator_epoch=0, timestamp_ms=NOW)
         producers.ended(parse_batch(restamp(ended, marker, 0)), committed=False, coordinator_epoch=0, now_ms=NOW)
     producers.log_start_moved(17)

@@ -1,0 +1,543 @@
+"""The same requests, byte for byte, to a cluster of ours and to Apache Kafka: the answers are the same.
+
+Words differ, and so do ids, addresses and clocks; everything else that an answer says is compared. The steps of a story
+are told in order, since later ones depend on what earlier ones have left behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shareq.log.batches import restamp
+from shareq.log.records import encode_batch
+from shareq.model.errors import Errors
+from shareq.model.ids import TopicId
+from shareq.model.messages.base import Request
+from shareq.model.messages.cluster import FindCoordinatorRequest, MetadataRequest
+from shareq.model.messages.data import DeleteRecordsRequest, ListOffsetsRequest, ProduceRequest
+from shareq.model.messages.describe import (
+    Cursor,
+    DescribeClusterRequest,
+    DescribeTopicPartitionsRequest,
+    ListPartitionReassignmentsRequest,
+)
+from shareq.model.messages.fetch import FetchRequest, OffsetForLeaderEpochRequest
+from shareq.model.messages.topics import (
+    AlterConfigsRequest,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DescribeConfigsRequest,
+    ElectLeadersRequest,
+    IncrementalAlterConfigsRequest,
+)
+from shareq.model.records import RecordBatch
+from tests.log.support import broken, patched
+from tests.wire.raw import Raw
+
+if TYPE_CHECKING:
+    from shareq.kafka import LocalKafka
+    from shareq.wire.server import Server
+
+NOWHERE = TopicId("x" * 21 + "w")
+NOW = 1_790_000_000_000
+SETS = ("name", "topic", "partition_index", "index")
+"""What tells elements of an array apart whose order means nothing to Kafka."""
+
+WORDS = frozenset({"error_message", "batch_index_error_message", "host", "port", "rack", "cluster_id"})
+
+
+class Side:
+    """One of the two brokers, as one of its clients sees it."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        host, _, port = bootstrap_servers.partition(":")
+        self._raw = Raw(int(port), host)
+        self.node_id = self._raw.ask(MetadataRequest(topics=())).brokers[0].node_id
+        self.ids: dict[str, TopicId] = {}
+        self.session = 0
+
+    def ask(self, make: Step, version: int | None) -> Any:
+        """What an answer says, without what is bound to differ."""
+        response = self._raw.ask(make(self), version)
+        self.session = getattr(response, "session_id", 0) or self.session
+        return self._plain(response)
+
+    def learn(self, name: str) -> None:
+        """Wait until a topic is known and led, and keep its id."""
+        request = MetadataRequest(topics=(MetadataRequest.Topic(name=name),))
+        while not (found := self._raw.ask(request).topics[0]).partitions:
+            assert found.error_code in (Errors.NONE, Errors.UNKNOWN_TOPIC_OR_PARTITION)
+        self.ids[name] = found.topic_id
+        parts = tuple(
+            ListOffsetsRequest.Partition(partition_index=i, timestamp=-1) for i in range(len(found.partitions))
+        )
+        asked = ListOffsetsRequest(topics=(ListOffsetsRequest.Topic(name=name, partitions=parts),))
+        while any(part.error_code for part in self._raw.ask(asked).topics[0].partitions):
+            pass
+
+    def _plain(self, value: Any) -> Any:
+        if isinstance(value, RecordBatch):
+            return value[:3] + value[5:10]
+        if is_dataclass(value) and not isinstance(value, type):
+            kept = (field.name for field in fields(value) if field.name not in WORDS)
+            return {name: self._named(name, getattr(value, name)) for name in kept}
+        if not isinstance(value, tuple):
+            return value
+        if key := next((name for name in SETS if value and is_dataclass(value[0]) and hasattr(value[0], name)), None):
+            return {getattr(element, key): self._plain(element) for element in value}
+        return [self._plain(element) for element in value]
+
+    def _named(self, name: str, value: Any) -> Any:
+        if name == "topic_id":
+            return next((f"id of {topic}" for topic, topic_id in self.ids.items() if topic_id == value), "other id")
+        if name in ("leader_id", "node_id", "controller_id", "broker_id"):
+            return "itself" if value == self.node_id else value
+        if name in ("replica_nodes", "isr_nodes", "broker_ids"):
+            return ["itself" if node == self.node_id else node for node in value]
+        if name == "session_id":
+            return bool(value)
+        return self._plain(value)
+
+
+Step = Callable[[Side], Request]
+
+
+@pytest.fixture
+def sides(served: Server, kafka: LocalKafka) -> tuple[Side, Side]:
+    return Side(served.bootstrap_servers), Side(kafka.bootstrap_servers)
+
+
+def compare(sides: tuple[Side, Side], steps: list[tuple[str, int | None, Step]]) -> None:
+    """Ask both, step by step; all that differs is told at once."""
+    found = []
+    for title, version, make in steps:
+        print(title)  # told if there is no answer
+        ours, theirs = (side.ask(make, version) for side in sides)
+        found += [f"{title}: {difference}" for difference in differences(ours, theirs)]
+    assert not found, "\n".join(found)
+
+
+def differences(ours: Any, theirs: Any, where: str = "") -> Iterator[str]:
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        for key in ours | theirs:
+            yield from differences(ours.get(key), theirs.get(key), f"{where}.{key}")
+    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+        for index, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+            yield from differences(one, other, f"{where}[{index}]")
+    elif ours != theirs:
+        yield f"{where} is {ours!r}, Apache Kafka says {theirs!r}"
+
+
+# ---- requests, short -------------------------------------------------------------------------------------------------
+
+
+def new(name: str, count: int = -1, factor: int = -1, **more: Any) -> CreateTopicsRequest.Topic:
+    return CreateTopicsRequest.Topic(name=name, num_partitions=count, replication_factor=factor, **more)
+
+
+def by_hand(side: Side, *indexes: int, broker: int | None = None) -> tuple[CreateTopicsRequest.Assignment, ...]:
+    node = side.node_id if broker is None else broker
+    return tuple(CreateTopicsRequest.Assignment(partition_index=index, broker_ids=(node,)) for index in indexes)
+
+
+def create(*topics: CreateTopicsRequest.Topic, **more: Any) -> Step:
+    return lambda _: CreateTopicsRequest(topics=topics, **more)
+
+
+def produce(name: str, *records: bytes, by_name: bool = False, **more: Any) -> Step:
+    parts = tuple(ProduceRequest.Partition(index=index, records=data) for index, data in enumerate(records))
+
+    def make(side: Side) -> Request:
+        named: dict[str, Any] = {"name": name} if by_name else {"topic_id": side.ids.get(name, NOWHERE)}
+        return ProduceRequest(topics=(ProduceRequest.Topic(partitions=parts, **named),), **more)
+
+    return make
+
+
+def fetch(name: str, *parts: dict[str, int], **more: Any) -> Step:
+    def make(side: Side) -> Request:
+        wanted = tuple(FetchRequest.Partition(**part) for part in parts)
+        topic = FetchRequest.Topic(topic_id=side.ids.get(name, NOWHERE), partitions=wanted)
+        options = {"max_wait_ms": 0, "topics": (topic,) if parts else (), **more}
+        if options.get("session_id"):
+            options["session_id"] = side.session
+        return FetchRequest(**options)
+
+    return make
+
+
+def at(partition: int, offset: int, **more: int) -> dict[str, int]:
+    return {"partition": partition, "fetch_offset": offset, **more}
+
+
+def offsets(name: str, *timestamps: int, isolation: int = 0, **part: int) -> list[tuple[str, int, Step]]:
+    def make(timestamp: int) -> Step:
+        asked = ListOffsetsRequest.Partition(**{"partition_index": 0, "timestamp": timestamp, **part})
+        topic = ListOffsetsRequest.Topic(name=name, partitions=(asked,))
+        return lambda _: ListOffsetsRequest(isolation_level=isolation, topics=(topic,))
+
+    return [(f"2.8 timestamp {t} of {name}, {part}", 11, make(t)) for t in timestamps]
+
+
+def grow(name: str, count: int, assigned: int = 0) -> Step:
+    """To so many partitions; `assigned`: for how many of them replicas are named."""
+
+    def make(side: Side) -> Request:
+        by_hand = (CreatePartitionsRequest.Assignment(broker_ids=(side.node_id,)),) * assigned
+        topic = CreatePartitionsRequest.Topic(name=name, count=count, assignments=by_hand or None)
+        return CreatePartitionsRequest(topics=(topic,))
+
+    return make
+
+
+def ends(name: str, *epochs: int, **part: int) -> Step:
+    asked = tuple(OffsetForLeaderEpochRequest.Partition(**{"partition": 0, "leader_epoch": e, **part}) for e in epochs)
+    return lambda _: OffsetForLeaderEpochRequest(
+        topics=(OffsetForLeaderEpochRequest.Topic(topic=name, partitions=asked),)
+    )
+
+
+def delete(name: str, *offsets: int) -> list[tuple[str, None, Step]]:
+    def make(offset: int) -> Step:
+        part = DeleteRecordsRequest.Partition(partition_index=0, offset=offset)
+        return lambda _: DeleteRecordsRequest(topics=(DeleteRecordsRequest.Topic(name=name, partitions=(part,)),))
+
+    return [(f"2.8 delete up to {offset} of {name}", None, make(offset)) for offset in offsets]
+
+
+def describe(kind: int, name: str | None, *keys: str, **more: Any) -> Step:
+    """`name` None: the broker itself."""
+    return lambda side: DescribeConfigsRequest(
+        resources=(
+            DescribeConfigsRequest.Resource(
+                resource_type=kind,
+                resource_name=str(side.node_id) if name is None else name,
+                configuration_keys=keys or None,
+            ),
+        ),
+        **more,
+    )
+
+
+def alter(kind: int, name: str, *operations: tuple[str, int, str | None], **more: Any) -> Step:
+    configs = tuple(
+        IncrementalAlterConfigsRequest.Config(name=key, config_operation=operation, value=value)
+        for key, operation, value in operations
+    )
+    resource = IncrementalAlterConfigsRequest.Resource(resource_type=kind, resource_name=name, configs=configs)
+    return lambda _: IncrementalAlterConfigsRequest(resources=(resource,), **more)
+
+
+def batch(*values: bytes, key: bytes | None = b"k", timestamp: int = NOW, **more: Any) -> bytes:
+    return encode_batch([(key, value, (), timestamp + i) for i, value in enumerate(values or (b"v",))], **more)
+
+
+# ---- stories ---------------------------------------------------------------------------------------------------------
+
+
+def test_topics(sides: tuple[Side, Side], fresh: Callable[[str], str]) -> None:
+    name, other, dotted = fresh("topic")[:40], fresh("other")[:40], fresh("a.b")[:40]
+    clash = dotted.replace(".", "_")
+    compare(
+        sides,
+        [
+            ("2.11 made", 7, create(new(name, 2, 1), new(dotted, 1, 1))),
+            ("2.11 exists", 7, create(new(name, 0, 1))),
+            ("2.11 exists, validate only", 7, create(new(name, 1, 1), validate_only=True)),
+            ("2.11 validate only", 7, create(new(other, 3, 1), validate_only=True)),
+            ("2.11 a clash", 7, create(new(clash, 1, 1))),
+            ("2.11 names", 7, create(new("a b"), new("."), new(".."), new(""), new("x" * 250))),
+            ("2.11 no partitions", 7, create(new(other, 0, 1))),
+            ("2.11 fewer than default", 7, create(new(other, -2, 1))),
+            ("2.11 no replicas", 7, create(new(other, 1, 0))),
+            ("2.11 too many replicas", 7, create(new(other, 1, 9))),
+            ("2.11 twice", 7, create(new(other, 1, 1), new(other, 2, 1))),
+            ("2.11 unknown key", 7, create(new(other, 0, 1, configs=(("colour", "red"),)))),
+            ("2.11 bad value", 7, create(new(other, 1, 1, configs=(("retention.ms", "soon"),)))),
+            ("2.11 null value", 7, create(new(other, 1, 1, configs=(("retention.ms", None),)))),
+            (
+                "2.11 assignments and a count",
+                7,
+                lambda side: CreateTopicsRequest(topics=(new(other, 1, assignments=by_hand(side, 0)),)),
+            ),
+            (
+                "2.11 assignments with a gap",
+                7,
+                lambda side: CreateTopicsRequest(topics=(new(other, assignments=by_hand(side, 0, 2)),)),
+            ),
+            (
+                "2.11 assignments to an unknown broker",
+                7,
+                lambda side: CreateTopicsRequest(topics=(new(other, assignments=by_hand(side, 0, broker=77)),)),
+            ),
+            (
+                "2.11 assignments",
+                7,
+                lambda side: CreateTopicsRequest(topics=(new(other, assignments=by_hand(side, 0, 1)),)),
+            ),
+        ],
+    )
+    for side in sides:
+        for topic in (name, other, dotted):
+            side.learn(topic)
+    topics = tuple(DescribeTopicPartitionsRequest.Topic(name=topic) for topic in (name, other, "none", "a b"))
+    compare(
+        sides,
+        [
+            ("2.11 grown", None, grow(name, 3)),
+            ("2.11 not larger", None, grow(name, 3)),
+            ("2.11 smaller", None, grow(name, 1)),
+            ("2.11 unknown", None, grow("none", 1)),
+            ("2.11 too many assignments", None, grow(name, 4, 2)),
+            ("2.11 assignments that match", None, grow(name, 4, 1)),
+            ("2.3 by name", 13, lambda _: MetadataRequest(topics=(MetadataRequest.Topic(name=other),))),
+            ("2.3 unknown name", 13, lambda _: MetadataRequest(topics=(MetadataRequest.Topic(name="none"),))),
+            ("2.3 illegal name", 13, lambda _: MetadataRequest(topics=(MetadataRequest.Topic(name="a b"),))),
+            ("2.3 unknown id", 13, lambda _: MetadataRequest(topics=(MetadataRequest.Topic(topic_id=NOWHERE),))),
+            (
+                "2.3 one id makes all go by id",
+                13,
+                lambda side: MetadataRequest(
+                    topics=(MetadataRequest.Topic(topic_id=side.ids[name]), MetadataRequest.Topic(name=other)),
+                    include_topic_authorized_operations=True,
+                ),
+            ),
+            (
+                "2.3 no topics, operations of the cluster",
+                10,
+                lambda _: MetadataRequest(topics=(), include_cluster_authorized_operations=True),
+            ),
+            ("2.3 the cluster", None, lambda _: DescribeClusterRequest(include_cluster_authorized_operations=True)),
+            ("2.3 controllers", None, lambda _: DescribeClusterRequest(endpoint_type=2)),
+            ("2.3 endpoints of no type", None, lambda _: DescribeClusterRequest(endpoint_type=9)),
+            ("2.3 partitions", None, lambda _: DescribeTopicPartitionsRequest(topics=topics)),
+            ("2.3 a page", None, lambda _: DescribeTopicPartitionsRequest(topics=topics, response_partition_limit=3)),
+            (
+                "2.3 the next page",
+                None,
+                lambda _: DescribeTopicPartitionsRequest(
+                    topics=topics, cursor=Cursor(topic_name=name, partition_index=2)
+                ),
+            ),
+            ("nothing is reassigned", None, lambda _: ListPartitionReassignmentsRequest()),
+            (
+                "2.3 coordinators of no type",
+                None,
+                lambda _: FindCoordinatorRequest(key_type=7, coordinator_keys=("k",)),
+            ),
+            ("2.3 a share key", None, lambda _: FindCoordinatorRequest(key_type=2, coordinator_keys=("nonsense",))),
+            (
+                "2.11 elections",
+                None,
+                lambda _: ElectLeadersRequest(
+                    topic_partitions=(ElectLeadersRequest.TopicPartitions(topic=name, partitions=(0, 9)),)
+                ),
+            ),
+            ("2.11 delete twice", 6, lambda _: DeleteTopicsRequest(topics=(DeleteTopicsRequest.Topic(name=name),) * 2)),
+            ("2.11 delete neither", 6, lambda _: DeleteTopicsRequest(topics=(DeleteTopicsRequest.Topic(),))),
+            (
+                "2.11 delete both",
+                6,
+                lambda side: DeleteTopicsRequest(
+                    topics=(DeleteTopicsRequest.Topic(name=name, topic_id=side.ids[name]),)
+                ),
+            ),
+            (
+                "2.11 delete an unknown id",
+                6,
+                lambda _: DeleteTopicsRequest(topics=(DeleteTopicsRequest.Topic(topic_id=NOWHERE),)),
+            ),
+            (
+                "2.11 delete an unknown name",
+                6,
+                lambda _: DeleteTopicsRequest(topics=(DeleteTopicsRequest.Topic(name="none"),)),
+            ),
+            (
+                "2.11 deleted by id",
+                6,
+                lambda side: DeleteTopicsRequest(topics=(DeleteTopicsRequest.Topic(topic_id=side.ids[name]),)),
+            ),
+            (
+                "2.11 deleted by name",
+                6,
+                lambda _: DeleteTopicsRequest(
+                    topics=(DeleteTopicsRequest.Topic(name=other), DeleteTopicsRequest.Topic(name=dotted))
+                ),
+            ),
+        ],
+    )
+
+
+def test_records(sides: tuple[Side, Side], fresh: Callable[[str], str]) -> None:
+    name, compacted = fresh("records")[:40], fresh("compacted")[:40]
+    compare(
+        sides, [("made", 7, create(new(name, 3, 1), new(compacted, 1, 1, configs=(("cleanup.policy", "compact"),))))]
+    )
+    for side in sides:
+        side.learn(name)
+        side.learn(compacted)
+    plain = batch(b"a", b"b")
+    idempotent: dict[str, Any] = {"producer_id": 987_654_321, "producer_epoch": 3}
+    compare(
+        sides,
+        [
+            ("2.7 an empty partition", 18, fetch(name, at(0, 0))),
+            ("2.4 by id", 13, produce(name, plain, plain)),
+            ("2.4 by name", 10, produce(name, plain, by_name=True)),
+            ("2.4 unknown id", 13, produce("none", plain)),
+            ("2.4 unknown name", 10, produce("none", plain, by_name=True)),
+            ("2.4 partitions one by one", 13, produce(name, plain, broken(plain, 17), b"", plain)),
+            ("2.4 cut off", 13, produce(name, plain[:-1])),
+            ("2.4 two batches", 13, produce(name, plain + plain)),
+            ("2.4 magic 1", 13, produce(name, plain[:16] + b"\1" + plain[17:])),
+            ("2.4 magic 3", 13, produce(name, plain[:16] + b"\3" + plain[17:])),
+            ("2.4 acks 2", 13, produce(name, plain, acks=2)),
+            ("2.4 base offset 1", 13, produce(name, restamp(plain, 1, 0))),
+            ("2.4 too large", 13, produce(name, batch(b"x" * 1_100_000))),
+            ("2.4 CRC", 13, produce(name, broken(plain, 70))),
+            ("2.4 no record", 13, produce(name, patched(patched(plain, 57, b"\0" * 4), 23, b"\xff" * 4))),
+            ("2.4 count", 13, produce(name, patched(plain, 57, b"\0\0\0\1"))),
+            ("2.4 fewer records", 13, produce(name, patched(patched(plain, 57, b"\0\0\0\3"), 23, b"\0\0\0\2"))),
+            ("2.4 more records", 13, produce(name, patched(patched(plain, 57, b"\0\0\0\1"), 23, b"\0\0\0\0"))),
+            ("2.4 control bit", 13, produce(name, patched(plain, 22, b"\x20"))),
+            ("2.4 no key", 13, produce(compacted, batch(b"a", b"b", key=None))),
+            ("2.4 no sequence", 13, produce(name, batch(b"a", base_sequence=-1, **idempotent))),
+            ("2.4 years ahead", 13, produce(name, batch(b"a", b"b", timestamp=NOW + 10**12))),
+            ("2.4 1970", 13, produce(name, batch(b"a", timestamp=0))),
+            ("2.4 a client's LogAppendTime", 13, produce(name, patched(plain, 22, b"\x08"))),
+            ("2.4 a wrong largest timestamp", 13, produce(name, patched(plain, 35, (NOW + 9).to_bytes(8, "big")))),
+            (
+                "2.4 transactional without an id",
+                13,
+                produce(name, plain, batch(b"a", base_sequence=0, transactional=True, **idempotent)),
+            ),
+            ("2.5 first", 13, produce(name, batch(b"a", b"b", base_sequence=5, **idempotent))),
+            ("2.5 again", 13, produce(name, batch(b"a", b"b", base_sequence=5, **idempotent))),
+            ("2.5 next", 13, produce(name, batch(b"a", base_sequence=7, **idempotent))),
+            ("2.5 gap", 13, produce(name, batch(b"a", base_sequence=9, **idempotent))),
+            ("2.5 part", 13, produce(name, batch(b"a", base_sequence=5, **idempotent))),
+            ("2.5 older epoch", 13, produce(name, batch(b"a", base_sequence=8, **{**idempotent, "producer_epoch": 2}))),
+            (
+                "2.5 newer epoch not at 0",
+                13,
+                produce(name, batch(b"a", base_sequence=8, **{**idempotent, "producer_epoch": 4})),
+            ),
+            ("2.5 newer epoch", 13, produce(name, batch(b"a", base_sequence=0, **{**idempotent, "producer_epoch": 4}))),
+            ("2.7 all of it", 18, fetch(name, at(0, 0), at(1, 0))),
+            ("2.7 in the middle of a batch", 18, fetch(name, at(0, 1))),
+            ("2.7 one batch at least", 18, fetch(name, at(0, 0), at(1, 0), max_bytes=1)),
+            (
+                "2.7 one batch at least, per partition",
+                18,
+                fetch(name, at(0, 0, partition_max_bytes=1), at(1, 0, partition_max_bytes=1)),
+            ),
+            ("2.7 isolation 1", 18, fetch(name, at(0, 0), isolation_level=1)),
+            ("2.7 out of range", 18, fetch(name, at(0, 99), at(1, -1), max_wait_ms=5000)),
+            ("2.7 unknown id", 18, fetch("none", at(0, 0), max_wait_ms=5000)),
+            ("2.7 unknown partition", 18, fetch(name, at(9, 0), max_wait_ms=5000)),
+            ("2.7 later epoch", 18, fetch(name, at(0, 0, current_leader_epoch=5), max_wait_ms=5000)),
+            *offsets(name, -1, -2, -3, -4, -5, -6, -7, 0, NOW, NOW + 1, NOW + 10**9),
+            *offsets(name, -1, -3, isolation=1),
+            *offsets(name, -1, partition_index=9),
+            *offsets(name, -1, current_leader_epoch=9),
+            *offsets(name, -1, current_leader_epoch=0),
+            *offsets("none", -1),
+            ("2.8 epochs", None, ends(name, 0, 1, -1)),
+            ("2.8 later epoch", None, ends(name, 0, current_leader_epoch=4)),
+            ("2.8 unknown partition", None, ends(name, 0, partition=9)),
+            *delete(name, 1, 0, 99, -2, -1),
+            *delete("none", 0),
+            *delete(compacted, 0),
+            ("2.8 below the log start", 18, fetch(name, at(0, 0))),
+            *offsets(name, -2, 0),
+            *offsets(compacted, -3, 0),
+        ],
+    )
+
+
+def test_sessions(sides: tuple[Side, Side], fresh: Callable[[str], str]) -> None:
+    name = fresh("session")[:40]
+    compare(sides, [("made", 7, create(new(name, 2, 1)))])
+    for side in sides:
+        side.learn(name)
+    data = batch(b"a")
+    compare(
+        sides,
+        [
+            ("opened", 18, fetch(name, at(0, 0), at(1, 0), session_epoch=0)),
+            ("nothing new", 18, fetch(name, session_id=1, session_epoch=1)),
+            ("written", 13, produce(name, data)),
+            ("something new", 18, fetch(name, session_id=1, session_epoch=2)),
+            ("the same again: its offset is as it was", 18, fetch(name, session_id=1, session_epoch=3)),
+            ("moved on", 18, fetch(name, at(0, 1), session_id=1, session_epoch=4)),
+            ("out of range", 18, fetch(name, at(0, 9), session_id=1, session_epoch=5)),
+            ("still", 18, fetch(name, session_id=1, session_epoch=6)),
+            ("over", 18, fetch(name, at(0, 1), session_id=1, session_epoch=7)),
+            ("wrong epoch", 18, fetch(name, session_id=1, session_epoch=3)),
+            (
+                "forgotten",
+                18,
+                lambda side: FetchRequest(
+                    max_wait_ms=0,
+                    session_id=side.session,
+                    session_epoch=8,
+                    forgotten_topics_data=(FetchRequest.ForgottenTopic(topic_id=side.ids[name], partitions=(0,)),),
+                ),
+            ),
+            ("closed", 18, fetch(name, at(1, 0), session_id=1, session_epoch=-1)),
+            ("gone", 18, fetch(name, session_id=1, session_epoch=9)),
+        ],
+    )
+
+
+def test_configurations(sides: tuple[Side, Side], fresh: Callable[[str], str]) -> None:
+    name, group = fresh("configs")[:40], fresh("group")[:40]
+    lock = "share.record.lock.duration.ms"
+    compare(sides, [("made", 7, create(new(name, 1, 1, configs=(("retention.ms", "1000"),))))])
+    for side in sides:
+        side.learn(name)
+    replaced = AlterConfigsRequest.Config(name="segment.ms", value="5000")
+    legacy = AlterConfigsRequest.Resource(resource_type=2, resource_name=name, configs=(replaced,))
+    twice = IncrementalAlterConfigsRequest.Resource(resource_type=2, resource_name=name, configs=())
+    keys = ("retention.ms", "cleanup.policy", "min.cleanable.dirty.ratio", "preallocate", "colour")
+    compare(
+        sides,
+        [
+            ("2.12 a topic's", 4, describe(2, name, *keys, include_synonyms=True)),
+            ("2.12 unknown topic", 4, describe(2, "none")),
+            ("2.12 a topic that cannot be", 4, describe(2, "a b")),
+            ("2.12 another broker", 4, describe(4, "77")),
+            ("2.12 a broker that is none", 4, describe(4, "x")),
+            ("2.12 an empty group", 4, describe(32, "")),
+            ("2.12 a group", 4, describe(32, group, lock, "share.auto.offset.reset", include_synonyms=True)),
+            ("2.12 no type", 4, describe(3, "x")),
+            ("2.12 set", 1, alter(2, name, ("retention.ms", 0, "7"))),
+            ("2.12 delete", 1, alter(2, name, ("retention.ms", 1, None), ("flush.ms", 1, None))),
+            ("2.12 append", 1, alter(2, name, ("cleanup.policy", 2, "compact"))),
+            ("2.12 subtract", 1, alter(2, name, ("cleanup.policy", 3, "delete"))),
+            ("2.12 now", 4, describe(2, name, *keys)),
+            ("2.12 append to no list", 1, alter(2, name, ("retention.ms", 2, "7"))),
+            ("2.12 null", 1, alter(2, name, ("retention.ms", 0, None))),
+            ("2.12 key twice", 1, alter(2, name, ("retention.ms", 0, "1"), ("retention.ms", 1, None))),
+            ("2.12 unknown key", 1, alter(2, name, ("colour", 0, "red"))),
+            ("2.12 bad value", 1, alter(2, name, ("retention.ms", 0, "-2"))),
+            ("2.12 alter unknown topic", 1, alter(2, "none", ("retention.ms", 0, "1"))),
+            ("2.12 alter no type", 1, alter(3, "x", ("retention.ms", 0, "1"))),
+            ("2.12 a group's", 1, alter(32, group, (lock, 0, "45000"))),
+            ("2.12 out of bounds", 1, alter(32, group, (lock, 0, "1000"))),
+            ("2.12 a group's unknown key", 1, alter(32, group, ("colour", 0, "red"))),
+            ("2.12 the dead-letter queue", 1, alter(32, group, ("errors.deadletterqueue.topic.name", 0, "dlq"))),
+            ("2.12 alter an empty group", 1, alter(32, "", (lock, 0, "45000"))),
+            ("2.12 a group's now", 4, describe(32, group, lock, include_synonyms=True)),
+            ("2.12 non-dynamic", 1, alter(4, "", ("offsets.topic.num.partitions", 0, "3"))),
+            ("2.12 a logger", 1, alter(8, "77", ("root", 0, "DEBUG"))),
+            ("2.12 replaced", 2, lambda _: AlterConfigsRequest(resources=(legacy,))),
+            ("2.12 resource twice", 1, lambda _: IncrementalAlterConfigsRequest(resources=(twice, twice))),
+            ("2.12 after that", 4, describe(2, name, *keys, "segment.ms")),
+        ],
+    )
