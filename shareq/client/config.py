@@ -39,7 +39,7 @@ topic.metadata.refresh.interval.ms topic.metadata.refresh.sparse
 """
 TRANSPORT_KEYS = frozenset(_CARRIED_OVER.split())
 """librdkafka's keys about connections, logging and metadata: accepted, so that a configuration can be carried over.
-They are the transport's business and have no effect on a cluster in this process."""
+They have no effect, but that over TCP security.protocol must not ask for more than there is."""
 
 
 class ClientConfig:

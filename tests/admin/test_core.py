@@ -10,6 +10,7 @@ import pytest
 
 from shareq.admin.asking import Asking
 from shareq.admin.core import AdminCore, Ask, Operation, Pause
+from shareq.admin.topics import NewTopic, create_topics
 from shareq.client.calls import Backoff
 from shareq.client.config import ClientConfig
 from shareq.model.actor import ANY_NODE, Answer, Call, Tick
@@ -24,6 +25,7 @@ from shareq.model.messages.cluster import (
     MetadataResponse,
 )
 from shareq.model.messages.data import ListOffsetsRequest
+from shareq.model.messages.topics import CreateTopicsRequest, CreateTopicsResponse
 from tests.client.fake import topic_id
 
 REQUEST = MetadataRequest()
@@ -318,3 +320,70 @@ def test_what_no_retry_mends_is_the_partitions_result() -> None:
     answers = in_turn(leaders(1), [(("t", 0), Errors.OFFSET_OUT_OF_RANGE, None)])
     error, _ = stage.run(by_leader(stage, ("t", 0)), answers)["t", 0]
     assert error == Errors.OFFSET_OUT_OF_RANGE
+
+
+# ---- real brokers ----------------------------------------------------------------------------------------------------
+
+
+def test_a_broker_that_is_too_old_ends_the_operation() -> None:
+    stage = Stage()
+    with pytest.raises(KafkaException) as raised:
+        stage.run(stage.asking.anybody(REQUEST), in_turn(Errors.UNSUPPORTED_VERSION))
+    assert raised.value.error == Errors.UNSUPPORTED_VERSION
+
+
+def test_a_time_out_says_what_the_transport_said() -> None:
+    stage = Stage()
+    task = stage.core.start(stage.asking.anybody(REQUEST), 100, 0)
+    (call,) = (effect for effect in stage.core.calls.take_effects() if isinstance(effect, Call))
+    stage.core.handle(Answer(call.id, None, Errors.NETWORK_EXCEPTION, "broker at a:1 cannot be connected"), 1)
+    stage.core.handle(Tick(), 100)
+    with pytest.raises(KafkaException, match=r"NETWORK_EXCEPTION \(broker at a:1 cannot be connected\)"):
+        task.result()
+
+
+def created(error: Errors = Errors.NONE) -> CreateTopicsResponse:
+    return CreateTopicsResponse(topics=(CreateTopicsResponse.Topic(name="t", error_code=error),))
+
+
+def test_the_controller_is_looked_for_where_a_broker_is_none() -> None:
+    stage = Stage()
+    request = CreateTopicsRequest(topics=(CreateTopicsRequest.Topic(name="t"),))
+    moved = MetadataResponse(brokers=(), cluster_id="c", controller_id=5)
+    answers = in_turn(created(Errors.NOT_CONTROLLER), moved, Errors.NETWORK_EXCEPTION, moved, created())
+    operation = stage.asking.controller(request, lambda response: [t.error_code for t in response.topics])
+    assert stage.run(operation, answers) == created()
+    assert [node for _, node, asked in stage.asked if asked is request] == [ANY_NODE, 5, 5]
+
+
+def test_a_topic_is_created_when_every_broker_knows_it() -> None:
+    """A broker that does not answer knows nothing, and is waited for by nobody."""
+    stage = Stage()
+    brokers = tuple(MetadataResponse.Broker(node_id=node, host="h", port=node) for node in (1, 2, 3))
+    slow = [Errors.UNKNOWN_TOPIC_OR_PARTITION] * 2
+
+    def answer(node: int, request: Any) -> Any:
+        if isinstance(request, CreateTopicsRequest):
+            return created()
+        if node == 3:
+            return Errors.NETWORK_EXCEPTION
+        error = slow.pop() if node == 2 and slow else Errors.NONE
+        topic = MetadataResponse.Topic(name="t", topic_id=topic_id("t"), error_code=error)
+        return MetadataResponse(brokers=brokers, cluster_id="c", controller_id=1, topics=(topic,))
+
+    results = stage.run(create_topics(stage.asking, [NewTopic("t")], validate_only=False), answer)
+    assert results["t"].error is None
+    assert [node for _, node, request in stage.asked if isinstance(request, MetadataRequest)] == [-1] + [1, 2, 3] * 3
+
+
+@pytest.mark.parametrize(
+    ("error", "validate_only"),
+    [
+        pytest.param(Errors.TOPIC_ALREADY_EXISTS, False, id="not created"),
+        pytest.param(Errors.NONE, True, id="only tried"),
+    ],
+)
+def test_nobody_is_asked_for_a_topic_that_was_not_created(error: Errors, validate_only: bool) -> None:
+    stage = Stage()
+    stage.run(create_topics(stage.asking, [NewTopic("t")], validate_only=validate_only), in_turn(created(error)))
+    assert len(stage.asked) == 1

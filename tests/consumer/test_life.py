@@ -12,7 +12,7 @@ from shareq.consumer import DeserializingShareConsumer, Message, Messages, Topic
 from shareq.consumer.metrics import WINDOW_MS, Sampled
 from shareq.log.batches import parse_batch
 from shareq.log.records import decode, rebuild
-from shareq.model.errors import Errors, IllegalStateException, KafkaError
+from shareq.model.errors import Errors, IllegalStateException, KafkaError, KafkaException
 from shareq.model.messages.share_fetch import (
     ShareAcknowledgeRequest,
     ShareAcknowledgeResponse,
@@ -266,6 +266,34 @@ def test_only_requests_with_a_renewal_say_so() -> None:
     consumer.acknowledge(second)
     consumer.commit_sync()
     assert [request.is_renew_ack for request in fake.requests(ShareAcknowledgeRequest)] == [True, False]
+
+
+def test_a_broker_that_knows_no_renewals_is_said_and_the_session_goes_on() -> None:
+    """The request is never sent, hence nothing has to begin anew."""
+    fake, _ = group("a")
+    consumer = explicit(fake, "t")
+    (message,) = consumer.poll(5)
+    acknowledge = fake.answers[ShareAcknowledgeRequest]
+    fake.answers[ShareAcknowledgeRequest] = lambda f, node, request: Errors.UNSUPPORTED_VERSION
+    consumer.acknowledge(message, RENEW)
+    ((_, error),) = consumer.commit_sync().items()
+    assert error is not None
+    assert error.error == Errors.UNSUPPORTED_VERSION
+    fake.answers[ShareAcknowledgeRequest] = acknowledge
+    with pytest.raises(KafkaException) as raised:
+        consumer.poll(0)
+    assert raised.value.error == Errors.UNSUPPORTED_VERSION
+    assert not consumer.poll(1)
+    assert [request.share_session_epoch for request in fake.requests(ShareFetchRequest)].count(0) == 1
+
+
+def test_a_broker_that_knows_no_share_groups_is_said() -> None:
+    fake, _ = group("a")
+    fake.answers[ShareGroupHeartbeatRequest] = lambda f, node, request: Errors.UNSUPPORTED_VERSION
+    consumer = consumer_on(fake, "t")
+    with pytest.raises(KafkaException) as raised:
+        consumer.poll(5)
+    assert raised.value.error == Errors.UNSUPPORTED_VERSION
 
 
 def test_other_records_come_while_a_renewal_is_under_way() -> None:

@@ -12,6 +12,7 @@ from shareq.log.records import decode
 from shareq.model.errors import Errors, IllegalStateException, KafkaError, KafkaException
 from shareq.model.messages.cluster import MetadataRequest
 from shareq.model.messages.data import ProduceRequest, ProduceResponse
+from shareq.model.messages.share_fetch import LeaderIdAndEpoch
 from shareq.producer import Producer
 from shareq.producer.partitioner import PARTITIONERS, Partitioner, murmur2
 from tests.client.fake import Fake
@@ -552,3 +553,41 @@ def test_closing_flushes_and_is_repeatable() -> None:
     for call in (lambda: producer.produce("t", "b"), producer.flush, lambda: producer.poll(0), producer.__enter__):
         with pytest.raises(IllegalStateException, match="closed"):
             call()
+
+
+def test_a_leader_that_the_answer_names_is_followed_at_once() -> None:
+    fake, desk, producer = setup()
+    producer.produce("t", "a", partition=0)
+    producer.flush()
+
+    def moved(fake: Fake, node: int, request: ProduceRequest) -> Any:
+        if node != 1:
+            return desk.produce(fake, node, request)
+        part = ProduceResponse.Partition(
+            index=0,
+            error_code=Errors.NOT_LEADER_OR_FOLLOWER,
+            current_leader=LeaderIdAndEpoch(leader_id=2, leader_epoch=1),
+        )
+        topic = ProduceResponse.Topic(topic_id=fake.ids["t"], partitions=(part,))
+        return ProduceResponse(responses=(topic,))
+
+    fake.answers[ProduceRequest] = moved
+    began_ms = fake.now_ms
+    producer.produce("t", "b", partition=0)
+    producer.flush()
+    assert [node for node, _ in desk.batches] == [1, 2]
+    assert fake.now_ms == began_ms
+    assert len(fake.requests(MetadataRequest)) == 1
+
+
+def test_a_broker_that_answers_by_name() -> None:
+    """Before version 13 topics have no ids on their way."""
+    fake, _, producer = setup()
+    reports = Reports()
+    part = ProduceResponse.Partition(index=0, base_offset=41)
+    fake.answers[ProduceRequest] = lambda f, n, r: ProduceResponse(
+        responses=(ProduceResponse.Topic(name=r.topics[0].name, partitions=(part,)),)
+    )
+    producer.produce("t", "a", partition=0, on_delivery=reports)
+    producer.flush()
+    assert reports == [(None, 0, 41)]

@@ -9,6 +9,7 @@ import pytest
 
 from shareq.log.batches import parse_batch
 from shareq.model.errors import Errors, IllegalStateException, KafkaError, KafkaException
+from shareq.model.messages.cluster import CoordinatorType, FindCoordinatorRequest, FindCoordinatorResponse
 from shareq.model.messages.data import ProduceRequest
 from shareq.model.messages.transactions import (
     EndTxnRequest,
@@ -271,3 +272,112 @@ def test_closing_aborts_an_open_transaction() -> None:
     producer.flush()
     producer.close()
     assert (coordinator.ended, fake.closed) == ([False], True)
+
+
+# ---- the coordinator -------------------------------------------------------------------------------------------------
+
+
+def asked_nodes(fake: Fake, kind: type[Any]) -> list[int]:
+    return [sent.node for sent in fake.sent if isinstance(sent.request, kind)]
+
+
+def coordinators(fake: Fake, *nodes: int) -> None:
+    """The coordinator is at one node after the other, the last one staying."""
+    left = list(nodes)
+
+    def find(fake: Fake, node: int, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+        assert (request.key_type, request.coordinator_keys) == (CoordinatorType.TRANSACTION, ("x",))
+        found = left.pop(0) if len(left) > 1 else left[0]
+        return FindCoordinatorResponse(coordinators=(FindCoordinatorResponse.Coordinator(key="x", node_id=found),))
+
+    fake.answers[FindCoordinatorRequest] = find
+
+
+def test_the_coordinator_of_the_id_is_asked() -> None:
+    fake, _, coordinator, producer = setup(transactional_id="x")
+    coordinators(fake, 4)
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.produce("t", "a", partition=0)
+    producer.commit_transaction()
+    assert (asked_nodes(fake, InitProducerIdRequest), asked_nodes(fake, EndTxnRequest)) == ([4], [4])
+    assert len(fake.requests(FindCoordinatorRequest)) == 1
+    assert coordinator.ended == [True]
+
+
+def test_without_transactions_anybody_gives_an_id() -> None:
+    fake, _, _, producer = setup(enable_idempotence=True)
+    producer.produce("t", "a", partition=0)
+    producer.flush()
+    assert asked_nodes(fake, InitProducerIdRequest) == [-1]
+    assert fake.requests(FindCoordinatorRequest) == []
+
+
+@pytest.mark.parametrize("error", [Errors.NOT_COORDINATOR, Errors.COORDINATOR_NOT_AVAILABLE, Errors.NETWORK_EXCEPTION])
+def test_a_coordinator_that_moved_is_followed(error: Errors) -> None:
+    fake, _, coordinator, producer = setup(transactional_id="x")
+    coordinators(fake, 4, 5)
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.produce("t", "a", partition=0)
+    producer.flush()
+    end, gone = fake.answers[EndTxnRequest], [error]
+
+    def moved(fake: Fake, node: int, request: EndTxnRequest) -> Any:
+        if not gone:
+            return end(fake, node, request)
+        found = gone.pop()
+        return found if found is Errors.NETWORK_EXCEPTION else EndTxnResponse(error_code=found)
+
+    fake.answers[EndTxnRequest] = moved
+    producer.commit_transaction()
+    assert (asked_nodes(fake, EndTxnRequest), coordinator.ended) == ([4, 5], [True])
+
+
+def test_a_coordinator_that_will_not_be_found_is_fatal() -> None:
+    fake, _, _, producer = setup(transactional_id="x")
+    refused = FindCoordinatorResponse.Coordinator(
+        key="x", error_code=Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, error_message="not yours"
+    )
+    fake.answers[FindCoordinatorRequest] = lambda f, n, r: FindCoordinatorResponse(coordinators=(refused,))
+    with pytest.raises(KafkaException, match="not yours") as raised:
+        producer.init_transactions()
+    assert raised.value.error == Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert raised.value.error.fatal()
+
+
+def test_a_broker_without_such_transactions_is_said_at_once() -> None:
+    fake, _, _, producer = setup(transactional_id="x")
+    fake.answers[InitProducerIdRequest] = lambda f, n, r: Errors.UNSUPPORTED_VERSION
+    with pytest.raises(KafkaException) as raised:
+        producer.init_transactions()
+    assert raised.value.error == Errors.UNSUPPORTED_VERSION
+
+
+def test_records_of_an_idempotent_producer_fail_where_no_id_can_be_had() -> None:
+    fake, _, _, producer = setup(enable_idempotence=True)
+    fake.answers[InitProducerIdRequest] = lambda f, n, r: Errors.UNSUPPORTED_VERSION
+    reports = Reports()
+    producer.produce("t", "a", partition=0, on_delivery=reports)
+    assert producer.flush(1) == 0
+    assert reports == [(Errors.UNSUPPORTED_VERSION, 0, -1001)]
+
+
+def test_a_commit_that_has_to_be_an_abort() -> None:
+    _, _, coordinator, producer = transactional()
+    producer.produce("t", "a", partition=0)
+    producer.flush()
+    coordinator.errors = [Errors.TRANSACTION_ABORTABLE]
+    with pytest.raises(KafkaException, match="abort_transaction"):
+        producer.commit_transaction()
+    producer.abort_transaction()
+    assert coordinator.ended == [False]
+
+
+def test_closing_a_producer_that_was_fenced() -> None:
+    fake, _, coordinator, producer = transactional()
+    producer.produce("t", "a", partition=0)
+    producer.flush()
+    coordinator.errors = [Errors.PRODUCER_FENCED]
+    producer.close()
+    assert fake.closed
