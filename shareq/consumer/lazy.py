@@ -63,7 +63,8 @@ class DeliveredRun(Sequence[Message]):
         first, end, origin, changed = self._first, self._end, self._origin, self.changed
         for record in stream(self._batch) if self._records is None else self._records:
             if first <= record.offset < end:
-                yield changed.get(record.offset) or DeliveredMessage(record, origin, self)
+                message = changed.get(record.offset)
+                yield DeliveredMessage(record, origin, self) if message is None else message
 
     @overload
     def __getitem__(self, index: int) -> Message: ...
@@ -76,7 +77,8 @@ class DeliveredRun(Sequence[Message]):
             skipped = self._first - self._batch.base_offset
             self._records = decode(self._batch)[skipped : skipped + len(self)]
         record = self._records[index]
-        return self.changed.get(record.offset) or DeliveredMessage(record, self._origin, self)
+        message = self.changed.get(record.offset)
+        return DeliveredMessage(record, self._origin, self) if message is None else message
 
 
 def can_wait(batch: RecordBatch) -> bool:

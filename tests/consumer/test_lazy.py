@@ -77,6 +77,15 @@ def test_a_message_that_was_changed_is_kept(change: str) -> None:
     assert [m.value() for m in lazy][:2] == [b"a", b"b"]
 
 
+@pytest.mark.parametrize("value", [None, b"", 3], ids=["nothing", "empty", "an object without a length"])
+def test_a_changed_message_is_kept_whatever_its_value(value: object) -> None:
+    lazy = run()
+    changed = lazy[0]
+    changed.set_value(value)
+    assert lazy[0] is changed
+    assert next(iter(lazy)) is changed
+
+
 def test_looking_keeps_nothing_alive() -> None:
     """What the garbage collector would have to look through grows by what an application keeps, and by nothing else."""
     lazy = run(0, 1000, batch(0, *["v"] * 1000))
