@@ -1,0 +1,311 @@
+"""What becomes of records: implicit and explicit, now and later, said and unsaid. The four pairings see the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.pairings.scene import Scene, pairing, raised, seen, take, take_at_once, until, values
+
+# ---- implicit --------------------------------------------------------------------------------------------------------
+
+
+@pairing({"first": [("a", 1), ("b", 1)], "second": [("c", 1)], "lag": 0, "left": []})
+def test_implicit_mode_accepts_with_the_next_poll(scene: Scene) -> Any:
+    scene.create()
+    scene.write("a", "b")
+    consumer = scene.consumer()
+    first = take(consumer, 2)
+    scene.write("c")
+    second = take(consumer, 1)
+    consumer.commit_sync()
+    consumer.close()
+    return {
+        "first": seen(first),
+        "second": seen(second),
+        "lag": scene.admin.lag(scene.group).total,
+        "left": seen(scene.consumer().poll(0.5)),
+    }
+
+
+@pairing({"before": [("a", 1), ("b", 1)], "after": [("a", 2), ("b", 2)]})
+def test_implicit_mode_accepts_nothing_by_closing(scene: Scene) -> Any:
+    scene.create()
+    scene.write("a", "b")
+    with scene.consumer() as consumer:
+        before = take(consumer, 2)
+    return {"before": seen(before), "after": seen(take(scene.consumer(), 2))}
+
+
+@pairing([{}, {0: None}, {}, {0: None}, {}])
+def test_commit_sync_tells_the_result_of_what_it_sent(scene: Scene) -> Any:
+    scene.create()
+    consumer = scene.consumer()
+    results = [scene.results(consumer.commit_sync())]
+    for value in ("a", "b"):
+        scene.write(value)
+        take(consumer, 1)
+        results += [scene.results(consumer.commit_sync()), scene.results(consumer.commit_sync())]
+    return results
+
+
+@pairing([{0: None}, {1: None}, {2: None}])
+def test_commit_sync_tells_of_the_partitions_it_sent_to(scene: Scene) -> Any:
+    scene.create(partitions=3)
+    consumer = scene.consumer()
+    results = []
+    for partition in range(3):
+        scene.write("a", partition=partition)
+        take(consumer, 1)
+        results.append(scene.results(consumer.commit_sync()))
+    return results
+
+
+# ---- explicit --------------------------------------------------------------------------------------------------------
+
+
+@pairing({"commit": {0: None}, "again": [("released", 2)], "then": {0: None}, "left": []})
+def test_every_verdict_by_commit_sync(scene: Scene) -> Any:
+    """W2: what is accepted or rejected is gone, what is released comes again."""
+    scene.create()
+    scene.write_batch("accepted", "released", "rejected")
+    consumer = scene.explicit()
+    for message, verdict in zip(take(consumer, 3), (1, 2, 3), strict=True):
+        consumer.acknowledge(message, verdict)
+    commit = scene.results(consumer.commit_sync())
+    again = take(consumer, 1)
+    consumer.acknowledge(again[0])
+    then = scene.results(consumer.commit_sync())
+    return {"commit": commit, "again": seen(again), "then": then, "left": seen(consumer.poll(0.3))}
+
+
+@pairing([("released", 2)])
+def test_every_verdict_by_the_next_poll(scene: Scene) -> Any:
+    scene.create()
+    scene.write_batch("accepted", "released", "rejected")
+    consumer = scene.explicit()
+    for message, verdict in zip(take(consumer, 3), (1, 2, 3), strict=True):
+        consumer.acknowledge(message, verdict)
+    return seen(take(consumer, 1))
+
+
+@pairing({"again": [("b", 2)], "lag": 0})
+def test_the_last_word_before_the_commit_counts(scene: Scene) -> Any:
+    scene.create()
+    scene.write_batch("a", "b")
+    consumer = scene.explicit()
+    first, second = take(consumer, 2)
+    for message, verdict in ((first, 2), (first, 3), (second, 1), (second, 2), (first, 1)):
+        consumer.acknowledge(message, verdict)
+    consumer.commit_sync()
+    again = take(consumer, 1)
+    consumer.acknowledge(again[0])
+    consumer.commit_sync()
+    return {"again": seen(again), "lag": scene.admin.lag(scene.group).total}
+
+
+@pairing([("b", 2)])
+def test_records_are_acknowledged_by_their_place(scene: Scene) -> Any:
+    scene.create()
+    scene.write_batch("a", "b")
+    consumer = scene.explicit()
+    take(consumer, 2)
+    consumer.acknowledge_offset(scene.topic, 0, 0)
+    consumer.acknowledge_offset(scene.topic, 0, 1, scene.client.AcknowledgeType.RELEASE)
+    consumer.commit_sync()
+    return seen(take(consumer, 1))
+
+
+@pairing({"poll": "IllegalStateException", "commit": {0: None}, "still": "IllegalStateException", "left": []})
+def test_explicit_mode_insists_on_a_word_for_each_record(scene: Scene) -> Any:
+    scene.create()
+    scene.write_batch("a", "b")
+    consumer = scene.explicit()
+    first, second = take(consumer, 2)
+    poll = raised(consumer.poll, 0.1)
+    consumer.acknowledge(first)
+    commit = scene.results(consumer.commit_sync())
+    still = raised(consumer.poll, 0.1)
+    consumer.acknowledge(second)
+    return {"poll": poll, "commit": commit, "still": still, "left": seen(consumer.poll(0.3))}
+
+
+@pairing({"before": [("a", 1), ("b", 1), ("c", 1)], "after": [("b", 2), ("c", 2)]})
+def test_closing_sends_what_is_said_and_gives_back_the_rest(scene: Scene) -> Any:
+    scene.create()
+    scene.write_batch("a", "b", "c")
+    with scene.explicit() as consumer:
+        before = take(consumer, 3)
+        consumer.acknowledge(before[0])
+        consumer.acknowledge(before[1], 2)
+    return {"before": seen(before), "after": seen(take(scene.consumer(), 2))}
+
+
+@pairing(
+    {
+        "in implicit mode": "IllegalStateException",
+        "twice": "nothing",
+        "type 0": "ValueError",
+        "type 5": "ValueError",
+        "elsewhere": "IllegalStateException",
+        "no such offset": "IllegalStateException",
+        "negative": "ValueError",
+        "after the commit": "IllegalStateException",
+        "not a message": "TypeError",
+        "a float": "TypeError",
+    }
+)
+def test_what_may_not_be_acknowledged(scene: Scene) -> Any:
+    scene.create()
+    scene.write("a")
+    with scene.consumer() as implicit:
+        (held,) = take(implicit, 1)
+        in_implicit_mode = raised(implicit.acknowledge, held)
+    consumer = scene.explicit()
+    (message,) = take(consumer, 1)
+    consumer.acknowledge(message)
+    found = {
+        "in implicit mode": in_implicit_mode,
+        "twice": raised(consumer.acknowledge, message),
+        "type 0": raised(consumer.acknowledge, message, 0),
+        "type 5": raised(consumer.acknowledge, message, 5),
+        "elsewhere": raised(consumer.acknowledge_offset, "elsewhere", 0, 0),
+        "no such offset": raised(consumer.acknowledge_offset, scene.topic, 0, 77),
+        "negative": raised(consumer.acknowledge_offset, scene.topic, 0, -1),
+        "not a message": raised(consumer.acknowledge, "a"),
+        "a float": raised(consumer.acknowledge, message, 1.0),
+    }
+    consumer.commit_sync()
+    return found | {"after the commit": raised(consumer.acknowledge, message)}
+
+
+# ---- the callback ----------------------------------------------------------------------------------------------------
+
+
+@pairing([({0: [0, 1, 2]}, None)])
+def test_the_callback_tells_of_commit_async(scene: Scene) -> Any:
+    scene.create()
+    scene.write_batch("a", "b", "c")
+    consumer = scene.explicit()
+    told = scene.listen(consumer)
+    for message in take(consumer, 3):
+        consumer.acknowledge(message)
+    consumer.commit_async()
+    until(lambda: told, consumer)
+    return told
+
+
+@pairing({"before it returns": [({0: [0, 1]}, None)], "result": {0: None}})
+def test_the_callback_tells_of_commit_sync_before_it_returns(scene: Scene) -> Any:
+    scene.create()
+    scene.write_batch("a", "b")
+    consumer = scene.explicit()
+    told = scene.listen(consumer)
+    for message in take(consumer, 2):
+        consumer.acknowledge(message)
+    result = scene.results(consumer.commit_sync())
+    return {"before it returns": list(told), "result": result}
+
+
+@pairing([({0: [0, 1]}, None), ({0: [2]}, None)])
+def test_the_callback_tells_of_what_rides_with_polls(scene: Scene) -> Any:
+    scene.create()
+    scene.write_batch("a", "b")
+    consumer = scene.consumer()
+    told = scene.listen(consumer)
+    take(consumer, 2)
+    until(lambda: told, consumer)
+    scene.write("c")
+    take(consumer, 1)
+    until(lambda: len(told) == 2, consumer)
+    return told
+
+
+@pairing([({0: [0]}, None)])
+def test_the_callback_tells_of_what_closing_sends(scene: Scene) -> Any:
+    scene.create()
+    scene.write_batch("a", "b")
+    consumer = scene.explicit()
+    told = scene.listen(consumer)
+    consumer.acknowledge(take(consumer, 2)[0])
+    consumer.close()
+    return told
+
+
+@pairing({"commit": "ZeroDivisionError", "inside": "IllegalStateException", "afterwards": [("b", 1)]})
+def test_what_a_callback_raises_comes_out(scene: Scene) -> Any:
+    scene.create()
+    scene.write("a")
+    consumer = scene.explicit()
+    inside: list[str] = []
+
+    def fail(offsets: object, error: object) -> None:
+        inside.append(raised(consumer.commit_sync))
+        raise ZeroDivisionError
+
+    consumer.set_acknowledgement_commit_callback(fail)
+    consumer.acknowledge(take(consumer, 1)[0])
+    commit = raised(consumer.commit_sync)
+    consumer.set_acknowledgement_commit_callback(None)
+    scene.write("b")
+    return {"commit": commit, "inside": inside[0], "afterwards": seen(take(consumer, 1))}
+
+
+# ---- time and number -------------------------------------------------------------------------------------------------
+
+
+@pairing({"again": [("a", 2)], "late": {0: "INVALID_RECORD_STATE"}, "in time": {0: None}})
+def test_a_lock_that_expires(scene: Scene) -> Any:
+    scene.create(share_record_lock_duration_ms=1000)
+    scene.write("a")
+    slow = scene.explicit()
+    (message,) = take(slow, 1)
+    quick = scene.explicit()
+    again = take(quick, 1)
+    slow.acknowledge(message)
+    late = scene.results(slow.commit_sync())
+    quick.acknowledge(again[0])
+    return {"again": seen(again), "late": late, "in time": scene.results(quick.commit_sync())}
+
+
+@pairing({"told": [({0: [0]}, "INVALID_RECORD_STATE")], "again": [("a", 2)]})
+def test_the_callback_tells_of_a_lock_that_had_expired(scene: Scene) -> Any:
+    scene.create(share_record_lock_duration_ms=1000)
+    scene.write("a")
+    slow = scene.explicit()
+    told = scene.listen(slow)
+    (message,) = take(slow, 1)
+    again = take(scene.explicit(), 1)
+    slow.acknowledge(message)
+    slow.commit_async()
+    until(lambda: told, slow)
+    return {"told": told, "again": seen(again)}
+
+
+@pairing({"seen": [("poison", 1), ("good", 1), ("poison", 2), ("poison", 3)], "left": [], "lag": 0})
+def test_a_record_is_delivered_so_many_times(scene: Scene) -> Any:
+    scene.create(share_delivery_count_limit=3)
+    scene.write_batch("poison", "good")
+    consumer = scene.explicit()
+    found: list[Any] = []
+    while len(found) < 4:
+        for message in take(consumer, 1):
+            found.append(message)
+            consumer.acknowledge(message, 2 if message.value() == b"poison" else 1)
+        consumer.commit_sync()
+    left = seen(consumer.poll(0.5))
+    return {"seen": seen(found), "left": left, "lag": scene.admin.lag(scene.group).total}
+
+
+@pairing({"held": 100, "behind": 0, "after": list(range(100, 150))})
+def test_no_more_records_are_locked_than_may_be(scene: Scene) -> Any:
+    scene.create(share_partition_max_record_locks=100)
+    for start in range(0, 150, 50):
+        scene.write_batch(*map(str, range(start, start + 50)))
+    first = scene.explicit()
+    held = take_at_once(first, 100)
+    second = scene.consumer()
+    behind = len(second.poll(1))
+    for message in held:
+        first.acknowledge(message)
+    first.commit_sync()
+    return {"held": len(held), "behind": behind, "after": [int(value) for value in values(take(second, 50))]}
