@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from shareq.model.events import DurableStateRead, MemberLeft, ObservationDisturbed, RecordsHeld
 from shareq.model.events import Run as DurableRun
 from shareq.model.states import RecordState
-from shareq.trace.runs import Cell, Runs
+from shareq.trace.runs import Cell, Run, Runs
 
 if TYPE_CHECKING:
     from shareq.trace.fold import SharePartitionState
@@ -95,17 +95,33 @@ def lay_out(state: SharePartitionState) -> None:
 def _read(state: SharePartitionState, event: DurableStateRead) -> None:
     """The truth about what is done with, returned, and below the SPSO; it replaces all that was durable before.
 
-    An SPSO that went back, or a state that is no more, has nothing to do with the one before.
+    Leaders move the SPSO past what is done with at once, but write it with their next write only: so it is where the
+    first record is that is not done with. An SPSO that went back, or a state that is no more, has nothing to do with
+    the one before.
     """
-    reset = state.loaded and event.spso < state.spso
-    gone = [run for run in state.runs.drop_below(max(event.spso, 0)) if run[2].state.terminal]
-    before = state.knowledge or Knowledge()
-    state.loaded, state.partial, state.spso = event.spso >= 0, False, max(event.spso, 0)
-    state.past = [] if reset else state.past
+    spso, done = _passed(event)
+    reset = state.loaded and spso < state.spso
+    if reset or not state.loaded:
+        state.past, state.spso = [], event.spso
+    holds = state.knowledge.holds if state.knowledge is not None and not reset else ()
+    gone = [run for run in state.runs.drop_below(event.spso) if run[2].state.terminal]
+    gone += [(max(first, state.spso), end, cell) for first, end, cell in done if end > state.spso]
+    state.loaded, state.partial, state.spso = spso >= 0, False, max(spso, 0)
     state.bury(gone)
     state.state_epoch, state.leader_epoch = event.state_epoch, event.leader_epoch
-    state.knowledge = Knowledge(event.runs, () if reset else before.holds)
+    state.knowledge = Knowledge(event.runs, holds)
     lay_out(state)
+
+
+def _passed(event: DurableStateRead) -> tuple[int, list[Run]]:
+    """The SPSO, and the runs that it has passed since it was written."""
+    spso, passed = event.spso, []
+    for first, end, state, delivery_count in event.runs:
+        if not first <= spso < end or not _STATES[state].terminal:
+            break
+        passed.append((spso, end, Cell(_STATES[state], delivery_count)))
+        spso = end
+    return spso, passed
 
 
 def _held(state: SharePartitionState, event: RecordsHeld) -> None:

@@ -23,6 +23,7 @@ from shareq.trace.changes import PREPARED
 from shareq.trace.fold import SharePartitionState
 from shareq.trace.journal import Entry
 from shareq.trace.palette import STATES, UNKNOWNS
+from shareq.trace.runs import Cell, Runs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -157,14 +158,21 @@ class _ObservedPainter(_Painter):
     def __init__(self, offsets: list[int], low: int) -> None:
         super().__init__(offsets, low)
         self._state = SharePartitionState("", "", 0)
+        self._done = Runs()
 
     def take_in(self, entry: Entry, x: float) -> None:
         del x
-        before = self._state.runs.copy()
         self._state.apply(entry)
         self.spso, self.speo = self._state.spso, self._state.speo
         for first, end, cell in self._state.runs:
             self._paint(first, end, cell.name)
-            if cell.state.terminal:
-                done = sum(e - f for f, e, old in before.overlap(first, end) if old.state.terminal)
-                self.outcomes[cell.name] += end - first - done
+        if isinstance(entry.event, DurableStateRead):
+            for first, end, state, delivery_count in entry.event.runs:
+                if _NAMES[state] in self.outcomes:
+                    self._settle(first, end, Cell(RecordState(state), delivery_count))
+
+    def _settle(self, first: int, end: int, cell: Cell) -> None:
+        """Records are done with; a durable state says so again and again."""
+        self._paint(first, end, cell.name)
+        self.outcomes[cell.name] += end - first - sum(stop - begin for begin, stop, _ in self._done.overlap(first, end))
+        self._done.assign(first, end, cell)

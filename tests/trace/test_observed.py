@@ -81,6 +81,17 @@ def told(events: list[Event]) -> View:
         pytest.param([*TEN, read(10)], "SPSO 10 | empty | log end 10", id="all is done with"),
         pytest.param([*TEN, MIXED], "SPSO 2 | ? ✓ ✓ ◌1 ✕ ? ◌3 ? | log end 10", id="terminal, returned, unknown"),
         pytest.param(
+            [*TEN, read(0, (0, 2, ACKNOWLEDGED, 1), (2, 3, ARCHIVED, 5), (3, 4, AVAILABLE, 1), (4, 5, ARCHIVED, 1))],
+            "SPSO 3 | ◌1 ✕ ? ? ? ? ? | log end 10",
+            id="the SPSO is written later than it moves",
+        ),
+        pytest.param(
+            [*TEN, read(0, (0, 2, ACKNOWLEDGED, 1)), read(2)], "SPSO 2 | ?×8 | log end 10", id="and then it is written"
+        ),
+        pytest.param(
+            [*TEN, read(0, (0, 10, ACKNOWLEDGED, 1))], "SPSO 10 | empty | log end 10", id="all done, not written yet"
+        ),
+        pytest.param(
             [*TEN, MIXED, grown(12, 10)], "SPSO 2 | ? ✓ ✓ ◌1 ✕ ? ◌3 ? ? ? | log end 12", id="records are appended"
         ),
         pytest.param(
@@ -204,6 +215,8 @@ def test_a_member_has_its_records_without_a_deadline_and_others_are_named() -> N
 
 
 def test_what_is_done_with_stays_to_be_seen_below_the_spso() -> None:
+    again = told([*TEN, read(0, (0, 2, ACKNOWLEDGED, 1)), read(1, (1, 4, ACKNOWLEDGED, 1)), read(4)])
+    assert again.snapshot()["past"] == [[0, 2, "acknowledged", 1], [2, 4, "acknowledged", 1]]
     seen = told([*TEN, MIXED, read(8, (8, 9, AVAILABLE, 3))])
     assert seen.snapshot()["past"] == [[3, 5, "acknowledged", 1], [6, 7, "archived", 5]]
     assert told([*TEN, MIXED, read(8), read(0)]).snapshot()["past"] == []
