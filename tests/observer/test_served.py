@@ -1,0 +1,252 @@
+"""Observers of a cluster of ours over TCP, whose own journal tells what is true."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from shareq import AcknowledgeType, Admin, Cluster, Producer, ShareConsumer, lag_plot, observe, view
+from shareq.model.ids import SHARE_STATE_TOPIC
+from shareq.model.states import RecordState
+from shareq.observer import Observer
+from shareq.trace import View
+from shareq.wire.server import Server
+from shareq_widgets import strip
+
+PATIENCE_S = 30.0
+ACCEPT, RELEASE, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
+QUICK = {
+    "group.share.heartbeat.interval.ms": 100,
+    "group.share.min.heartbeat.interval.ms": 100,
+    "share.coordinator.snapshot.update.records.per.snapshot": 5,
+    "share.coordinator.state.topic.num.partitions": 7,
+}
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    """Three brokers with two topics; snapshots come often."""
+    with Cluster(brokers=3, clock="wall", config=QUICK) as cluster, cluster.serve():
+        cluster.create_topic("orders", 2)
+        cluster.create_topic("bills")
+        for group in ("crew", "others"):
+            cluster.configure_group(group, {"share.auto.offset.reset": "earliest"})
+        yield cluster
+
+
+def address(cluster: Cluster) -> str:
+    server = cluster._server
+    assert isinstance(server, Server)
+    return server.bootstrap_servers
+
+
+def produce(cluster: Cluster, topic: str, partition: int, count: int) -> None:
+    with Producer({"bootstrap.servers": address(cluster)}) as producer:
+        for number in range(count):
+            producer.produce(topic, f"{number}", partition=partition)
+
+
+def consumer(cluster: Cluster, name: str, group: str = "crew", most: int = 10, **conf: object) -> ShareConsumer:
+    given = {"bootstrap.servers": address(cluster), "group.id": group, "client.id": name, "max.poll.records": most}
+    made = ShareConsumer({**given, "share.acknowledgement.mode": "explicit", **conf})
+    made.subscribe(["orders", "bills"])
+    return made
+
+
+def settle(consumer: ShareConsumer, messages: Any, verdict: Callable[[int], AcknowledgeType | None]) -> None:
+    for message in messages:
+        said = verdict(message.offset())
+        if said is not None:
+            consumer.acknowledge(message, said)
+    assert not any(consumer.commit_sync().values())
+
+
+def agrees(seen: View, truth: View) -> bool:
+    """Whether what is seen is what the leader knows, as far as that is durable: SPSO, log, final states, deliveries of
+    what has been returned; and that nothing else is claimed."""
+    ours, real = seen.state(), truth.state()
+    if (ours.spso, ours.log_start, ours.log_end) != (real.spso, real.log_start, real.log_end):
+        return False
+    known = {o: (cell.name, cell.delivery_count) for first, end, cell in ours.runs for o in range(first, end)}
+    held = {o: cell.member_id for first, end, cell in ours.runs for o in range(first, end)}
+    for first, end, cell in real.runs:
+        for offset in range(first, end):
+            name, count = known.get(offset, ("unknown", 0))
+            terminal = cell.state.terminal
+            if terminal and (name, count) != (cell.name, cell.delivery_count):
+                return False
+            if not terminal and name not in ("acquired", "returned", "unknown"):
+                return False
+            if cell.state is RecordState.AVAILABLE and cell.delivery_count and count != cell.delivery_count:
+                return False
+            if held.get(offset) is not None and held[offset] != cell.member_id:
+                return False
+    return not real.writes
+
+
+def expect(observer: Observer, cluster: Cluster, *places: tuple[str, int]) -> None:
+    """Everything comes to be seen as it is."""
+    for place in places:
+        seen, truth = observer.view(*place), view(cluster, observer.group, *place)
+        assert observer.wait(partial(agrees, seen, truth), PATIENCE_S), f"{seen!r}\n{truth!r}"
+
+
+def test_what_is_seen_is_what_is_true(cluster: Cluster, seed: int) -> None:
+    """Two groups, three partitions, verdicts at random; seen by one who is there from the start and one who comes
+    late, and reads snapshots."""
+    rng = random.Random(seed)
+
+    def verdict(_: int) -> AcknowledgeType:
+        return rng.choice([ACCEPT, ACCEPT, RELEASE, REJECT])
+
+    places = [("orders", 0), ("orders", 1), ("bills", 0)]
+    for place in places:
+        produce(cluster, *place, 40)
+    with observe(address(cluster), "crew", interval_ms=20) as early:
+        crew = [consumer(cluster, name, most=rng.randint(3, 12)) for name in ("anna", "ben")]
+        crew.append(consumer(cluster, "stranger", "others"))
+        for _ in range(8):
+            polled = [(member, member.poll(0.5)) for member in crew]
+            for member, messages in polled:
+                settle(member, messages[::2], verdict)
+            expect(early, cluster, *places)
+            for member, messages in polled:
+                settle(member, messages[1::2], verdict)
+            expect(early, cluster, *places)
+        with observe(address(cluster), "crew", interval_ms=20) as late:
+            assert late.refresh()
+            for place in places:
+                assert late.view(*place).state().spso == early.view(*place).state().spso
+            expect(late, cluster, *places)
+        for member in crew:
+            member.close()
+        expect(early, cluster, *places)
+        assert early.wait(lambda: not any(m["alive"] for m in early.view("bills").snapshot()["members"]), PATIENCE_S)
+        assert not any(m["held"] for m in early.view("bills").snapshot()["members"])
+
+
+def test_seeing_goes_on_when_brokers_die(cluster: Cluster) -> None:
+    """Each broker in turn: the partition's leader, the group's coordinator and the state's move."""
+    produce(cluster, "orders", 0, 30)
+    with observe(address(cluster), "crew", ["orders"], interval_ms=20) as observer:
+        anna = consumer(cluster, "anna", most=4)
+        for broker in (0, 1, 2):
+            messages = anna.poll(PATIENCE_S)
+            assert messages
+            cluster.kill_broker(broker)
+            settle_somehow(anna, messages)
+            expect(observer, cluster, ("orders", 0))
+            cluster.start_broker(broker)
+        anna.close()
+
+
+def settle_somehow(consumer: ShareConsumer, messages: Any) -> None:
+    """Accept what may still be accepted: a new leader does not know the locks of the old one."""
+    for message in messages:
+        consumer.acknowledge(message, ACCEPT)
+    consumer.commit_sync()
+
+
+def test_a_dead_cluster_is_said_plainly_and_a_new_one_at_its_ports_is_seen() -> None:
+    with Cluster(brokers=1, clock="wall", config=QUICK) as cluster:
+        cluster.create_topic("orders")
+        server = cluster.serve()
+        assert isinstance(server, Server)
+        ports = server.ports
+        with observe(server.bootstrap_servers, "crew", ["orders"], interval_ms=20) as observer:
+            assert observer.wait(lambda: observer.view("orders").total() > 0, PATIENCE_S)
+            server.close()
+            seen = observer.view("orders")
+            assert observer.wait(lambda: bool(seen.snapshot()["disturbed"]), PATIENCE_S)
+            assert "does not answer" in seen.snapshot()["text"]
+            with cluster.serve(ports=list(ports)):
+                assert observer.wait(lambda: not seen.snapshot()["disturbed"], PATIENCE_S)
+
+
+def starts_at(seen: View, spso: int) -> bool:
+    return seen.state().spso == spso
+
+
+def test_altered_offsets_and_deleted_groups_reset_what_is_seen(cluster: Cluster) -> None:
+    produce(cluster, "orders", 0, 20)
+    anna = consumer(cluster, "anna", most=20)
+    settle(anna, anna.poll(PATIENCE_S), lambda offset: ACCEPT if offset % 2 else None)
+    anna.close()
+    with observe(address(cluster), "crew", ["orders"], interval_ms=20) as observer, admin(cluster) as boss:
+        seen = observer.view("orders")
+        assert observer.wait(lambda: seen.state().delivery_complete_count == 10, PATIENCE_S)
+        for offset in (15, 0):
+            boss.alter_share_group_offsets("crew", {("orders", 0): offset}).check()
+            assert observer.wait(partial(starts_at, seen, offset), PATIENCE_S)
+            assert {cell.name for _, _, cell in seen.state().runs} == {"unknown"}
+        boss.delete_share_groups(["crew"]).check()
+        assert observer.wait(lambda: not seen.state().loaded, PATIENCE_S)
+        assert seen.snapshot()["text"] == "SPSO 0 | empty | log end 20 (nothing durable)"
+
+
+def test_a_topic_made_anew_is_seen_anew(cluster: Cluster) -> None:
+    produce(cluster, "bills", 0, 5)
+    with observe(address(cluster), "crew", ["bills"], interval_ms=20) as observer, admin(cluster) as boss:
+        seen = observer.view("bills")
+        assert observer.wait(lambda: seen.state().log_end == 5, PATIENCE_S)
+        boss.delete_topics(["bills"]).check()
+        boss.create_topics(["bills"]).check()
+        produce(cluster, "bills", 0, 2)
+        assert observer.wait(lambda: seen.state().log_end == 2, PATIENCE_S)
+
+
+def admin(cluster: Cluster) -> Admin:
+    return Admin({"bootstrap.servers": address(cluster)})
+
+
+def test_an_observer_changes_nothing(cluster: Cluster) -> None:
+    """It joins no group, and the state topic holds what it held."""
+    produce(cluster, "orders", 0, 5)
+    anna = consumer(cluster, "anna")
+    settle(anna, anna.poll(PATIENCE_S), lambda _: ACCEPT)
+    ends = [cluster.log(SHARE_STATE_TOPIC, index).log_end_offset for index in range(7)]
+    before = cluster.journal.total
+    with observe(address(cluster), "crew") as observer:
+        for _ in range(5):
+            assert observer.refresh()
+    assert [cluster.log(SHARE_STATE_TOPIC, index).log_end_offset for index in range(7)] == ends
+    told = {type(entry.event).__name__ for entry in cluster.journal.since(before)}
+    assert told <= {"HeartbeatReceived"}
+    anna.close()
+
+
+# ---- wherever a source is taken --------------------------------------------------------------------------------------
+
+
+def test_views_strips_and_plots_take_an_address(cluster: Cluster) -> None:
+    produce(cluster, "orders", 0, 6)
+    anna = consumer(cluster, "anna")
+    settle(anna, anna.poll(PATIENCE_S), lambda offset: ACCEPT if offset < 2 else None)
+    seen = view(address(cluster), "crew", "orders")
+    assert seen.source.wait(lambda: seen.snapshot()["spso"] == 2, PATIENCE_S)
+    seen.close()
+    shown = strip(address(cluster), group="crew", topic="orders")
+    observer = shown._playback.source
+    assert isinstance(observer, Observer)
+    assert observer.wait(lambda: observer.view("orders").snapshot()["spso"] == 2, PATIENCE_S)
+    shown.tick()
+    assert shown.snapshot["spso"] == 2
+    assert shown._playback.next_tick_ms() == 100
+    shown.close()
+    assert observer.closed
+    assert "orders-0: at most 4, 4 in the end" in lag_plot(address(cluster), "crew").text
+    anna.close()
+
+
+@pytest.mark.parametrize("show", [lambda source: view(source, "crew", "orders"),
+                                  lambda source: strip(source, group="crew", topic="orders")])  # fmt: skip
+def test_a_server_is_its_cluster(cluster: Cluster, show: Callable[[Any], Any]) -> None:
+    produce(cluster, "orders", 0, 6)
+    shown = show(cluster._server)
+    assert repr(shown).endswith(repr(view(cluster, "crew", "orders")).rpartition(": ")[2])
+    shown.close()
+    assert not cluster.closed
