@@ -15,8 +15,9 @@ from typing import NamedTuple
 from shareq.client.message import Fields, Message, Origin, ReceivedMessage
 from shareq.consumer.delivered import Range
 from shareq.consumer.lazy import DeliveredRun, can_wait
+from shareq.log.batches import CODEC_MASK
 from shareq.log.records import CorruptBatch, Record, crc_matches, decode
-from shareq.model.errors import Errors, KafkaError
+from shareq.model.errors import KafkaError
 from shareq.model.ids import TopicIdPartition
 from shareq.model.messages.share_fetch import AcquiredRecords
 from shareq.model.records import RecordBatch
@@ -135,10 +136,11 @@ class Buffer:
     def _broken(self, piece: Piece, batch: RecordBatch, error: CorruptBatch) -> Unpacked:
         """A message with an error for each acquired offset: rejected where the bytes are bad, else released, as
         another consumer may know how to decompress them."""
-        failure = KafkaError(Errors.CORRUPT_MESSAGE, str(error))
+        damaged = self._check_crcs and not crc_matches(batch.data)
+        packed = batch.attributes & CODEC_MASK and not damaged
+        failure = KafkaError(KafkaError._BAD_COMPRESSION if packed else KafkaError._BAD_MSG, str(error))
         origin = Origin(piece.topic, piece.key.partition, piece.delivery_count, batch.leader_epoch, failure)
         messages = [ReceivedMessage(Fields(offset), origin) for offset in range(piece.first, piece.end)]
-        damaged = self._check_crcs and not crc_matches(batch.data)
         verdict = AcknowledgeType.REJECT if damaged else AcknowledgeType.RELEASE
         return Unpacked(piece, messages, [(piece.first, piece.end)], (), verdict)
 

@@ -202,6 +202,8 @@ class KafkaError:
     Codes below -1 are local to the client (`_STATE`, `_INVALID_ARG`, ...), as in librdkafka; the others are Kafka's.
     """
 
+    _BAD_MSG = -199
+    _BAD_COMPRESSION = -198
     _MAX_POLL_EXCEEDED = -147
     _KEY_DESERIALIZATION = -160
     _VALUE_DESERIALIZATION = -159
@@ -216,6 +218,8 @@ class KafkaError:
     _PURGE_INFLIGHT = -151
     _MSG_TIMED_OUT = -192
     _LOCAL_NAMES: ClassVar[dict[int, builtins.str]] = {
+        -199: "_BAD_MSG",
+        -198: "_BAD_COMPRESSION",
         -147: "_MAX_POLL_EXCEEDED",
         -160: "_KEY_DESERIALIZATION",
         -159: "_VALUE_DESERIALIZATION",
