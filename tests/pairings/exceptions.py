@@ -1,8 +1,26 @@
-"""Where one of the four pairings may see something else, with the reason: none but these differ."""
+"""Where one of the four pairings sees something else, with the reason: none but these differ."""
 
 from __future__ import annotations
 
 from typing import Any
 
-EXCEPTIONS: dict[tuple[str, str, str], Any] = {}
-"""(scenario, client, broker) -> what is seen there."""
+_HOW_OFTEN = "what cannot be read was delivered so often all the same"
+_WHO_REFUSES = "a group's name is the broker's to refuse, as any of its answers: with the first poll"
+
+_TABLE: list[tuple[str, str, str, Any]] = [
+    (
+        "test_a_batch_that_cannot_be_decompressed_is_released",
+        "confluent",
+        _HOW_OFTEN,
+        {"first": [b"a", "-198", b"c"], "again": [("-198", None)]},
+    ),
+    (
+        "test_a_group_without_a_name",
+        "shareq",
+        _WHO_REFUSES,
+        {"subscribe": "nothing", "poll": "KafkaException INVALID_REQUEST", "close": "nothing"},
+    ),
+]
+"""(scenario, who differs: a client or a broker, why, what is seen there)."""
+
+EXCEPTIONS = {(scenario, who): seen for scenario, who, _, seen in _TABLE}

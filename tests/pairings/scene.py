@@ -117,7 +117,7 @@ def pairing(expected: Observation) -> Callable[[Scenario], Callable[..., None]]:
         def test(broker: Reachable, fresh: Fresh, request: pytest.FixtureRequest) -> None:
             kind = request.node.callspec.params["broker"]
             assert observe(scenario, broker, fresh) == {
-                client: EXCEPTIONS.get((name, client, kind), expected) for client in CLIENTS
+                client: EXCEPTIONS.get((name, client), EXCEPTIONS.get((name, kind), expected)) for client in CLIENTS
             }
 
         test.__name__ = name

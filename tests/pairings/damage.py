@@ -1,0 +1,35 @@
+"""Bytes of a stored record that change behind a broker's back, as on a bad disk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from shareq.wire.server import Server
+
+if TYPE_CHECKING:
+    from shareq.kafka import LocalKafka
+
+
+def damage(broker: Any, topic: str, old: bytes, new: bytes) -> None:
+    """Replace `old`, which stands once in partition 0 of a topic, by `new` of the same length."""
+    assert len(old) == len(new)
+    if isinstance(broker, Server):
+        _damage_log(broker, topic, old, new)
+    else:
+        _damage_file(broker, topic, old, new)
+
+
+def _damage_log(server: Server, topic: str, old: bytes, new: bytes) -> None:
+    batches = server.cluster.log(topic, 0)._batches
+    ((index, batch),) = [(i, batch) for i, batch in enumerate(batches) if old in batch.data]
+    batches[index] = batch._replace(data=bytes(batch.data).replace(old, new))
+
+
+def _damage_file(kafka: LocalKafka, topic: str, old: bytes, new: bytes) -> None:
+    """Kafka sends what the file says."""
+    (path,) = kafka._brokers[0].data.glob(f"{topic}-0/*.log")
+    with path.open("r+b") as file:
+        content = file.read()
+        assert content.count(old) == 1
+        file.seek(content.index(old))
+        file.write(new)

@@ -1,0 +1,158 @@
+"""Configurations and calls that are refused: both clients refuse the same in the same way."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from tests.pairings.scene import CLIENTS, Scene, pairing, raised, take
+
+NOBODY = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
+
+# ---- configurations --------------------------------------------------------------------------------------------------
+
+OF_PLAIN_CONSUMERS = {
+    "auto.offset.reset": "earliest",
+    "enable.auto.commit": True,
+    "isolation.level": "read_committed",
+    "partition.assignment.strategy": "range",
+    "group.instance.id": "me",
+    "group.protocol": "consumer",
+    "group.remote.assignor": "uniform",
+    "session.timeout.ms": 10000,
+    "heartbeat.interval.ms": 1000,
+    "group.protocol.type": "consumer",
+    "queued.min.messages": 1,
+    "queued.max.messages.kbytes": 1024,
+    "fetch.queue.backoff.ms": 1,
+    "fetch.error.backoff.ms": 1,
+    "enable.partition.eof": True,
+    "consume.callback.max.messages": 1,
+    "message.copy.max.bytes": 1000,
+    "topic.blacklist": "t",
+    "socket.max.fails": 1,
+    "allow.auto.create.topics": True,
+    "on_commit": print,
+}
+
+
+@pytest.mark.parametrize(
+    ("conf", "expected"),
+    [
+        *(pytest.param({"group.id": "g", key: value}, "ValueError", id=key) for key, value in OF_PLAIN_CONSUMERS.items()),
+        pytest.param({}, "ValueError", id="no group"),
+        pytest.param({"group.id": "g"}, "nothing", id="a group"),
+        pytest.param({"group.id": ""}, "nothing", id="an empty group"),
+        pytest.param({"group.id": "g", "auto.commit.interval.ms": 5}, "nothing", id="ignored"),
+        pytest.param({"group.id": "g", "max.poll.records": 0}, "KafkaException -186", id="too few records"),
+        pytest.param({"group.id": "g", "max.poll.records": 1}, "nothing", id="one record"),
+        pytest.param({"group.id": "g", "max.poll.records": 2**31}, "KafkaException -186", id="too many records"),
+        pytest.param({"group.id": "g", "max.poll.records": "ten"}, "KafkaException -186", id="no number"),
+        pytest.param({"group.id": "g", "fetch.wait.max.ms": -1}, "KafkaException -186", id="no time"),
+        pytest.param({"group.id": "g", "no.such.key": 1}, "KafkaException -186", id="an unknown key"),
+    ],
+)
+def test_configurations(conf: dict[str, object], expected: str) -> None:
+    def made(client: Any) -> None:
+        client.ShareConsumer(NOBODY | conf).close()
+
+    assert {name: raised(made, client) for name, client in CLIENTS.items()} == dict.fromkeys(CLIENTS, expected)
+
+
+@pytest.mark.parametrize("args", [(), ("g",), (None,)], ids=["nothing", "a name", "None"])
+def test_what_is_no_configuration(args: tuple[object, ...]) -> None:
+    found = {name: raised(client.ShareConsumer, *args) for name, client in CLIENTS.items()}
+    assert found == dict.fromkeys(CLIENTS, "TypeError")
+
+
+# ---- calls -----------------------------------------------------------------------------------------------------------
+
+
+@pairing(
+    {
+        "subscribe to a str": "TypeError",
+        "subscribe to a tuple": "TypeError",
+        "subscribe to ''": "ValueError",
+        "subscribe twice to one": "ValueError",
+        "poll None": "TypeError",
+        "poll '1'": "TypeError",
+        "commit_sync '1'": "TypeError",
+        "commit_sync of nothing": "nothing",
+        "commit_async of nothing": "nothing",
+        "callback 3": "TypeError",
+        "callback None": "nothing",
+        "credentials": "nothing",
+        "credentials of int": "TypeError",
+        "initialize again": "RuntimeError",
+    }
+)
+def test_arguments(scene: Scene) -> Any:
+    scene.create()
+    consumer = scene.consumer()
+    return {
+        "subscribe to a str": raised(consumer.subscribe, scene.topic),
+        "subscribe to a tuple": raised(consumer.subscribe, (scene.topic,)),
+        "subscribe to ''": raised(consumer.subscribe, [""]),
+        "subscribe twice to one": raised(consumer.subscribe, ["a", "a"]),
+        "poll None": raised(consumer.poll, None),
+        "poll '1'": raised(consumer.poll, "1"),
+        "commit_sync '1'": raised(consumer.commit_sync, "1"),
+        "commit_sync of nothing": raised(consumer.commit_sync),
+        "commit_async of nothing": raised(consumer.commit_async),
+        "callback 3": raised(consumer.set_acknowledgement_commit_callback, 3),
+        "callback None": raised(consumer.set_acknowledgement_commit_callback, None),
+        "credentials": raised(consumer.set_sasl_credentials, "me", "secret"),
+        "credentials of int": raised(consumer.set_sasl_credentials, "me", 1),
+        "initialize again": raised(consumer.__init__, {"group.id": "g"}),
+    }
+
+
+@pairing(
+    {
+        "subscribe": "IllegalStateException",
+        "unsubscribe": "IllegalStateException",
+        "subscription": "IllegalStateException",
+        "poll": "IllegalStateException",
+        "acknowledge": "IllegalStateException",
+        "commit_sync": "IllegalStateException",
+        "commit_async": "IllegalStateException",
+        "callback": "IllegalStateException",
+        "enter": "IllegalStateException",
+        "close": "nothing",
+    }
+)
+def test_after_closing(scene: Scene) -> Any:
+    scene.create()
+    scene.write("a")
+    consumer = scene.explicit()
+    (message,) = take(consumer, 1)
+    consumer.close()
+    return {
+        "subscribe": raised(consumer.subscribe, [scene.topic]),
+        "unsubscribe": raised(consumer.unsubscribe),
+        "subscription": raised(consumer.subscription),
+        "poll": raised(consumer.poll, 0.1),
+        "acknowledge": raised(consumer.acknowledge, message),
+        "commit_sync": raised(consumer.commit_sync),
+        "commit_async": raised(consumer.commit_async),
+        "callback": raised(consumer.set_acknowledgement_commit_callback, None),
+        "enter": raised(consumer.__enter__),
+        "close": raised(consumer.close),
+    }
+
+
+@pairing({"beside a poll": "ConcurrentModificationException", "the poll": ["a"]})
+def test_two_threads_at_once(scene: Scene) -> Any:
+    scene.create()
+    consumer = scene.consumer()
+    polled: list[Any] = []
+    thread = threading.Thread(target=lambda: polled.extend(take(consumer, 1)))
+    thread.start()
+    beside = "nothing"
+    while beside == "nothing":  # until the other has begun to poll
+        beside = raised(consumer.subscription)
+    scene.write("a")
+    thread.join()
+    return {"beside a poll": beside, "the poll": [message.value().decode() for message in polled]}
