@@ -31,11 +31,17 @@ class Observer:
     clock = "wall"
 
     def __init__(
-        self, bootstrap_servers: str, group: str, topics: tuple[str, ...] | None = None, *, interval_ms: int = 500
+        self,
+        bootstrap_servers: str,
+        group: str,
+        topics: tuple[str, ...] | None = None,
+        *,
+        interval_ms: int = 500,
+        capacity: int | None = None,
     ) -> None:
         transport = transport_for(bootstrap_servers)
         self.bootstrap_servers, self.group, self.topics = bootstrap_servers, group, topics
-        self.journal = Journal()
+        self.journal = Journal(capacity=capacity)
         self._teller = teller = Teller(self.journal, group)
         self._core = ObserverCore(
             bootstrap_servers, group, topics, teller=teller, rng=transport.rng(), interval_ms=interval_ms
@@ -135,11 +141,17 @@ def _end(connection: Connection, deafen: Callable[[], None]) -> None:
 
 
 def observe(
-    bootstrap_servers: str, group: str, topics: Iterable[str] | None = None, *, interval_ms: int = 500
+    bootstrap_servers: str,
+    group: str,
+    topics: Iterable[str] | None = None,
+    *,
+    interval_ms: int = 500,
+    capacity: int | None = None,
 ) -> Observer:
     """Watch a share group from outside, looking every `interval_ms`.
 
-    `topics` None: all that the group is subscribed to or has offsets of. KafkaException for an address that is none,
+    `topics` None: all that the group is subscribed to or has offsets of. `capacity`: keep so many of the newest events
+    (None: all), for those who watch for days. KafkaException for an address that is none,
     ConfigException for other absurd arguments; whether the cluster answers is told by the observer's journal.
     """
     if not isinstance(group, str) or not group:
@@ -151,4 +163,4 @@ def observe(
         raise ConfigException(f"topics={names!r}: must be non-empty names")
     if isinstance(interval_ms, bool) or not isinstance(interval_ms, int) or interval_ms < MIN_INTERVAL_MS:
         raise ConfigException(f"interval_ms={interval_ms!r}: must be {MIN_INTERVAL_MS} or more")
-    return Observer(bootstrap_servers, group, names, interval_ms=interval_ms)
+    return Observer(bootstrap_servers, group, names, interval_ms=interval_ms, capacity=capacity)

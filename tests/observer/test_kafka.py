@@ -51,6 +51,11 @@ class Stage:
         self.admin.close()
 
 
+def names(view: View) -> list[str]:
+    """Who is in the group."""
+    return [member["name"] for member in view.snapshot()["members"] if member["alive"]]
+
+
 def says(view: View, text: str) -> bool:
     return str(view.snapshot()["text"]) == text
 
@@ -88,13 +93,13 @@ def test_the_strip_follows_accepts_releases_rejects_and_locks_that_run_out(stage
 def test_what_is_read_is_what_kafka_says_of_the_group(stage: Stage) -> None:
     """Start offset and lag as DescribeShareGroupOffsets tells them; members by name until they leave."""
     with stage.consumer("anna") as anna, stage.consumer("ben") as ben:
-        assert not ben.poll(0)
         messages = anna.poll(PATIENCE_S)
+        assert not ben.poll(0)  # it joins; there is nothing left for it
         for message in messages[1::2]:
             anna.acknowledge(message, ACCEPT)
         anna.commit_sync()
         stage.expect("SPSO 0 | A ✓ A ✓ A ✓ A ✓ A ✓ | log end 10")
-        assert [m["name"] for m in stage.view.snapshot()["members"] if m["alive"]] == ["anna", "ben"]
+        assert stage.observer.wait(lambda: names(stage.view) == ["anna", "ben"], PATIENCE_S)
     stage.expect("SPSO 0 | ◌1 ✓ ◌1 ✓ ◌1 ✓ ◌1 ✓ ◌1 ✓ | log end 10")
     assert stage.observer.wait(lambda: len(stage.observer.journal.select(MemberLeft)) == 2, PATIENCE_S)
     told = stage.admin.lag(stage.group)

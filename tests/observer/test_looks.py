@@ -504,6 +504,18 @@ def test_an_observer_that_nobody_has_any_more_ends() -> None:
     assert world.closed
 
 
+def test_a_bounded_journal_still_tells_the_state() -> None:
+    """What is durable is told as a whole: whoever opens a view later needs no beginning."""
+    world = World(t=[1])
+    with observe(world.address, GROUP, capacity=4) as observer:
+        for spso in range(1, 8):
+            world.write(snapshot(world.key(), spso))
+            world.ends["t", 0] = spso + 2
+            observer.refresh()
+        assert len(observer.journal) == 4
+        assert observer.view("t").snapshot()["text"] == "SPSO 7 | ? ? | log end 9"
+
+
 # ---- who holds what --------------------------------------------------------------------------------------------------
 
 
@@ -575,6 +587,7 @@ def test_the_journals_time_never_runs_backwards() -> None:
         pytest.param({"topics": "orders"}, "topics='orders': must be a list", id="a topic for a list of them"),
         pytest.param({"topics": [""]}, "must be non-empty names", id="a topic without a name"),
         pytest.param({"interval_ms": 0}, "interval_ms=0", id="no pause"),
+        pytest.param({"capacity": 0}, "capacity=0", id="nothing kept"),
         pytest.param({"interval_ms": True}, "interval_ms=True", id="no number"),
     ],
 )

@@ -219,6 +219,22 @@ def test_an_observer_changes_nothing(cluster: Cluster) -> None:
     anna.close()
 
 
+def test_a_cluster_in_this_process_is_observed_without_sockets() -> None:
+    """On its own clock, which passes while somebody waits."""
+    with Cluster(brokers=1) as cluster:
+        cluster.create_topic("orders")
+        cluster.configure_group("crew", {"share.auto.offset.reset": "earliest"})
+        conf = {"bootstrap.servers": cluster.bootstrap_servers}
+        with Producer(conf) as producer:
+            producer.produce("orders", "one")
+        with ShareConsumer({**conf, "group.id": "crew"}) as anna, observe(cluster.bootstrap_servers, "crew") as seen:
+            anna.subscribe(["orders"])
+            assert len(anna.poll(PATIENCE_S)) == 1
+            anna.commit_sync()
+            assert seen.refresh()
+            assert seen.view("orders").snapshot()["text"] == "SPSO 1 | empty | log end 1"
+
+
 # ---- wherever a source is taken --------------------------------------------------------------------------------------
 
 
