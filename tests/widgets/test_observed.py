@@ -1,0 +1,142 @@
+"""Seen from outside: what nobody can know has its own fill, shape, words and place in the legend."""
+
+from __future__ import annotations
+
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from shareq.model.events import ConfigChanged, Event, ObservationDisturbed
+from shareq.trace import Journal
+from shareq.trace.palette import DARK, LIGHT
+from shareq_widgets import strip
+from shareq_widgets.look import SHAPES, SIZES, in_legend
+from shareq_widgets.picture import Cell, cell_at, cell_markup, draw
+from shareq_widgets.words import chips, where
+from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC
+from tests.trace.test_observed import MIXED, NOTHING, START, TEN, grown, held, told
+from tests.widgets.fakes import payments
+
+SEEN: list[Event] = [*TEN, MIXED, held("b", 9, 10)]
+"""`SPSO 2 | ? ✓ ✓ ◌1 ✕ ? ◌3 B | log end 10`."""
+
+
+def snapshot(*events: Event) -> dict[str, Any]:
+    return told(list(events)).snapshot()
+
+
+ALL = snapshot(*SEEN)
+
+
+class Watching:
+    """What an observer is to a strip: a journal, and a clock that runs by itself."""
+
+    clock = "wall"
+
+    def __init__(self, *events: Event) -> None:
+        self.journal = Journal(ORIGIN_MS)
+        self.closed = False
+        self.now_ms = ORIGIN_MS
+        for event in events:
+            self.see(event)
+
+    def see(self, event: Event) -> None:
+        self.now_ms += 1000
+        self.journal.record(self.now_ms, -1, event)
+
+
+@pytest.mark.parametrize(
+    ("offset", "cell"),
+    [
+        pytest.param(2, Cell("run", "unknown"), id="nothing is known"),
+        pytest.param(3, Cell("run", "acknowledged", 1), id="accepted"),
+        pytest.param(5, Cell("run", "returned", 1), id="returned"),
+        pytest.param(6, Cell("run", "archived", 5), id="archived"),
+        pytest.param(8, Cell("run", "returned", 3), id="returned three times"),
+        pytest.param(9, Cell("run", "acquired", 1, "B"), id="held by whom we hear"),
+        pytest.param(10, Cell("dash"), id="not written yet"),
+        pytest.param(1, Cell("dash"), id="below the SPSO"),
+    ],
+)
+def test_cells(offset: int, cell: Cell) -> None:
+    assert cell_at(ALL, offset) == cell
+
+
+@pytest.mark.parametrize(("theme", "colours"), [("light", LIGHT), ("dark", DARK)])
+@pytest.mark.parametrize("state", ["returned", "unknown"])
+def test_fill_and_shape_and_colour(state: str, theme: str, colours: dict[str, str]) -> None:
+    markup = cell_markup(Cell("run", state, 2), ALL, SIZES["pitch"], colours)
+    assert "url(#sq-veil)" in markup
+    assert SHAPES[state]["glyph"] in markup
+    assert colours[state] in markup
+    assert ("<circle" in markup) == (state == "returned")  # how often is not known of what is unknown
+    picture = draw(ALL, theme=theme)
+    assert ET.fromstring(picture).findtext("{http://www.w3.org/2000/svg}title") == ALL["text"]
+    assert 'id="sq-veil"' in picture
+
+
+def test_the_picture_says_so() -> None:
+    texts = " ".join(ET.fromstring(draw(ALL)).itertext()).replace("\N{NO-BREAK SPACE}", " ")
+    for said in ("SPEO unknown", "? unknown", "◌ returned", "available, or held by somebody", "seen from outside"):
+        assert said in texts
+    assert "in flight" not in texts
+    assert "lock time left" not in texts
+
+
+def test_a_wide_window_is_drawn_as_blocks() -> None:
+    locks = ConfigChanged(f"group:{GROUP}", "share.partition.max.record.locks", "3000")
+    picture = draw(snapshot(locks, *START, MIXED, grown(3000)))
+    assert picture.count("url(#sq-veil)") == 2
+    assert "SPEO unknown" in picture
+
+
+@pytest.mark.parametrize(
+    ("events", "shown"),
+    [
+        pytest.param(SEEN, ["unknown 2", "returned 2", "lag 5"], id="what is unknown and what is returned"),
+        pytest.param(TEN, ["unknown 10", "lag 10"], id="all is unknown"),
+        pytest.param([*START, NOTHING], ["lag 0"], id="there is nothing"),
+        pytest.param(
+            [*TEN, ObservationDisturbed("why")], ["not all can be seen!", "unknown 10", "lag 10"], id="nobody answers"
+        ),
+    ],
+)
+def test_chips(events: list[Event], shown: list[str]) -> None:
+    found = ["".join(chip[:3]) + "!" * chip.hot for chip in chips(snapshot(*events))]
+    assert sorted(found) == sorted(shown)
+
+
+@pytest.mark.parametrize(
+    ("events", "said"),
+    [
+        pytest.param(TEN, "t-0 · leader broker 1 · seen from outside", id="watching"),
+        pytest.param(
+            [*START, NOTHING], "t-0 · leader broker 1 · seen from outside, nothing durable yet", id="not begun"
+        ),
+    ],
+)
+def test_where(events: list[Event], said: str) -> None:
+    assert where(snapshot(*events)) == said
+
+
+def test_legends_explain_what_can_be_shown() -> None:
+    assert in_legend(ALL) == ["acquired", "acknowledged", "archived", "returned", "unknown"]
+    assert in_legend(payments().snapshots[-1]) == ["available", "acquired", "acknowledged", "archived"]
+
+
+def test_a_strip_follows_an_observer_by_itself_and_stands_still_when_it_is_closed() -> None:
+    source = Watching(*TEN)
+    shown = strip(source, group=GROUP, topic=TOPIC)
+    assert shown._playback.next_tick_ms() == 100
+    source.see(MIXED)
+    shown.tick()
+    assert shown.snapshot["spso"] == 2
+    assert shown.words["sentence"][1] == "durable now: SPSO 2"
+    source.see(ObservationDisturbed("the cluster does not answer"))
+    shown.tick()
+    assert shown.words["sentence"][3]  # hot: a person should look
+    source.closed = True
+    shown.tick()
+    assert shown._playback.next_tick_ms() is None
+    shown.close()
