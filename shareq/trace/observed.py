@@ -7,6 +7,7 @@ Kafka keeps no record of who holds a lock. So of every record above the SPSO one
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shareq.model.events import DurableStateRead, MemberLeft, ObservationDisturbed, RecordsHeld
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
 UNKNOWN = Cell(RecordState.AVAILABLE, 0, known=False)
 _STATES = {int(state): state for state in RecordState}
 _OPEN = (RecordState.AVAILABLE, RecordState.ACQUIRED)
+
+
+@cache
+def _durable(state: int, delivery_count: int) -> Cell:
+    """What a durable state says of records; there are few of them, and each is said often."""
+    return Cell(_STATES[state], delivery_count, known=state != RecordState.AVAILABLE)
 
 
 class Hold(NamedTuple):
@@ -56,14 +63,16 @@ class Knowledge(NamedTuple):
 
         A record that was returned after its nth delivery is not held by whoever had it for the nth time or before.
         """
-        runs = Runs()
-        if spso < speo:
-            runs.assign(spso, speo, UNKNOWN)
+        runs, position = Runs(), spso
         for first, end, state, delivery_count in self.durable:
             if end > spso:
-                kept = _STATES[state]
-                cell = Cell(kept, delivery_count, known=kept is not RecordState.AVAILABLE)
-                runs.assign(max(first, spso), end, cell)
+                first = max(first, spso)
+                if position < first:
+                    runs.append(position, first, UNKNOWN)
+                runs.append(first, end, _durable(state, delivery_count))
+                position = end
+        if position < speo:
+            runs.append(position, speo, UNKNOWN)
         for first, end, member_id, delivery_count in self.holds:
             for begin, stop, cell in runs.overlap(first, end):
                 if cell.state in _OPEN and cell.delivery_count < delivery_count:
@@ -85,6 +94,8 @@ def lay_out(state: SharePartitionState) -> None:
     begun = state.loaded or knowledge.holds
     state.speo = knowledge.reach(state.spso, state.log_end, state.max_record_locks) if begun else state.spso
     state.runs = knowledge.runs(state.spso, state.speo)
+    if not knowledge.holds:
+        return
     held = [(first, end, c.member_id, c.delivery_count) for first, end, c in state.runs if c.member_id is not None]
     state.knowledge = knowledge._replace(holds=tuple(map(Hold._make, held)))
 
@@ -119,7 +130,7 @@ def _passed(event: DurableStateRead) -> tuple[int, list[Run]]:
     for first, end, state, delivery_count in event.runs:
         if not first <= spso < end or not _STATES[state].terminal:
             break
-        passed.append((spso, end, Cell(_STATES[state], delivery_count)))
+        passed.append((spso, end, _durable(state, delivery_count)))
         spso = end
     return spso, passed
 

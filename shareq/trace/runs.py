@@ -94,6 +94,16 @@ class Runs:
             right += 1
         self._firsts[left:right], self._ends[left:right], self._cells[left:right] = [first], [end], [cell]
 
+    def append(self, first: int, end: int, cell: Cell) -> None:
+        """The same where [first, end) lies above all runs, at the price of a list's append."""
+        self.complete += (end - first) * cell.complete
+        if self._ends and self._ends[-1] == first and self._cells[-1] == cell:
+            self._ends[-1] = end
+            return
+        self._firsts.append(first)
+        self._ends.append(end)
+        self._cells.append(cell)
+
     def drop_below(self, offset: int) -> list[Run]:
         """Take out and answer what lies below `offset`."""
         if not self._firsts or self._firsts[0] >= offset:

@@ -25,7 +25,7 @@ def test_runs_are_a_dict_of_offsets(seed: int) -> None:
                 naive = {o: c for o, c in naive.items() if o >= first}
             else:
                 cell = rng.choice(CELLS)
-                runs.assign(first, end, cell)
+                (runs.append if first >= runs.end else runs.assign)(first, end, cell)
                 naive |= dict.fromkeys(range(first, end), cell)
             listed = list(runs)
             assert {o: cell for f, e, cell in listed for o in range(f, e)} == naive
