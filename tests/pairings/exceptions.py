@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 _HOW_OFTEN = "what cannot be read was delivered so often all the same"
+_AT_ONCE = "a with block over a consumer that is closed is refused where it begins"
 _WHO_REFUSES = "a group's name is the broker's to refuse, as any of its answers: with the first poll"
 
 _TABLE: list[tuple[str, str, str, Any]] = [
@@ -12,7 +13,13 @@ _TABLE: list[tuple[str, str, str, Any]] = [
         "test_a_batch_that_cannot_be_decompressed_is_released",
         "confluent",
         _HOW_OFTEN,
-        {"first": [b"a", "-198", b"c"], "again": [("-198", None)]},
+        {"first": [b"a", "-198", b"c"], "again": ("-198", None)},
+    ),
+    (
+        "test_after_closing",
+        "confluent",
+        _AT_ONCE,
+        {"uses": {"IllegalStateException"}, "with": "nothing", "close": "nothing"},
     ),
     (
         "test_a_group_without_a_name",

@@ -63,8 +63,8 @@ class Scene:
         made.subscribe(list(topics) or [self.topic])
         return made
 
-    def explicit(self, **conf: object) -> Any:
-        return self.consumer(share_acknowledgement_mode="explicit", **conf)
+    def explicit(self) -> Any:
+        return self.consumer(share_acknowledgement_mode="explicit")
 
     def producer(self, **conf: object) -> Producer:
         return self.stack.enter_context(Producer({"bootstrap.servers": self.address, "linger.ms": 0, **dotted(conf)}))
@@ -112,7 +112,7 @@ def pairing(expected: Observation) -> Callable[[Scenario], Callable[..., None]]:
     """Make a test of a scenario: both clients see this on the broker at hand."""
 
     def made(scenario: Scenario) -> Callable[..., None]:
-        name = scenario.__name__  # type: ignore[attr-defined]
+        name = scenario.__name__
 
         def test(broker: Reachable, fresh: Fresh, request: pytest.FixtureRequest) -> None:
             kind = request.node.callspec.params["broker"]
@@ -193,7 +193,7 @@ def raised(call: Callable[..., object], *args: Any, **kwargs: Any) -> str:
     """How a call failed: the exception's name, and which error a KafkaException brings."""
     try:
         call(*args, **kwargs)
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         name = type(error).__name__
         return f"{name} {said(error)}" if name == "KafkaException" else name
     return "nothing"
