@@ -165,7 +165,8 @@ def shifts_plot(shifts: Mapping[str, Shift]) -> Plot:
     for axis, (title, shift) in zip(axes, shifts.items(), strict=True):
         _draw(axis, title, shift)
     axes[-1].set_xlabel("seconds")
-    axes[0].legend(loc="upper right", frameon=False, fontsize="small")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper right", ncols=len(labels), frameon=False, fontsize="small")
     text = "\n".join(f"{title}: {shift!r}" for title, shift in shifts.items())
     return Plot(figure, list(axes), text, shown=True)
 

@@ -1,20 +1,102 @@
-"""The README keeps its word: its example runs, its links and pictures exist."""
+"""The README keeps its word: every block of code runs as it stands, its links and pictures exist."""
 
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from shareq.kafka import tools
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
+PYTHON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+SHELL = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
+IN_PROCESS, CONNECT, WATCH = PYTHON
+SERVE, START, TOOLS = SHELL
+ADDRESS = "127.0.0.1:9092"
+TEN = [(str(number), "1") for number in range(10)]
+WATCHED = r"payments on orders-0: SPSO 10 \| .*log end 10\n"
+
+
+def run(example: str, address: str = ADDRESS) -> str:
+    """What a program prints that a reader has pasted."""
+    program = [sys.executable, "-c", example.replace(ADDRESS, address)]
+    return subprocess.run(program, capture_output=True, text=True, check=True, cwd=ROOT, timeout=120).stdout
+
+
+def commands(block: str) -> list[list[str]]:
+    """The lines of a block for a shell, as words, without the folder of the environment."""
+    return [[word.removeprefix(".venv/bin/") for word in shlex.split(line)] for line in block.splitlines()]
+
+
+@contextmanager
+def running(*command: str) -> Iterator[str]:
+    """A command `shareq ...` until the block ends; the address that it tells."""
+    program = [sys.executable, "-u", "-m", "shareq.cli", *command]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if told := re.search(r"serves .*?(127\.0\.0\.1:\d+)", line):
+                    yield told[1]
+                    break
+            else:
+                pytest.fail("it ended before it served")
+        finally:
+            process.terminate()
+            process.wait(30)
 
 
 def test_the_first_ten_lines_run() -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    done = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert re.findall(r"b'order (\d+)' (\d)", done.stdout) == [(str(number), "1") for number in range(10)]
+    assert re.findall(r"b'order (\d+)' (\d)", run(IN_PROCESS)) == TEN
+
+
+class Served(NamedTuple):
+    """The cluster that the README serves, on another port, and what confluent-kafka's clients have printed there."""
+
+    address: str
+    printed: str
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    [command] = commands(SERVE)
+    with running(*command[1:], "--port", "0") as address:
+        yield Served(address, run(CONNECT, address))
+
+
+def test_a_real_client_connects(served: Served) -> None:
+    assert re.findall(r"b'order (\d+)' (\d)", served.printed) == TEN
+
+
+def test_its_group_is_watched_from_outside(served: Served) -> None:
+    assert re.fullmatch(WATCHED, run(WATCH, served.address))
+
+
+@pytest.mark.usefixtures("kafka")
+@pytest.mark.parametrize("line", [pytest.param(line, id=" ".join(line[3:])) for line in commands(TOOLS)])
+def test_the_tools_talk_to_it(line: list[str], served: Served) -> None:
+    assert line[:3] == ["shareq", "kafka", "run"]
+    done = tools.run(line[3], *(word.replace(ADDRESS, served.address) for word in line[4:]))
+    assert done.returncode == 0
+    assert line[-1].lstrip("-") in done.stdout.lower()
+
+
+@pytest.mark.usefixtures("kafka")
+def test_the_same_lines_run_on_apache_kafka() -> None:
+    install, start = commands(START)
+    assert install == ["pip", "install", "-e", ".[kafka]"]
+    with running(*start[1:]) as address:
+        assert re.findall(r"b'order (\d+)' (\d)", run(CONNECT, address)) == TEN
+        assert re.fullmatch(WATCHED, run(WATCH, address))
 
 
 def test_what_it_points_at_is_there() -> None:
