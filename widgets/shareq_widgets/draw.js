@@ -237,7 +237,7 @@ export function legendMarkup(palette, look, snap, cells) {
   const there = (state) => snap.runs.some((run) => run[STATE] === state);
   const shown = snap.observed ? palette.states.filter((state) => state !== "available" && (state !== "archiving" || there(state))).concat(palette.unknowns)
     : palette.states.filter((state) => state !== "archiving" || there(state));
-  const rest = snap.observed ? ["returned, unknown: available, or held by somebody", "●●○○○ deliveries of the limit", "bars: who holds what"]
+  const rest = snap.observed ? ["returned, unknown: available, or held by somebody", cells ? "●●○○○ deliveries of the limit" : "the height tells the state", "bars: who holds what"]
     : cells ? ["dashed: state write under way", "●●○○○ deliveries of the limit", "bars: lock time left"]
     : ["the height tells the state, a roof the last attempt", "bars: lock time left", "zoom in for single records"];
   return [...shown.map(sign), ...rest].map((text) => `<span>${text}</span>`).join("");

@@ -303,7 +303,8 @@ def _tail(snapshot: dict[str, Any], y: float, cells: bool, colours: Colours) -> 
     )
     legend = [f"{SYMBOLS[state]} {state}" for state in in_legend(snapshot)]
     if snapshot["observed"]:
-        legend += ["(either: available, or held by somebody)", "●●○○○ deliveries of the limit", "bars: who holds what"]
+        legend.append("(either: available, or held by somebody)")
+        legend += ["●●○○○ deliveries of the limit" if cells else "the height tells the state", "bars: who holds what"]
     elif cells:
         legend += ["dashed: write under way", "●●○○○ deliveries of the limit", "bars: lock time left"]
     else:
