@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-from shareq.coordinator.group.codec import Reader, Writer
+from shareq.coordinator.codec import Reader, Writer
 from shareq.coordinator.shard import UnreadableRecordError
 from shareq.model.ids import TopicId
 from shareq.model.records import CoordinatorRecord

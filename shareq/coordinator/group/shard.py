@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from shareq.coordinator.codec import Reader
 from shareq.coordinator.group import group, state
 from shareq.coordinator.group.classic.records import GROUP_METADATA
 from shareq.coordinator.group.classic.replay import replay as replay_classic
-from shareq.coordinator.group.codec import Reader
 from shareq.coordinator.group.consumer.records import RecordType as ConsumerRecordType
 from shareq.coordinator.group.consumer.state import replay as replay_consumer
 from shareq.coordinator.group.group import G, Group

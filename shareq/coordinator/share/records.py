@@ -10,6 +10,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from shareq.coordinator.codec import Reader, Writer
 from shareq.coordinator.shard import UnreadableRecordError
 from shareq.model.ids import SharePartitionKey, topic_id_from_bytes, topic_id_to_bytes
 from shareq.model.messages.share_state import StateBatch
@@ -52,17 +53,15 @@ class StateTombstone(NamedTuple):
 
 StateRecord = StateSnapshot | StateUpdate | StateTombstone
 
-_TYPE = struct.Struct(">h")
 _KEY_HEAD = struct.Struct(">hh")
 _KEY_TAIL = struct.Struct(">16si")
-_SNAPSHOT = struct.Struct(">hiiiqqq")
-_UPDATE = struct.Struct(">hiiq")
+_SNAPSHOT = struct.Struct(">iiiqqq")
+_UPDATE = struct.Struct(">iiq")
 _BATCH = struct.Struct(">qqbhx")  # the last byte is an empty tag section
-_COUNT_TAG = struct.Struct(">BBBi")
+_BATCH_FIELDS = struct.Struct(">qqbh")
 _INT32 = struct.Struct(">i")
 _VERSION = 0
-_NO_TAGS = b"\x00"
-_MAX_UVARINT_BYTES = 5
+_COUNT_TAG = 0
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------
@@ -77,14 +76,14 @@ def encode_key(key: SharePartitionKey, key_type: int) -> bytes:
 def encode_snapshot(record: StateSnapshot) -> bytes:
     """The record value of a snapshot."""
     _, snapshot_epoch, state_epoch, leader_epoch, start_offset, created, written, batches, count = record
-    head = _SNAPSHOT.pack(_VERSION, snapshot_epoch, state_epoch, leader_epoch, start_offset, created, written)
-    return head + _encode_tail(batches, count)
+    head = _SNAPSHOT.pack(snapshot_epoch, state_epoch, leader_epoch, start_offset, created, written)
+    return _encode_value(head, batches, count)
 
 
 def encode_update(record: StateUpdate) -> bytes:
     """The record value of an update."""
     _, snapshot_epoch, leader_epoch, start_offset, batches, count = record
-    return _UPDATE.pack(_VERSION, snapshot_epoch, leader_epoch, start_offset) + _encode_tail(batches, count)
+    return _encode_value(_UPDATE.pack(snapshot_epoch, leader_epoch, start_offset), batches, count)
 
 
 def encode_state_record(record: StateRecord) -> CoordinatorRecord:
@@ -95,21 +94,12 @@ def encode_state_record(record: StateRecord) -> CoordinatorRecord:
     return CoordinatorRecord(encode_key(record.key, SNAPSHOT), value)
 
 
-def _encode_tail(batches: Sequence[StateBatch], delivery_complete_count: int) -> bytes:
-    """State batches, then the tag section: the count is tag 0 and left out when it is -1, its default."""
+def _encode_value(head: bytes, batches: Sequence[StateBatch], delivery_complete_count: int) -> bytes:
+    """Version, head, state batches, then the tag section: the count is left out when it is -1, its default."""
     pack = _BATCH.pack
     body = b"".join([pack(*batch) for batch in batches])
-    tags = _NO_TAGS if delivery_complete_count == -1 else _COUNT_TAG.pack(1, 0, 4, delivery_complete_count)
-    return _uvarint(len(batches) + 1) + body + tags
-
-
-def _uvarint(value: int) -> bytes:
-    encoded = bytearray()
-    while value > 0x7F:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
+    tags = () if delivery_complete_count == -1 else ((_COUNT_TAG, _INT32.pack(delivery_complete_count)),)
+    return Writer().int16(_VERSION).raw(head).uvarint(len(batches) + 1).raw(body).tags(tags).finish()
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
@@ -121,80 +111,48 @@ def decode_state_record(key: bytes, value: bytes | None) -> StateRecord | None:
     Tags that we do not know and bytes behind the message are tolerated, as Kafka does. Raises UnreadableRecordError for
     another version of a value, for bytes that end early or make no sense, and for an update that is null.
     """
-    try:
-        return _decode(key, value)
-    except (struct.error, IndexError, UnicodeDecodeError) as error:
-        raise UnreadableRecordError(f"key {key.hex()}: {error}") from error
-
-
-def _decode(key: bytes, value: bytes | None) -> StateRecord | None:
-    (key_type,) = _TYPE.unpack_from(key)
+    reader = Reader(key)
+    key_type = reader.int16()
     if key_type not in (SNAPSHOT, UPDATE):
         return None
-    name = _decode_key(key)
+    name = _decode_key(reader)
     if value is None:
         if key_type == UPDATE:
             raise UnreadableRecordError(f"{name}: an update cannot be null")
         return StateTombstone(name)
-    (version,) = _TYPE.unpack_from(value)
+    reader = Reader(value)
+    version = reader.int16()
     if version != _VERSION:
         raise UnreadableRecordError(f"{name}: unknown version {version} of a value of type {key_type}")
     if key_type == UPDATE:
-        _, snapshot_epoch, leader_epoch, start_offset = _UPDATE.unpack_from(value)
-        return StateUpdate(name, snapshot_epoch, leader_epoch, start_offset, *_decode_tail(value, _UPDATE.size))
-    _, *epochs_and_times = _SNAPSHOT.unpack_from(value)
-    batches, delivery_complete_count = _decode_tail(value, _SNAPSHOT.size)
+        snapshot_epoch, leader_epoch, start_offset = _UPDATE.unpack(reader.take(_UPDATE.size))
+        return StateUpdate(name, snapshot_epoch, leader_epoch, start_offset, *_decode_tail(reader))
+    epochs_and_times = _SNAPSHOT.unpack(reader.take(_SNAPSHOT.size))
+    batches, delivery_complete_count = _decode_tail(reader)
     return StateSnapshot._make((name, *epochs_and_times, batches, delivery_complete_count))
 
 
-def _decode_key(key: bytes) -> SharePartitionKey:
-    _, length = _KEY_HEAD.unpack_from(key)
-    end = _KEY_HEAD.size + length
-    if length < 0:
-        raise UnreadableRecordError("the group id of a key cannot be null")
-    topic_id, partition = _KEY_TAIL.unpack_from(key, end)
-    return SharePartitionKey(key[_KEY_HEAD.size : end].decode(), topic_id_from_bytes(topic_id), partition)
+def _decode_key(reader: Reader) -> SharePartitionKey:
+    group_id = reader.string()
+    topic_id, partition = _KEY_TAIL.unpack(reader.take(_KEY_TAIL.size))
+    return SharePartitionKey(group_id, topic_id_from_bytes(topic_id), partition)
 
 
-def _decode_tail(value: bytes, position: int) -> tuple[tuple[StateBatch, ...], int]:
+def _decode_tail(reader: Reader) -> tuple[tuple[StateBatch, ...], int]:
     """State batches and the delivery complete count. Batches without tags, as Kafka writes them, are read at once."""
-    count, position = _read_uvarint(value, position)
-    if count == 0:
+    count = reader.uvarint() - 1
+    if count < 0:
         raise UnreadableRecordError("state batches cannot be null")
-    end = position + (count - 1) * _BATCH.size
-    if end < len(value) and not any(value[position + _BATCH.size - 1 : end : _BATCH.size]):
-        batches = list(map(StateBatch._make, _BATCH.iter_unpack(value[position:end])))
-        position = end
+    size = count * _BATCH.size
+    if not any(reader.peek(size)[_BATCH_FIELDS.size :: _BATCH.size]):
+        batches = tuple(map(StateBatch._make, _BATCH.iter_unpack(reader.take(size))))
     else:
-        batches = []
-        for _ in range(count - 1):
-            batches.append(StateBatch._make(_BATCH.unpack_from(value, position)))
-            _, position = _read_tags(value, position + _BATCH.size - 1)
-    tags, _ = _read_tags(value, position)
-    delivery_complete_count = _INT32.unpack(tags[0])[0] if 0 in tags else -1
-    return tuple(batches), delivery_complete_count
+        batches = tuple(_decode_batch(reader) for _ in range(count))
+    delivery_complete_count = reader.tags().get(_COUNT_TAG)
+    return batches, -1 if delivery_complete_count is None else Reader(delivery_complete_count).int32()
 
 
-def _read_tags(value: bytes, position: int) -> tuple[dict[int, bytes], int]:
-    """The tag section at `position`, and the position behind it."""
-    count, position = _read_uvarint(value, position)
-    tags: dict[int, bytes] = {}
-    for _ in range(count):
-        tag, position = _read_uvarint(value, position)
-        size, position = _read_uvarint(value, position)
-        if position + size > len(value):
-            raise UnreadableRecordError(f"tag {tag} is cut off")
-        tags[tag] = value[position : position + size]
-        position += size
-    return tags, position
-
-
-def _read_uvarint(value: bytes, position: int) -> tuple[int, int]:
-    """An unsigned varint, and the position behind it."""
-    result = 0
-    for index in range(_MAX_UVARINT_BYTES):
-        byte = value[position + index]
-        result |= (byte & 0x7F) << (7 * index)
-        if byte < 0x80:
-            return result, position + index + 1
-    raise UnreadableRecordError("an unsigned varint has at most 5 bytes")
+def _decode_batch(reader: Reader) -> StateBatch:
+    batch = StateBatch._make(_BATCH_FIELDS.unpack(reader.take(_BATCH_FIELDS.size)))
+    reader.tags()
+    return batch

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from shareq.coordinator.group.codec import Reader, Writer
+from shareq.coordinator.codec import Reader, Writer
 from shareq.coordinator.shard import UnreadableRecordError
 from shareq.coordinator.transaction.states import TransactionState
 from shareq.model.ids import TopicPartition

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shareq.coordinator.group.codec import Reader, Writer
+from shareq.coordinator.codec import Reader, Writer
 from shareq.coordinator.group.records import (
     CurrentMemberAssignment,
     GroupRecord,

@@ -7,7 +7,7 @@ ConsumerProtocolAssignment.json.
 
 from __future__ import annotations
 
-from shareq.coordinator.group.codec import Reader
+from shareq.coordinator.codec import Reader
 from shareq.coordinator.shard import UnreadableRecordError
 
 CONSUMER = "consumer"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from shareq.coordinator.group.codec import Reader, Writer
+from shareq.coordinator.codec import Reader, Writer
 from shareq.coordinator.shard import UnreadableRecordError
 from shareq.model.records import CoordinatorRecord
 

@@ -1,4 +1,4 @@
-"""Reading and writing the bytes of group records: Kafka's plain form for keys, its flexible form for values.
+"""The bytes of the coordinators' records: Kafka's plain form for keys, its flexible form for values.
 
 Source: Kafka's protocol guide, "Protocol Primitive Types" and KIP-482 (tagged fields).
 """
@@ -63,6 +63,11 @@ class Writer:
     def nullable_string(self, text: str | None) -> Writer:
         return self.int16(-1) if text is None else self.string(text)
 
+    def raw(self, raw: bytes) -> Writer:
+        """Bytes as they are."""
+        self._out += raw
+        return self
+
     def sized(self, raw: bytes) -> Writer:
         """Bytes in the plain form: an int32 length before them."""
         self.int32(len(raw))
@@ -119,6 +124,10 @@ class Reader:
         self._at = end
         return raw
 
+    def peek(self, size: int) -> bytes:
+        """What comes next, as far as there is any."""
+        return self._data[self._at : self._at + size]
+
     def int8(self) -> int:
         return int.from_bytes(self.take(1), "big", signed=True)
 
@@ -132,15 +141,15 @@ class Reader:
         return int.from_bytes(self.take(8), "big", signed=True)
 
     def uvarint(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self.take(1)[0]
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
+        byte = self.take(1)[0]
+        value, shift = byte & 0x7F, 0
+        while byte >= 0x80:
             shift += 7
             if shift > 28:
                 raise UnreadableRecordError("a varint of more than 5 bytes")
+            byte = self.take(1)[0]
+            value |= (byte & 0x7F) << shift
+        return value
 
     def _text(self, size: int) -> str:
         try:
