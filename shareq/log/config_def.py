@@ -79,7 +79,7 @@ class TopicConfigDef:
             legal = text.lower() in (self.choices or ("true", "false"))
             return text.lower() == "true" if legal else None
         if self.type is ConfigType.LIST:
-            words = [word.strip() for word in text.split(",")]
-            legal = not self.choices or all(word in self.choices for word in words)
+            words = [word.strip() for word in text.split(",")] if text else []
+            legal = all(word in self.choices if self.choices else word for word in words)
             return ",".join(dict.fromkeys(words)) if legal else None
         return text if text in self.choices else None

@@ -288,6 +288,7 @@ def test_what_cannot_be_altered(asker: Asker, kind: int, name: str, operations: 
         ),
         pytest.param([("cleanup.policy", APPEND, "delete")], {"cleanup.policy": "compact,delete"}, id="2.12 2 append"),
         pytest.param([("cleanup.policy", APPEND, "compact")], {"cleanup.policy": "compact"}, id="2.12 2 append again"),
+        pytest.param([("cleanup.policy", SUBTRACT, "compact")], {"cleanup.policy": ""}, id="2.12 3 nothing is left"),
         pytest.param(
             [("leader.replication.throttled.replicas", APPEND, "0:1,1:0")],
             {"cleanup.policy": "compact", "leader.replication.throttled.replicas": "0:1,1:0"},
