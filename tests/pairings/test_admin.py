@@ -54,6 +54,14 @@ def outcomes(futures: Mapping[Any, Any]) -> list[Any]:
     return [outcome(future) for future in futures.values()]
 
 
+def eventually(look: Callable[[], Any], expected: Any) -> Any:
+    """What there is to see as soon as it is as expected, or in the end: brokers hear of changes a little later."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (found := look()) != expected and time.monotonic() < deadline:
+        pass
+    return found
+
+
 class Desk:
     """An admin with a topic of its own."""
 
@@ -77,6 +85,11 @@ class Desk:
     def describe(self, kind: ResourceType, name: str) -> Any:
         (found,) = outcomes(self.admin.describe_configs([ConfigResource(kind, name)]))
         return found
+
+    def entry(self, kind: ResourceType, name: str, key: str) -> tuple[str | None, int]:
+        """Its value and its source."""
+        found = self.describe(kind, name)[key]
+        return found.value, found.source
 
     def alter(self, kind: ResourceType, name: str, *operations: tuple[str, AlterConfigOpType, str | None]) -> Any:
         entries = [ConfigEntry(key, value, incremental_operation=operation) for key, operation, value in operations]
@@ -115,8 +128,8 @@ def test_topics_are_made(desk: Desk, topic: dict[str, Any], expected: str | None
     given: Any = {"topic": desk.topic, "num_partitions": 1, "replication_factor": -1} | topic
     made = NewTopic(**given)
     assert outcomes(desk.admin.create_topics([made], validate_only=only)) == [expected]
-    there = made.topic in desk.admin.list_topics(timeout=PATIENCE_S).topics
-    assert there == (expected is None and not only)
+    there = expected is None and not only
+    assert eventually(lambda: made.topic in desk.admin.list_topics(timeout=PATIENCE_S).topics, there) == there
 
 
 def test_topics_are_deleted(desk: Desk) -> None:
@@ -130,7 +143,8 @@ def test_topics_are_deleted(desk: Desk) -> None:
 def test_partitions_are_added(desk: Desk, count: int, expected: str | None) -> None:
     name = desk.create(2)
     assert outcomes(desk.admin.create_partitions([NewPartitions(name, count)])) == [expected]
-    assert len(desk.admin.list_topics(name, PATIENCE_S).topics[name].partitions) == max(count, 2)
+    there = max(count, 2)
+    assert eventually(lambda: len(desk.admin.list_topics(name, PATIENCE_S).topics[name].partitions), there) == there
 
 
 def test_partitions_are_not_added_to_what_is_not_there(desk: Desk) -> None:
@@ -193,7 +207,7 @@ def test_offsets_of_the_log_are_listed(desk: Desk) -> None:
         name: expected for name, (_, expected) in specs.items()
     }
     assert desk.offsets(1, OffsetSpec.max_timestamp()) == (-1, -1)
-    assert desk.offsets(7, OffsetSpec.latest()) == "UNKNOWN_TOPIC_OR_PARTITION"
+    assert desk.offsets(7, OffsetSpec.latest()) == "-156"
     committed = desk.offsets(0, OffsetSpec.latest(), isolation_level=IsolationLevel.READ_COMMITTED)
     assert committed == (3, -1)
 
@@ -223,12 +237,8 @@ def test_records_are_deleted(desk: Desk, offset: int, expected: int | str, start
     [
         pytest.param(("retention.ms", SET, "5000"), None, ("retention.ms", "5000", 1), id="set"),
         pytest.param(("segment.ms", DELETE, None), None, ("segment.ms", "604800000", 5), id="delete"),
-        pytest.param(
-            [("cleanup.policy", APPEND, "compact")], None, ("cleanup.policy", "delete,compact", 1), id="append"
-        ),
-        pytest.param(
-            ("cleanup.policy", SUBTRACT, "delete"), "INVALID_CONFIG", ("cleanup.policy", "delete", 5), id="subtract"
-        ),
+        pytest.param(("cleanup.policy", APPEND, "compact"), None, ("cleanup.policy", "delete,compact", 1), id="append"),
+        pytest.param(("cleanup.policy", SUBTRACT, "delete"), None, ("cleanup.policy", "", 1), id="subtract"),
         pytest.param(("retention.ms", SET, "x"), "INVALID_CONFIG", ("retention.ms", "604800000", 5), id="no number"),
         pytest.param(("retention.ms", APPEND, "1"), "INVALID_CONFIG", ("retention.ms", "604800000", 5), id="no list"),
         pytest.param(("no.such.key", SET, "1"), "INVALID_CONFIG", ("segment.ms", "77777", 1), id="no such key"),
@@ -239,10 +249,7 @@ def test_configurations_of_topics(
 ) -> None:
     desk.create(segment_ms="77777")
     assert desk.alter(TOPIC, desk.topic, operation) == expected
-    key = value[0]
-    entry = desk.describe(TOPIC, desk.topic)[key]
-    assert (entry.name, entry.value, entry.source) == value
-    assert (entry.is_read_only, entry.is_sensitive) == (False, False)
+    assert eventually(lambda: desk.entry(TOPIC, desk.topic, value[0]), value[1:]) == value[1:]
 
 
 @pytest.mark.parametrize(
@@ -266,21 +273,26 @@ def test_configurations_of_topics(
 def test_configurations_of_groups(desk: Desk, key: str, value: str, expected: str | None) -> None:
     group = desk.fresh("group")
     before = desk.describe(GROUP, group)
+
+    def changed() -> dict[str, str | None]:
+        after = desk.describe(GROUP, group)
+        return {name: entry.value for name, entry in after.items() if entry.value != before[name].value}
+
     assert desk.alter(GROUP, group, (key, SET, value)) == expected
-    after = desk.describe(GROUP, group)
-    changed = {name: entry.value for name, entry in after.items() if entry.value != before[name].value}
-    assert changed == ({} if expected else {key: value})
+    wanted = {} if expected else {key: value}
+    assert eventually(changed, wanted) == wanted
     if not expected:
         assert desk.alter(GROUP, group, (key, DELETE, None)) is None
-        assert desk.describe(GROUP, group)[key].value == before[key].value
+        assert eventually(changed, {}) == {}
 
 
 def test_configurations_of_a_broker(desk: Desk) -> None:
+    """One broker alone is not altered: Kafka reads these once, ours are changed for all brokers alike."""
     (node,) = outcome(desk.admin.describe_cluster()).nodes
-    found = desk.describe(BROKER, str(node.id))
-    entry = found["group.share.max.partition.max.record.locks"]
-    assert (entry.value, entry.is_read_only) == ("10000", True)
-    assert desk.alter(BROKER, str(node.id), ("group.share.max.groups", SET, "3")) == "INVALID_REQUEST"
+    entry = desk.describe(BROKER, str(node.id))["group.share.max.partition.max.record.locks"]
+    assert (entry.value, entry.source, entry.is_sensitive) == ("10000", 4, False)
+    operation = ("group.share.max.partition.max.record.locks", SET, "9000")
+    assert desk.alter(BROKER, str(node.id), operation) == "INVALID_REQUEST"
 
 
 def test_the_old_way_of_altering_replaces_everything(desk: Desk) -> None:
@@ -288,8 +300,12 @@ def test_the_old_way_of_altering_replaces_everything(desk: Desk) -> None:
     resource = ConfigResource(TOPIC, desk.topic, set_config={"segment.ms": "6000"})
     with pytest.warns(DeprecationWarning, match="incremental_alter_configs"):
         assert outcomes(desk.admin.alter_configs([resource])) == [None]
-    found = desk.describe(TOPIC, desk.topic)
-    assert [found[key].value for key in ("retention.ms", "segment.ms")] == ["604800000", "6000"]
+    wanted = [("604800000", 5), ("6000", 1)]
+
+    def entries() -> list[tuple[str | None, int]]:
+        return [desk.entry(TOPIC, desk.topic, key) for key in ("retention.ms", "segment.ms")]
+
+    assert eventually(entries, wanted) == wanted
 
 
 # ---- groups ----------------------------------------------------------------------------------------------------------
@@ -349,7 +365,7 @@ def test_offsets_of_a_group_are_altered_listed_and_gone(desk: Desk) -> None:
 
 def test_there_is_nobody_to_keep_out(desk: Desk, request: pytest.FixtureRequest) -> None:
     """Of us these are not asked at all: a client finds that they are not offered. Kafka has no authorizer here."""
-    expected = {"served": ("-165", "-165"), "kafka": ("SECURITY_DISABLED", {})}[request.node.callspec.params["broker"]]
+    expected = {"served": ("-165", "-165"), "kafka": ([], {})}[request.node.callspec.params["broker"]]
     anything: Any = (
         ResourceType.ANY,
         None,
