@@ -14,6 +14,7 @@ from typing import Self
 
 from shareq.broker import Cluster
 from shareq.consumer import Messages, ShareConsumer
+from shareq.model.errors import ConfigException
 from shareq.model.events import WindowMoved
 from shareq.model.states import AcknowledgeType
 from shareq.producer import Producer
@@ -48,6 +49,8 @@ class Simulation:
     """A run under way, for those who want to look at its cluster (`cluster.journal`, `view`, ...) afterwards."""
 
     def __init__(self, scenario: Scenario, seed: int = 0) -> None:
+        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+            raise ConfigException(f"seed={seed!r}: must be a whole number >= 0")
         self.scenario = scenario
         self.seed = seed
         self._rng = random.Random(seed)
@@ -115,7 +118,9 @@ class Simulation:
         cluster = self.cluster
         end_ms = self.started_ms + self.scenario.max_duration_s * 1000
         while cluster.now_ms < end_ms and not self._done():
-            cluster.wait(self._somebody_is_ready, max(self._agenda[0][0] - cluster.now_ms, 0) / 1000)
+            cluster.wait(
+                lambda: self._somebody_is_ready() or self._done(), max(self._agenda[0][0] - cluster.now_ms, 0) / 1000
+            )
             for worker in [w for w, consumer in self._idle.items() if consumer.ready()]:
                 self._poll(worker)
             while self._agenda[0][0] <= cluster.now_ms < end_ms:

@@ -1,0 +1,287 @@
+"""A run's figures: against what queueing theory and plain arithmetic say, and the same for the same seed."""
+
+import math
+from collections import Counter
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shareq.model.events import RecordsAppended, RecordsChanged, WindowMoved
+from shareq.model.states import RecordEvent, RecordState
+from shareq.sim import Result, Scenario, run
+from shareq.sim.result import measure
+from shareq.sim.run import TOPIC, Simulation
+from shareq.trace.changes import SETTLED
+
+EVERYTHING: dict[str, Any] = {
+    "records": 600,
+    "partitions": 2,
+    "consumers": 3,
+    "max_poll_records": 40,
+    "batch_records": 25,
+    "service": "lognormal",
+    "arrival_rate": 150.0,
+    "failure_rate": 0.1,
+    "poison_rate": 0.02,
+    "crash_rate": 0.1,
+    "lock_duration_ms": 2000,
+}
+
+
+def same(one: Result, other: Result) -> bool:
+    """Equal to the last digit; where there is no figure in both, that is equal too."""
+    return repr(asdict(one)) == repr(asdict(other))
+
+
+# ---- the same seed ---------------------------------------------------------------------------------------------------
+
+
+def test_a_seed_gives_the_same_run_again_and_another_seed_another_one() -> None:
+    scenario = Scenario(**EVERYTHING)
+    assert same(run(scenario, 7), run(scenario, 7))
+    assert not same(run(scenario, 7), run(scenario, 8))
+
+
+def test_the_journals_of_two_runs_with_one_seed_are_equal() -> None:
+    journals = []
+    for _ in range(2):
+        with Simulation(Scenario(**EVERYTHING), 3) as simulation:
+            simulation.go()
+            origin_ms = simulation.cluster.origin_ms
+            journals.append(
+                [(e.order, e.time_ms - origin_ms, e.broker_id, e.event) for e in simulation.cluster.journal]
+            )
+    assert journals[0] == journals[1]
+
+
+# ---- what arithmetic says --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "figures"),
+    [
+        pytest.param(
+            {"records": 1000, "consumers": 1, "max_poll_records": 100, "service_ms": 10},
+            {"accepted": 1000, "duration_s": 10.0, "throughput": 100.0, "utilisation": 1.0, "fairness": 1.0,
+             "latency_p50_ms": 5500.0, "latency_max_ms": 10_000.0, "latency_mean_ms": 5500.0},
+            id="one consumer is done with a poll of 100 each second",
+        ),
+        pytest.param(
+            {"records": 1000, "consumers": 5, "max_poll_records": 20, "service_ms": 10, "acquire_mode": "record_limit"},
+            {"duration_s": 2.0, "throughput": 500.0, "utilisation": 1.0, "fairness": 1.0, "redeliveries": 0,
+             "occupancy": 0.05},
+            id="five do five times as much, and hold 100 of 2000 locks",
+        ),
+        pytest.param(
+            {"records": 1000, "consumers": 5, "partitions": 5, "max_poll_records": 20, "service_ms": 10,
+             "acquire_mode": "record_limit", "batch_records": 20},
+            {"duration_s": 2.0, "throughput": 500.0, "utilisation": 1.0, "fairness": 1.0},
+            id="over five partitions as well",
+        ),
+        pytest.param(
+            {"records": 1000, "consumers": 2, "max_poll_records": 500, "service_ms": 10, "max_duration_s": 1},
+            {"finished": False, "accepted": 0, "deliveries": 200, "throughput": 0.0},
+            id="time is over before anybody is through",
+        ),
+        pytest.param(
+            {"records": 500, "service_ms": 0},
+            {"accepted": 500, "utilisation": 0.0, "latency_max_ms": 0.0},
+            id="work that takes no time",
+        ),
+        pytest.param(
+            {"records": 200, "failure_rate": 1.0, "delivery_count_limit": 3},
+            {"accepted": 0, "archived": 200, "deliveries": 600, "redeliveries": 400, "finished": True},
+            id="all fails: each record is archived after as many deliveries as are allowed",
+        ),
+        pytest.param(
+            {"records": 40, "consumers": 1, "max_poll_records": 1, "service_ms": 1500, "lock_duration_ms": 1000,
+             "batch_records": 1},
+            {"accepted": 0, "archived": 40, "deliveries": 200, "lock_timeouts": 200, "finished": True},
+            id="work that takes longer than the lock lasts is never accepted",
+        ),
+        pytest.param(
+            {"records": 200, "consumers": 1, "max_poll_records": 100, "service_ms": 15, "lock_duration_ms": 1000,
+             "acquire_mode": "record_limit"},
+            {"accepted": 200, "archived": 0, "finished": True},
+            id="the leader offers less and less of what keeps failing, until a lock lasts for it",
+        ),
+        pytest.param(
+            {"records": 100, "consumers": 4, "max_poll_records": 100, "max_duration_s": 100},
+            {"fairness": 0.25, "accepted": 100},
+            id="one takes it all: as fair as one in four",
+        ),
+    ],
+)  # fmt: skip
+def test_figures_that_can_be_told_beforehand(values: dict[str, Any], figures: dict[str, Any]) -> None:
+    result = run(Scenario(**values), 5)
+    assert {name: getattr(result, name) for name in figures} == pytest.approx(figures)
+
+
+@pytest.mark.parametrize("load", [0.3, 0.5])
+@pytest.mark.parametrize(("service", "queueing"), [("constant", 0.5), ("exponential", 1.0)])
+def test_one_consumer_waits_as_long_as_pollaczek_and_khinchine_say(service: str, queueing: float, load: float) -> None:
+    """M/D/1 and M/M/1: mean time in the system = service + service * load / (1 - load) * (1 + cv^2) / 2."""
+    scenario = Scenario(
+        records=1000,
+        consumers=1,
+        max_poll_records=1,
+        batch_records=1,
+        service=service,
+        service_ms=1000,
+        arrival_rate=load,
+        acquire_mode="record_limit",
+    )
+    result = run(scenario, 12)
+    assert result.latency_mean_ms == pytest.approx(1000 * (1 + queueing * load / (1 - load)), rel=0.15)
+    assert result.utilisation == pytest.approx(load, rel=0.1)
+    assert result.throughput == pytest.approx(load, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("worse", "figure", "sign"),
+    [
+        pytest.param({"failure_rate": 0.3}, "redeliveries", +1, id="failures are delivered again"),
+        pytest.param({"failure_rate": 0.3}, "throughput", -1, id="and cost throughput"),
+        pytest.param({"crash_rate": 0.3}, "lock_timeouts", +1, id="what a crashed consumer held times out"),
+        pytest.param({"crash_rate": 0.3}, "latency_p99_ms", +1, id="and comes late"),
+        pytest.param({"poison_rate": 0.1}, "archived", +1, id="poison is archived"),
+        pytest.param({"consumers": 1}, "throughput", -1, id="fewer consumers do less"),
+        pytest.param({"record_locks": 100, "max_poll_records": 100}, "utilisation", -1, id="few locks leave most idle"),
+        pytest.param({"service": "lognormal"}, "utilisation", -1, id="uneven work leaves some waiting at the end"),
+    ],
+)
+def test_what_each_dial_turns(worse: dict[str, Any], figure: str, sign: int) -> None:
+    base: dict[str, Any] = {"records": 800, "max_poll_records": 25, "acquire_mode": "record_limit"}
+    good, bad = (getattr(run(Scenario(**values), 2), figure) for values in (base, {**base, **worse}))
+    assert (bad - good) * sign > 0
+
+
+def test_poison_is_archived_and_nothing_else_is() -> None:
+    result = run(Scenario(records=1000, poison_rate=0.05, delivery_count_limit=4), 9)
+    assert 0 < result.archived < 100
+    assert result.accepted == 1000 - result.archived
+    assert result.redeliveries == 3 * result.archived
+
+
+def test_no_latency_where_nothing_was_accepted() -> None:
+    result = run(Scenario(records=10, failure_rate=1.0))
+    assert all(math.isnan(getattr(result, f"latency_{name}_ms")) for name in ("mean", "p50", "p90", "p99", "max"))
+    assert math.isnan(result.fairness)
+
+
+# ---- a naive oracle --------------------------------------------------------------------------------------------------
+
+
+def recounted(simulation: Simulation) -> dict[str, float]:
+    """The same figures record by record."""
+    arrived: dict[tuple[int, int], int] = {}
+    deliveries: Counter[tuple[int, int]] = Counter()
+    timeouts = 0
+    latencies = []
+    for entry in simulation.cluster.journal:
+        event = entry.event
+        if isinstance(event, RecordsAppended) and event.topic == TOPIC:
+            arrived |= {(event.partition, offset): entry.time_ms for offset in range(event.first, event.end)}
+        if not isinstance(event, RecordsChanged):
+            continue
+        for offset in range(event.first, event.end):
+            key = (event.partition, offset)
+            deliveries[key] += event.cause == RecordEvent.ACQUIRE and event.state == RecordState.ACQUIRED
+            timeouts += event.cause == RecordEvent.LOCK_TIMEOUT
+            if event.cause == SETTLED and event.state == RecordState.ACKNOWLEDGED:
+                latencies.append(entry.time_ms - arrived[key])
+    return {
+        "accepted": len(latencies),
+        "deliveries": deliveries.total(),
+        "redeliveries": deliveries.total() - sum(1 for count in deliveries.values() if count),
+        "lock_timeouts": timeouts,
+        "latency_mean_ms": sum(latencies) / len(latencies),
+        "latency_max_ms": max(latencies),
+    }
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_figures_equal_a_recount_record_by_record(seed: int) -> None:
+    with Simulation(Scenario(**EVERYTHING), seed) as simulation:
+        simulation.go()
+        result = measure(simulation.outcome())
+        expected = recounted(simulation)
+    assert {name: getattr(result, name) for name in expected} == pytest.approx(expected)
+
+
+# ---- whatever the setting --------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=10)
+@given(
+    scenario=st.builds(
+        Scenario,
+        records=st.integers(1, 120),
+        partitions=st.integers(1, 3),
+        consumers=st.integers(1, 4),
+        max_poll_records=st.integers(1, 100),
+        acquire_mode=st.sampled_from(["batch_optimized", "record_limit"]),
+        lock_duration_ms=st.integers(1000, 5000),
+        record_locks=st.integers(100, 300),
+        delivery_count_limit=st.integers(2, 6),
+        batch_records=st.integers(1, 50),
+        arrival_rate=st.none() | st.floats(1, 1000),
+        service_ms=st.floats(0, 200),
+        service=st.sampled_from(["constant", "exponential", "lognormal"]),
+        failure_rate=st.floats(0, 1),
+        poison_rate=st.floats(0, 1),
+        crash_rate=st.floats(0, 0.5),
+        restart_ms=st.integers(0, 5000),
+    ),
+    seed=st.integers(0, 1 << 32),
+)
+def test_every_run_ends_with_every_record_done_with_once(scenario: Scenario, seed: int) -> None:
+    result = run(scenario, seed)
+    assert result.finished
+    assert result.accepted + result.archived == scenario.records
+    assert result.deliveries - result.redeliveries == scenario.records
+    assert result.deliveries <= scenario.records * scenario.delivery_count_limit
+    assert 0 <= result.occupancy <= 1
+    assert 0 <= result.utilisation <= 1 + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("forge", "said"),
+    [
+        pytest.param("twice", "accepted twice", id="accepted twice"),
+        pytest.param("lost", "are lost", id="lost"),
+    ],
+)
+def test_a_defect_of_the_cluster_fails_the_run(forge: str, said: str) -> None:
+    """The checks are live: a journal that tells of an impossible thing is an AssertionError."""
+    with Simulation(Scenario(records=50), 1) as simulation:
+        simulation.go()
+        outcome, journal = simulation.outcome(), simulation.cluster.journal
+        if forge == "twice":
+            for _, event in list(outcome.changes(0)):
+                journal.record(simulation.cluster.now_ms, 0, event)
+        else:
+            appended = RecordsAppended(outcome.topic, 0, 50, 60)
+            for event in (appended, WindowMoved(outcome.group, outcome.topic, 0, 60, 60)):
+                journal.record(simulation.cluster.now_ms, 0, event)
+        with pytest.raises(AssertionError, match=said):
+            measure(simulation.outcome())
+
+
+# ---- what is shown ---------------------------------------------------------------------------------------------------
+
+
+def test_a_result_tells_itself_and_is_one_flat_row() -> None:
+    scenario = Scenario(records=1000, consumers=1, max_poll_records=100)
+    result = run(scenario, 3)
+    assert repr(result) == (
+        "<Result seed 3: 1,000 accepted, 0 archived in 10.0 s (100/s), 0 redeliveries, 0 time-outs, "
+        "latency p50 5,500 ms, p99 10,000 ms>"
+    )
+    row = result.row()
+    assert {name: row[name] for name in asdict(scenario)} == asdict(scenario)
+    assert (row["seed"], row["accepted"], row["finished"]) == (3, 1000, True)
+    assert all(value is None or isinstance(value, (bool, int, float, str)) for value in row.values())
