@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TypeVar
 
-from shareq.coordinator.group.deadlines import Deadlines
+from shareq.coordinator.group.deadlines import Deadlines, Due, What
 from shareq.coordinator.group.metadata_hash import MetadataHash
 from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.runtime import ShardRuntime
@@ -53,6 +53,7 @@ class Context:
         self.deadlines = Deadlines()
         self.metadata_hash = MetadataHash()
         self._calls: dict[int, Then[Answer]] = {}
+        self._retries: dict[Due, Callable[[int], Iterable[Effect]]] = {}
 
     # ---- operations --------------------------------------------------------------------------------------------------
 
@@ -69,6 +70,11 @@ class Context:
         """Whether this broker keeps the group now: its shard is loaded here."""
         count = self.partition_count()
         return bool(count) and not self.runtime.refusal(_partition_for(group_id, count))
+
+    def shard_of(self, group_id: str) -> GroupShard | None:
+        """The committed state around the group, where this broker keeps it now."""
+        count = self.partition_count()
+        return self.runtime.shard(_partition_for(group_id, count)) if count else None
 
     def schedule(
         self, group_id: str, compute: Compute[R], failure: Callable[[Errors], R], then: Then[R], now_ms: int
@@ -106,6 +112,17 @@ class Context:
         """An answer came; a second one to the same call is ignored."""
         then = self._calls.pop(answer.id, None)
         return list(then(answer, now_ms)) if then else []
+
+    def retry(self, what: Callable[[int], Iterable[Effect]], at_ms: int) -> None:
+        """Do something again, later: `what(now_ms)`."""
+        due = Due(What.RETRY, str(self.runtime.next_id()))
+        self._retries[due] = what
+        self.deadlines.restart(due, at_ms)
+
+    def retry_due(self, due: Due, now_ms: int) -> list[Effect]:
+        """The time has come."""
+        self.deadlines.forget(due)
+        return list(self._retries.pop(due)(now_ms))
 
     def trace(self, events: Iterable[Event]) -> list[Effect]:
         """The events, where anybody wants to know."""

@@ -212,4 +212,5 @@ _WHEN_DUE: Mapping[What, Callable[[Context, Due, int], list[Effect]]] = {
     What.CONSUMER_REBALANCE: expire_consumer,
     What.SHARE_SESSION: expire,
     What.OFFSET_EXPIRY: expire_offsets,
+    What.RETRY: Context.retry_due,
 }

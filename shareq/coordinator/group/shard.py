@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
+from weakref import WeakValueDictionary
 
 from shareq.coordinator.codec import Reader
 from shareq.coordinator.group import group, state
@@ -27,12 +28,27 @@ _REPLAY: dict[int, Replay] = {
 }
 
 
+class Inquiry:
+    """A question about a producer's transaction that is under way. Once the transaction has `ended` here, the answer is
+    about the past."""
+
+    __slots__ = ("__weakref__", "ended")
+
+    def __init__(self) -> None:
+        self.ended = False
+
+
 class GroupShard:
-    """Groups of all types by id, and the offsets committed for them."""
+    """Groups of all types by id, and the offsets committed for them.
+
+    `transactions` are those that have written here since the shard was loaded: epochs by producer id.
+    """
 
     def __init__(self, on_load: Callable[[GroupShard, int], Iterable[Operation[GroupShard, Any]]]) -> None:
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
+        self.transactions: dict[int, int] = {}
+        self._inquiries: WeakValueDictionary[int, Inquiry] = WeakValueDictionary()
         self._on_load = on_load
 
     def replay(self, offset: int, key: bytes, value: bytes | None, now_ms: int) -> None:
@@ -59,6 +75,14 @@ class GroupShard:
         """The offsets of a producer's transaction count now, or never."""
         del now_ms
         self.offsets.replay_marker(producer_id, committed)
+        self.transactions.pop(producer_id, None)
+        inquiry = self._inquiries.pop(producer_id, None)
+        if inquiry:
+            inquiry.ended = True
+
+    def inquire(self, producer_id: int) -> Inquiry:
+        """To be kept by whoever asks, for as long as the answer matters."""
+        return self._inquiries.setdefault(producer_id, Inquiry())
 
     def loaded(self, now_ms: int) -> Iterator[Operation[GroupShard, Any]]:
         """All is replayed; what has to be done now is the coordinator's to say."""

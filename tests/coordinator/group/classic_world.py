@@ -48,6 +48,7 @@ class ClassicWorld(World, Members):
         self.markers: dict[int, list[EndMarker]] = {partition: [] for partition in range(SHARDS)}
         self.transaction_error = Errors.NONE
         self.refusing = Errors.NONE
+        self.verifying = True
         self.verifications: list[AddPartitionsToTxnRequest.Transaction] = []
         World.__init__(
             self, configs={"group.initial.rebalance.delay.ms": delay_ms, **(configs or {})}, traced=True, **topics
@@ -61,6 +62,8 @@ class ClassicWorld(World, Members):
 
     def _carry_out(self, effect: Effect) -> Iterable[Message]:
         match effect:
+            case Call(request=AddPartitionsToTxnRequest()) if not self.verifying:
+                self.held.append(effect)
             case Call(call_id, _, AddPartitionsToTxnRequest() as request):
                 self.calls.append(effect)
                 yield Answer(call_id, self._verify(request))
@@ -97,6 +100,10 @@ class ClassicWorld(World, Members):
             offsets = range(done.base_offset, done.base_offset + len(effect.records))
             self.producers[effect.topic_partition.partition].update(dict.fromkeys(offsets, effect.producer_id))
         return done
+
+    def release(self) -> None:
+        self.verifying = True
+        super().release()
 
     def end_transaction(self, producer_id: int, *, committed: bool, group: str = GROUP) -> None:
         """The marker is written to the partition of the group, and the coordinator told so."""

@@ -11,7 +11,7 @@ from shareq.coordinator.group.offsets.records import OffsetCommit, OffsetKey
 from shareq.coordinator.group.offsets.records import encode as encode_offset
 from shareq.model.actor import ANY_NODE, Answer, Call, ClientContext
 from shareq.model.errors import Errors
-from shareq.model.ids import TRANSACTION_STATE_TOPIC, ZERO_TOPIC_ID, TopicId
+from shareq.model.ids import TRANSACTION_STATE_TOPIC, ZERO_TOPIC_ID, TopicId, partition_for
 from shareq.model.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -24,7 +24,7 @@ from shareq.model.messages.transactions import TxnOffsetCommitRequest, TxnOffset
 from shareq.model.records import CoordinatorRecord
 from tests.coordinator.group.classic_world import ClassicWorld
 from tests.coordinator.group.members import protocols
-from tests.coordinator.group.world import GROUP
+from tests.coordinator.group.world import GROUP, SHARDS
 
 BY_NAME, BY_ID = 9, 10
 UNKNOWN_PARTITION = "UNKNOWN_TOPIC_OR_PARTITION"
@@ -104,14 +104,24 @@ class OffsetWorld(ClassicWorld):
             return answer.error_code.name
         return " ".join(partition.error_code.name for topic in answer.topics for partition in topic.partitions)
 
-    def commit_in_transaction(
-        self, offsets: Mapping[str, int], producer_id: int = 9, *, version: int = 5, group: str = GROUP, **member: Any
-    ) -> str:
+    def commit_in_transaction(self, offsets: Mapping[str, int], producer_id: int = 9, **how: Any) -> str:
+        return self.committed_in_transaction(self.send_in_transaction(offsets, producer_id, **how))
+
+    def send_in_transaction(
+        self,
+        offsets: Mapping[str, int],
+        producer_id: int = 9,
+        *,
+        epoch: int = 0,
+        version: int = 5,
+        group: str = GROUP,
+        **member: Any,
+    ) -> int:
         request = TxnOffsetCommitRequest(
             transactional_id="tx",
             group_id=group,
             producer_id=producer_id,
-            producer_epoch=0,
+            producer_epoch=epoch,
             topics=tuple(
                 TxnOffsetCommitRequest.Topic(
                     name=at.rpartition("-")[0],
@@ -121,7 +131,10 @@ class OffsetWorld(ClassicWorld):
             ),
             **member,
         )
-        answer = self.ask(request, TxnOffsetCommitResponse, ClientContext(api_version=version))
+        return self.send(request, ClientContext(api_version=version))
+
+    def committed_in_transaction(self, request_id: int) -> str:
+        answer = self.answer(request_id, TxnOffsetCommitResponse)
         return " ".join(partition.error_code.name for topic in answer.topics for partition in topic.partitions)
 
 
@@ -582,7 +595,7 @@ def test_the_transactions_coordinator_is_asked_first(version: int, verify_only: 
         (Errors.TRANSACTION_ABORTABLE, 4, "TRANSACTION_ABORTABLE"),
         (Errors.PRODUCER_FENCED, 5, "INVALID_PRODUCER_EPOCH"),
         (Errors.INVALID_PRODUCER_ID_MAPPING, 5, "INVALID_PRODUCER_ID_MAPPING"),
-        (Errors.CONCURRENT_TRANSACTIONS, 5, "CONCURRENT_TRANSACTIONS"),
+        (Errors.CONCURRENT_TRANSACTIONS, 4, "CONCURRENT_TRANSACTIONS"),
         (Errors.COORDINATOR_LOAD_IN_PROGRESS, 5, "COORDINATOR_LOAD_IN_PROGRESS"),
     ],
 )
@@ -670,6 +683,149 @@ def test_a_transaction_that_the_log_refuses() -> None:
     world = world_with()
     world.append_error = Errors.INVALID_PRODUCER_EPOCH
     assert world.commit_in_transaction({"t1-0": 8}) == "INVALID_PRODUCER_EPOCH"
+
+
+# ---- transactions that end while they are asked about ---------------------------------------------------------------
+
+
+def asked_about(version: int = 4) -> tuple[OffsetWorld, int]:
+    """Offsets are to be committed in a transaction, and its coordinator has not answered yet."""
+    world = world_with()
+    world.verifying = False
+    return world, world.send_in_transaction({"t1-0": 8}, version=version)
+
+
+@pytest.mark.parametrize("version", [3, 4, 5])
+@pytest.mark.parametrize("committed", [True, False], ids=["committed", "aborted"])
+def test_a_marker_makes_the_answer_outdated(version: int, committed: bool) -> None:
+    world, request_id = asked_about(version)
+    world.end_transaction(9, committed=committed)
+    world.release()
+    assert world.committed_in_transaction(request_id) == "INVALID_TXN_STATE"
+    assert (world.written(), world.fetch("t1-0", stable=True)) == ([], "-")
+    assert world.commit_in_transaction({"t1-0": 8}, version=version) == "NONE", "asked anew"
+
+
+def test_a_marker_of_somebody_else_does_not() -> None:
+    world, request_id = asked_about()
+    world.end_transaction(8, committed=True)
+    world.release()
+    assert world.committed_in_transaction(request_id) == "NONE"
+
+
+def test_a_marker_counts_also_while_the_commit_waits_for_its_turn() -> None:
+    world = world_with()
+    world.hold()
+    world.send_in_transaction({"t1-0": 7}, 8)
+    request_id = world.send_in_transaction({"t1-0": 8})
+    world.end_transaction(9, committed=True)
+    world.release()
+    assert world.committed_in_transaction(request_id) == "INVALID_TXN_STATE"
+    assert world.written() == ["t1-0=7"]
+
+
+def test_a_coordinator_that_came_back_meanwhile_cannot_tell() -> None:
+    world, request_id = asked_about()
+    world.resign()
+    world.elect()
+    world.release()
+    assert world.committed_in_transaction(request_id) == "NOT_COORDINATOR"
+    assert world.written() == []
+
+
+def test_two_questions_about_one_transaction() -> None:
+    world, first = asked_about()
+    second = world.send_in_transaction({"t1-1": 9}, version=4)
+    world.release()
+    assert [world.committed_in_transaction(request_id) for request_id in (first, second)] == ["NONE", "NONE"]
+
+
+ASKED = [
+    pytest.param({}, 1, id="its transaction is open here"),
+    pytest.param({"group": "h"}, 1, id="another group of the same shard"),
+    pytest.param({"epoch": 1}, 2, id="another epoch"),
+    pytest.param({"producer_id": 8}, 2, id="another producer"),
+]
+
+
+@pytest.mark.parametrize(("how", "questions"), ASKED)
+def test_one_question_a_transaction(how: dict[str, Any], questions: int) -> None:
+    world = world_with()
+    how = {**how, "group": neighbour()} if "group" in how else how
+    world.commit_in_transaction({"t1-0": 8})
+    assert world.commit_in_transaction({"t1-1": 9}, **how) == "NONE"
+    assert len(world.verifications) == questions
+
+
+def neighbour() -> str:
+    """Another group in the shard of the group."""
+    return next(name for name in map(str, range(100)) if partition_for(name, SHARDS) == partition_for(GROUP, SHARDS))
+
+
+@pytest.mark.parametrize("happens", ["marker", "failover"])
+def test_after_that_it_is_asked_again(happens: str) -> None:
+    world = world_with()
+    world.commit_in_transaction({"t1-0": 8})
+    if happens == "marker":
+        world.end_transaction(9, committed=True)
+    else:
+        world.fail_over()
+    world.commit_in_transaction({"t1-1": 9})
+    assert len(world.verifications) == 2
+
+
+def test_a_commit_that_was_not_recorded_opens_nothing() -> None:
+    world = world_with()
+    world.append_error = Errors.NOT_ENOUGH_REPLICAS
+    world.commit_in_transaction({"t1-0": 8})
+    world.append_error = Errors.NONE
+    world.commit_in_transaction({"t1-0": 8})
+    assert len(world.verifications) == 2
+
+
+def test_a_marker_ends_what_waits_behind_an_open_transaction() -> None:
+    world = world_with()
+    world.commit_in_transaction({"t1-0": 8})
+    world.hold()
+    world.send_in_transaction({"t1-0": 7}, 8)
+    request_id = world.send_in_transaction({"t1-1": 9})
+    world.end_transaction(9, committed=True)
+    world.release()
+    assert world.committed_in_transaction(request_id) == "INVALID_TXN_STATE"
+
+
+def test_a_transaction_before_that_is_being_completed_is_waited_for() -> None:
+    world = world_with()
+    world.transaction_error = Errors.CONCURRENT_TRANSACTIONS
+    request_id = world.send_in_transaction({"t1-0": 8})
+    world.wait(19)
+    assert len(world.verifications) == 1
+    world.wait(1)
+    assert len(world.verifications) == 2
+    world.transaction_error = Errors.NONE
+    world.wait(20)
+    assert world.committed_in_transaction(request_id) == "NONE"
+    assert (world.written(), len(world.verifications)) == (["t1-0=8"], 3)
+
+
+def test_but_not_for_ever() -> None:
+    world = world_with()
+    world.transaction_error = Errors.CONCURRENT_TRANSACTIONS
+    request_id = world.send_in_transaction({"t1-0": 8})
+    world.wait(99)
+    assert world.responses[request_id] == []
+    world.wait(1)
+    assert world.committed_in_transaction(request_id) == "CONCURRENT_TRANSACTIONS"
+    assert len(world.verifications) == 6
+
+
+def test_nor_by_a_coordinator_that_is_none_any_more() -> None:
+    world = world_with()
+    world.transaction_error = Errors.CONCURRENT_TRANSACTIONS
+    request_id = world.send_in_transaction({"t1-0": 8})
+    world.resign()
+    world.wait(20)
+    assert world.committed_in_transaction(request_id) == "NOT_COORDINATOR"
 
 
 # ---- odds and ends ---------------------------------------------------------------------------------------------------

@@ -1,7 +1,9 @@
 """TxnOffsetCommit: offsets that count when a producer's transaction is committed.
 
 The transaction's own coordinator is asked first: it must know that the transaction reaches the offsets' partition.
-Clients of old announce that themselves; the offsets of others are added now. Source: KIP-98, KIP-447, KIP-890.
+Clients of old announce that themselves; the offsets of others are added now. What it has said holds until a marker of
+the producer comes: offsets written behind that would wait for the marker of a transaction that they are not part of.
+Source: KIP-98, KIP-447, KIP-890.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from collections.abc import Iterable
 from shareq.coordinator.group.context import Context, Then
 from shareq.coordinator.group.group import Committer
 from shareq.coordinator.group.offsets.commit import Committing, Verdicts, existing
+from shareq.coordinator.group.shard import GroupShard, Inquiry
+from shareq.coordinator.shard import Outcome
 from shareq.model.actor import Answer, ClientContext, Effect
 from shareq.model.errors import Errors
 from shareq.model.ids import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
@@ -52,14 +56,26 @@ class _TxnCommit:
         committer = Committer(request.member_id, request.group_instance_id, request.generation_id, transactional=True)
         transaction = request.producer_id, request.producer_epoch
         self.committing = Committing(context, request.group_id, committer, places, transaction)
+        self.asked: tuple[GroupShard, Inquiry] | None = None
+        self.retry_until_ms = 0
 
     def begin(self, now_ms: int) -> Iterable[Effect]:
         if not self.committing.places:
             return self._answer({}, now_ms)
         if not self.request.group_id:
             return self._fail(Errors.INVALID_GROUP_ID, now_ms)
-        if not self.context.keeps(self.request.group_id):
-            return self._commit(now_ms)  # which is refused
+        patience_ms: int = self.context.image.broker_config["add.partitions.to.txn.retry.backoff.max.ms"]
+        self.retry_until_ms = now_ms + patience_ms
+        return self._ask(now_ms)
+
+    def _ask(self, now_ms: int) -> Iterable[Effect]:
+        """Nobody is asked where the transaction has written here already, nor where the commit will be refused because
+        the group is kept elsewhere."""
+        self.asked = None
+        shard = self.context.shard_of(self.request.group_id)
+        if shard is None or self._is_open(shard):
+            return self._commit(now_ms)
+        self.asked = shard, shard.inquire(self.request.producer_id)
         coordinator = self.context.image.coordinator(TRANSACTION_STATE_TOPIC, self.request.transactional_id)
         if coordinator is None:
             return self._fail(Errors.COORDINATOR_NOT_AVAILABLE, now_ms)
@@ -81,7 +97,14 @@ class _TxnCommit:
         )
 
     def _verified(self, answer: Answer, now_ms: int) -> Iterable[Effect]:
-        error = self._worded(_verdict(answer))
+        verdict = _verdict(answer)
+        adding = self.version >= ADDING_VERSION
+        if adding and verdict is Errors.CONCURRENT_TRANSACTIONS and now_ms < self.retry_until_ms:
+            # The transaction before is being completed, which takes a moment: sooner done here than by the client.
+            backoff_ms: int = self.context.image.broker_config["add.partitions.to.txn.retry.backoff.ms"]
+            self.context.retry(self._ask, now_ms + backoff_ms)
+            return ()
+        error = self._worded(verdict)
         return self._fail(error, now_ms) if error else self._commit(now_ms)
 
     def _worded(self, error: Errors) -> Errors:
@@ -91,10 +114,36 @@ class _TxnCommit:
         return _WORDED.get(error, error)
 
     def _commit(self, now_ms: int) -> Iterable[Effect]:
-        committing = self.committing
         return self.context.schedule(
-            self.request.group_id, committing.compute, committing.failure, self._answer, now_ms
+            self.request.group_id, self._compute, self.committing.failure, self._answer, now_ms
         )
+
+    def _compute(self, shard: GroupShard, now_ms: int) -> Outcome[Verdicts]:
+        error = self._outdated(shard)
+        if error:
+            return Outcome(self.committing.failure(error))
+        outcome = self.committing.compute(shard, now_ms)
+        if not outcome.records:
+            return outcome
+
+        def after(now_ms: int) -> Iterable[Effect]:
+            shard.transactions[self.request.producer_id] = self.request.producer_epoch
+            return outcome.after(now_ms)
+
+        return outcome._replace(after=after)
+
+    def _outdated(self, shard: GroupShard) -> Errors:
+        """The error where the transaction has ended since it was known to be open. A shard that was loaded meanwhile
+        cannot tell."""
+        if self.asked is None:
+            return Errors.NONE if self._is_open(shard) else Errors.INVALID_TXN_STATE
+        asked_shard, inquiry = self.asked
+        if asked_shard is not shard:
+            return Errors.NOT_COORDINATOR
+        return Errors.INVALID_TXN_STATE if inquiry.ended else Errors.NONE
+
+    def _is_open(self, shard: GroupShard) -> bool:
+        return shard.transactions.get(self.request.producer_id) == self.request.producer_epoch
 
     def _fail(self, error: Errors, now_ms: int) -> Iterable[Effect]:
         return self._answer(self.committing.failure(error), now_ms)
