@@ -111,6 +111,13 @@ def test_an_empty_log_has_no_times(asker: Asker, timestamp: int) -> None:
     assert (found.error_code, found.offset, found.timestamp, found.leader_epoch) == (Errors.NONE, -1, -1, -1)
 
 
+def test_deleted_records_have_no_times(written: Asker) -> None:
+    """Kafka goes on telling the largest timestamp of a batch that is below the log start."""
+    written.cluster.log("orders", 0).delete_records(-1)
+    found = listed(written, -3)
+    assert (found.error_code, found.offset, found.timestamp, found.leader_epoch) == (Errors.NONE, -1, -1, -1)
+
+
 @pytest.mark.parametrize(
     ("timestamp", "since"),
     [pytest.param(t, since, id=f"2.8 {t} from version {since}") for t, since in ((-3, 7), (-4, 8), (-5, 9), (-6, 11))],
