@@ -172,6 +172,21 @@ def delete(world: ConsumerWorld) -> Errors:
     return world.ask(DeleteGroupsRequest(groups_names=(GROUP,)), DeleteGroupsResponse).results[0].error_code
 
 
+CHECK_MS = 600_000
+"""How often groups and offsets that nobody wants are looked for."""
+
+
+def test_an_empty_group_that_never_committed_anything_is_cleaned_up() -> None:
+    world = ConsumerWorld(t1=1)
+    world.join("A")
+    world.stay("A", -1)
+    assert listed(world) == [("g", "Empty", "consumer")]
+    world.written()
+    world.wait(CHECK_MS)
+    assert listed(world) == []
+    assert world.written() == ["R6T", "R4T", "R3T"]
+
+
 def test_only_an_empty_group_is_deleted_and_then_wholly() -> None:
     world = ConsumerWorld(t1=2)
     world.join("A", None, subscribed_topic_regex="t.*")

@@ -28,6 +28,7 @@ from shareq.coordinator.group.consumer.refreshing import needs_refresh, refresh_
 from shareq.coordinator.group.consumer.state import ConsumerGroup
 from shareq.coordinator.group.consumer.target import TargetAssignment, topic_ids_of
 from shareq.coordinator.group.context import Context
+from shareq.coordinator.group.offsets.expiry import watch_offsets
 from shareq.coordinator.group.refusal import Refusal
 from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.group.target import by_name
@@ -239,6 +240,7 @@ class _Heartbeat:
         if group and self.refreshed and context.image is self.image:
             group.refresh_at_ms = self.now_ms + INT_MAX
         restart_deadlines(context, group_id, self.before, self.member, now_ms)
+        watch_offsets(context, now_ms)
         effects: list[Effect] = list(self._events()) if context.traced else []
         if group and needs_refresh(group, context.image, now_ms):
             effects += refresh_expressions(context, group_id, now_ms)
