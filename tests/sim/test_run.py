@@ -265,8 +265,8 @@ def test_a_defect_of_the_cluster_fails_the_run(forge: str, said: str) -> None:
                 journal.record(simulation.cluster.now_ms, 0, event)
         else:
             appended = RecordsAppended(outcome.topic, 0, 50, 60)
-            for event in (appended, WindowMoved(outcome.group, outcome.topic, 0, 60, 60)):
-                journal.record(simulation.cluster.now_ms, 0, event)
+            for forged in (appended, WindowMoved(outcome.group, outcome.topic, 0, 60, 60)):
+                journal.record(simulation.cluster.now_ms, 0, forged)
         with pytest.raises(AssertionError, match=said):
             measure(simulation.outcome())
 
