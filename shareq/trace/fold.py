@@ -245,6 +245,7 @@ class SharePartitionState:
         fresh.now_ms, fresh.disturbed = entry.time_ms, self.disturbed
         fresh.delivery_count_limit, fresh.max_record_locks = self.delivery_count_limit, self.max_record_locks
         fresh.lock_duration_ms = self.lock_duration_ms
+        fresh.knowledge = None if self.knowledge is None else Knowledge()
         if isinstance(event, TopicCreated) and self.partition < event.partition_count:
             fresh.log_end = 0
         self.__dict__.update(fresh.__dict__)

@@ -148,6 +148,7 @@ def _left(state: SharePartitionState, event: MemberLeft) -> None:
 
 def _disturbed(state: SharePartitionState, event: ObservationDisturbed) -> None:
     state.disturbed = event.reason
+    state.knowledge = state.knowledge or Knowledge()
 
 
 OBSERVER_TELLS: dict[type, Callable[[SharePartitionState, Any], None]] = {

@@ -31,7 +31,8 @@ def strip_text(state: SharePartitionState, letter: Callable[[str], str] = lambda
     _add(signs, "–", state.speo - position if len(signs) <= TOKENS else 0)
     shown = " ".join(signs[:TOKENS]) + (" ..." if len(signs) > TOKENS else "")
     if state.observed:
-        return f"SPSO {state.spso} | {shown or 'empty'} | log end {state.log_end}{_doubt(state)}"
+        log_end = state.log_end if state.log_end >= 0 else "unknown"
+        return f"SPSO {state.spso} | {shown or 'empty'} | log end {log_end}{_doubt(state)}"
     loaded = "" if state.loaded else " (not loaded)"
     return f"SPSO {state.spso} | {shown or 'empty'} | SPEO {max(state.speo - 1, state.spso)}{loaded}"
 

@@ -64,6 +64,16 @@ def told(events: list[Event]) -> View:
 @pytest.mark.parametrize(
     ("events", "text"),
     [
+        pytest.param(
+            [ObservationDisturbed("why")],
+            "SPSO 0 | empty | log end unknown (nothing durable, why)",
+            id="nobody has ever answered",
+        ),
+        pytest.param(
+            [*TEN, TopicDeleted(TOPIC, "id")],
+            "SPSO 0 | empty | log end unknown (nothing durable)",
+            id="the topic is gone",
+        ),
         pytest.param([*START, NOTHING], "SPSO 0 | empty | log end 0 (nothing durable)", id="nothing is durable"),
         pytest.param(
             [*START, NOTHING, grown(9)],
