@@ -1,0 +1,243 @@
+"""The query's member of the share group: acquires ranges of offsets, renews their locks, settles them.
+
+It never looks at a record: tasks fetch those by themselves.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from threading import Event, Lock, Thread
+from typing import Any, NamedTuple
+
+from shareq.client.message import Message
+from shareq.client.shell import perform
+from shareq.consumer.acks import Acknowledgements, Commit, Run
+from shareq.consumer.buffer import Piece
+from shareq.consumer.config import consumer_config
+from shareq.consumer.core import ShareConsumerCore
+from shareq.model.errors import Errors, KafkaError, KafkaException
+from shareq.model.ids import TopicId, TopicIdPartition
+from shareq.model.states import AcknowledgeType
+from shareq.model.transport import transport_for
+from shareq.spark.ranges import Range, cut
+
+log = logging.getLogger(__name__)
+
+SETTLE_TIMEOUT_MS = 30_000
+CLOSE_TIMEOUT_MS = 10_000
+LINGER_MS = 20
+"""How long a batch that has records waits for more."""
+
+DEFAULT_LOCK_MS = 30_000
+"""Kafka's, until a broker has told."""
+
+Place = tuple[str, int]
+"""(topic, partition)."""
+
+
+class Held(NamedTuple):
+    """A range whose locks are ours, and the broker that gave it."""
+
+    range: Range
+    node: int
+
+
+class RangeCore(ShareConsumerCore):
+    """A share consumer for whoever keeps account of what it holds by ranges, and not by records."""
+
+    def take_pieces(self, now_ms: int) -> list[Piece]:
+        """Everything that has been acquired and not been taken yet."""
+        self._raise_error()
+        pieces = self.take_waiting(now_ms)
+        self._fetcher.fetching = True
+        self._pump(now_ms)
+        return pieces
+
+    def take_waiting(self, _: int = 0) -> list[Piece]:
+        """What an answer brought after the batch was full."""
+        return self._buffer.drop(lambda _: True)
+
+    def rest(self, now_ms: int) -> None:
+        """Fetch no more until the next poll."""
+        self._fetcher.fetching = False
+        self.end_poll(now_ms)
+
+    def send(self, acknowledgements: Sequence[Acknowledgements], now_ms: int) -> None:
+        for each in acknowledgements:
+            self._fetcher.acknowledge(each)
+        self.end_poll(now_ms)  # whoever renews locks is alive
+        self._pump(now_ms)
+
+    def _settled(self, acknowledgements: Acknowledgements, error: Errors, now_ms: int) -> None:
+        if acknowledgements.renewing:  # no poll is to return them again
+            acknowledgements.renewing = {}
+        super()._settled(acknowledgements, error, now_ms)
+
+
+class Member:
+    """A member of a share group. Only `renew` runs in a thread of its own."""
+
+    def __init__(self, conf: Mapping[str, Any], topics: tuple[str, ...], *, renews: bool) -> None:
+        config = consumer_config(conf)
+        transport = transport_for(config["bootstrap.servers"])
+        self._core = RangeCore(config, transport.rng())
+        self._connection = transport.connect(self._core, self._core.client_id)
+        self._lock = Lock()
+        self._held: list[Held] = []
+        self._surplus: list[Held] = []
+        self._closing = Event()
+        self._do(lambda now_ms: self._core.subscribe(topics, now_ms))
+        if renews:
+            Thread(target=self._renew_until_closed, name="shareq-renewal", daemon=True).start()
+
+    def _do(self, call: Callable[[int], Any]) -> Any:
+        return perform(self._connection, self._core.calls, call)
+
+    @property
+    def lock_duration_ms(self) -> int:
+        return self._core.acquisition_lock_timeout_ms or DEFAULT_LOCK_MS
+
+    # ---- acquire -----------------------------------------------------------------------------------------------------
+
+    def acquire(self, limit: int, wait_ms: float, ends: Mapping[Place, int] | None = None) -> tuple[Held, ...]:
+        """Up to `limit` records; none where none come within `wait_ms`. With `ends` only offsets below them: what lies
+        beyond is given back."""
+        taken = self._take(limit, 0, ends)
+        self._do(self._core.begin_poll)
+        count = sum(held.range.end - held.range.first for held in taken)
+        wait = LINGER_MS if taken else wait_ms
+        while count < limit and self._connection.wait(self._core.poll_ready, wait):
+            more = self._take(limit - count, 1, ends)
+            count += sum(held.range.end - held.range.first for held in more)
+            taken += more
+            wait = LINGER_MS if taken else wait_ms
+        self._do(self._core.rest)
+        return tuple(sorted(taken))
+
+    def _take(self, limit: int, polled: int, ends: Mapping[Place, int] | None) -> list[Held]:
+        """Out of the surplus, and where `polled` out of what has come, too. What is beyond the limit stays ours."""
+        with self._lock:
+            if polled:
+                self._surplus += self._held_of(self._do(self._core.take_pieces))
+            taken: list[Held] = []
+            surplus: list[Held] = []
+            beyond: list[Held] = []
+            for held in self._surplus:
+                inside, outside = _divide(
+                    held, held.range.end if ends is None else ends.get((held.range.topic, held.range.partition), 0)
+                )
+                beyond += outside
+                for each in inside:
+                    now, later = _divide(each, each.range.first + limit)
+                    taken += now
+                    surplus += later
+                    limit -= sum(part.range.end - part.range.first for part in now)
+            self._surplus = surplus
+            self._held += taken
+            self._send(beyond, AcknowledgeType.RELEASE)
+        return taken
+
+    def _held_of(self, pieces: Sequence[Piece]) -> list[Held]:
+        """What tasks will find records in; the client itself answers for what is none."""
+        found: list[Held] = []
+        gaps: list[Held] = []
+        for key, topic, node, first, end, count, batch in pieces:
+            held = Held(Range(topic, key.topic_id, key.partition, first, end, count), node)
+            (gaps if batch is None or batch.is_control else found).append(held)
+        self._send(gaps, AcknowledgeType.GAP)
+        return found
+
+    # ---- settle ------------------------------------------------------------------------------------------------------
+
+    def settle(
+        self, batch: Sequence[Held], verdict: AcknowledgeType, verdicts: Mapping[Place, Mapping[int, int]]
+    ) -> None:
+        """Acknowledge a batch, `verdicts` apart, and wait for the answers.
+
+        What the brokers refuse was not ours any more, and comes to somebody again: at least once holds.
+        """
+        commit = Commit()
+        with self._lock:
+            settled = set(batch)
+            self._held = [held for held in self._held if held not in settled]
+            self._send(batch, verdict, verdicts, commit)
+        self._connection.wait(lambda: commit.done, SETTLE_TIMEOUT_MS)
+        for partition, error in commit.results.items():
+            if error is not None:
+                log.warning("%s: not acknowledged, will be delivered again: %s", partition, error)
+
+    def _send(
+        self,
+        batch: Sequence[Held],
+        verdict: AcknowledgeType,
+        verdicts: Mapping[Place, Mapping[int, int]] | None = None,
+        commit: Commit | None = None,
+    ) -> None:
+        """Queue acknowledgements, one a partition and node, for their brokers."""
+        runs: dict[tuple[TopicIdPartition, str, int], list[Run]] = {}
+        for at, node in sorted(batch):
+            apart = (verdicts or {}).get((at.topic, at.partition), {})
+            key = TopicIdPartition(TopicId(at.topic_id), at.partition), at.topic, node
+            runs.setdefault(key, []).extend(Run(*run) for run in cut(at.first, at.end, apart, verdict))
+        if runs:
+            self._do(lambda now_ms: self._core.send(_acknowledgements(runs, now_ms, commit), now_ms))
+
+    # ---- renew -------------------------------------------------------------------------------------------------------
+
+    def renew(self) -> None:
+        """Start the locks of all that is held anew."""
+        with self._lock:
+            self._surplus += self._held_of(self._do(self._core.take_waiting))
+            self._send([*self._held, *self._surplus], AcknowledgeType.RENEW)
+
+    def _renew_until_closed(self) -> None:
+        while not self._closing.wait(self.lock_duration_ms / 3000):
+            try:
+                self.renew()
+            except KafkaException as error:  # the next batch's poll tells, too
+                log.warning("locks could not be renewed: %s", error)
+
+    # ---- the end -----------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Leave the group; what is still held goes to others. Repeatable."""
+        if self._closing.is_set():
+            return
+        self._closing.set()
+        try:
+            self._do(self._core.begin_close)
+            self._connection.wait(self._core.closed, CLOSE_TIMEOUT_MS)
+        except KafkaException as gone:
+            if gone.error.code() != KafkaError._TRANSPORT:
+                raise
+        finally:
+            self._connection.close()
+
+
+def _acknowledgements(
+    runs: Mapping[tuple[TopicIdPartition, str, int], list[Run]], now_ms: int, commit: Commit | None
+) -> list[Acknowledgements]:
+    deadline_ms = now_ms + SETTLE_TIMEOUT_MS
+    return [
+        Acknowledgements(
+            key,
+            topic,
+            node,
+            its,
+            {its[0].first: Message()} if its[0].type == AcknowledgeType.RENEW else {},
+            deadline_ms=deadline_ms,
+            commit=commit,
+            silent=True,
+        )
+        for (key, topic, node), its in runs.items()
+    ]
+
+
+def _divide(held: Held, at: int) -> tuple[list[Held], list[Held]]:
+    """What lies below `at`, and what does not."""
+    first, end = held.range.first, held.range.end
+    middle = min(max(at, first), end)
+    below = [held._replace(range=held.range._replace(end=middle))] if first < middle else []
+    above = [held._replace(range=held.range._replace(first=middle))] if middle < end else []
+    return below, above

@@ -1,0 +1,99 @@
+"""The options of a read, named as Spark's Kafka source names them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shareq.consumer.config import consumer_config
+from shareq.model.errors import KafkaException
+
+KNOWN = (
+    "kafka.bootstrap.servers",
+    "subscribe",
+    "group.id",
+    "maxRecordsPerBatch",
+    "minPartitions",
+    "lockRenewal",
+    "onFailure",
+)
+
+OWN_CONFIGS = ("bootstrap.servers", "group.id", "share.acknowledgement.mode", "max.poll.records")
+"""What of a consumer's configuration the source sets by itself."""
+
+MAX_RECORDS = 100_000
+
+_BOOLEANS = {"true": True, "false": False}
+
+
+@dataclass(frozen=True)
+class Options:
+    """Parsed options. `conf` is the configuration of the group's member."""
+
+    bootstrap_servers: str
+    topics: tuple[str, ...]
+    group: str
+    max_records: int
+    min_partitions: int | None
+    lock_renewal: bool
+    on_failure: str
+    conf: dict[str, Any]
+
+
+def parse(given: Mapping[str, str]) -> Options:
+    """ValueError, naming the option, for what is missing, unknown or out of range. Names in any case, as Spark's."""
+    names = {name.lower(): name for name in KNOWN}
+    values = {names.get(key.lower(), key): value for key, value in given.items()}
+    unknown = sorted(key for key in values if key not in KNOWN and not key.lower().startswith("kafka."))
+    if unknown:
+        raise ValueError(f"unknown option {', '.join(map(repr, unknown))}: known are {', '.join(KNOWN)} and kafka.*")
+    for name in ("kafka.bootstrap.servers", "subscribe", "group.id"):
+        if not values.get(name, "").strip():
+            raise ValueError(f"option {name!r} must be set")
+    topics = tuple(dict.fromkeys(topic.strip() for topic in values["subscribe"].split(",") if topic.strip()))
+    if not topics:
+        raise ValueError(f"option 'subscribe'={values['subscribe']!r} names no topic")
+    minimum = values.get("minPartitions")
+    max_records = _positive("maxRecordsPerBatch", values.get("maxRecordsPerBatch", str(MAX_RECORDS)))
+    return Options(
+        bootstrap_servers=values["kafka.bootstrap.servers"],
+        topics=topics,
+        group=values["group.id"],
+        max_records=max_records,
+        min_partitions=None if minimum is None else _positive("minPartitions", minimum),
+        lock_renewal=_BOOLEANS[_choice("lockRenewal", values.get("lockRenewal", "true"), *_BOOLEANS)],
+        on_failure=_choice("onFailure", values.get("onFailure", "release"), "release", "reject"),
+        conf=_conf(values, max_records),
+    )
+
+
+def _conf(values: Mapping[str, str], max_records: int) -> dict[str, Any]:
+    """A member's configuration: what was handed through, and what the source needs."""
+    passed = {key[len("kafka.") :].lower(): value for key, value in values.items() if key.lower().startswith("kafka.")}
+    taken = sorted(f"kafka.{key}" for key in OWN_CONFIGS[1:] if key in passed)
+    if taken:
+        raise ValueError(f"option {', '.join(map(repr, taken))} is the source's own business")
+    conf = {"client.id": "shareq-spark", "fetch.wait.max.ms": 100, **passed}
+    conf |= {"group.id": values["group.id"], "max.poll.records": max_records}
+    try:
+        consumer_config(conf)
+    except (KafkaException, ValueError) as error:
+        raise ValueError(f"kafka.*: {error}") from error
+    return conf
+
+
+def _positive(name: str, text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise ValueError(f"option {name!r}={text!r}: must be a whole number, 1 or more")
+    return value
+
+
+def _choice(name: str, text: str, *choices: str) -> str:
+    if text.lower() not in choices:
+        raise ValueError(f"option {name!r}={text!r}: must be one of {', '.join(choices)}")
+    return text.lower()

@@ -1,0 +1,30 @@
+"""One Spark for the whole run: starting one takes seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests with Spark go to one worker, the one that has Apache Kafka."""
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.xdist_group("apache-kafka"))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    from shareq.spark import session
+
+    made = session(master="local[2]", **{"spark.sql.streaming.stopTimeout": "20s"})
+    yield made
+    made.stop()

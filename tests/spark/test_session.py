@@ -1,0 +1,40 @@
+"""The session for a laptop, and what is said where none fits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from shareq.spark import SparkDoesNotFit, session
+from shareq.spark.session import check_pyspark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.mark.parametrize("version", ["4.0.0", "4.1.0.dev1", "4.3.0", "5.0.0"])
+def test_a_pyspark_that_fits(version: str) -> None:
+    check_pyspark(version)
+
+
+@pytest.mark.parametrize("version", ["2.4.8", "3.5.3"])
+def test_an_old_pyspark_is_refused_with_a_reason(version: str) -> None:
+    with pytest.raises(SparkDoesNotFit, match=f"PySpark {version} has no streaming sources.*pip install"):
+        check_pyspark(version)
+
+
+def test_a_key_that_is_not_sparks_is_refused() -> None:
+    with pytest.raises(ValueError, match="not Spark's: shuffle_partitions"):
+        session(shuffle_partitions=2)
+
+
+def test_a_laptops_settings_and_the_users_own(spark: SparkSession) -> None:
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
+    assert spark.conf.get("spark.ui.enabled") == "false"
+    again = session(**{"spark.sql.shuffle.partitions": "3"})
+    try:
+        assert again is spark
+        assert spark.conf.get("spark.sql.shuffle.partitions") == "3"
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", "2")
