@@ -131,6 +131,8 @@ def _bounded(key: str, low: int, doc: str) -> ConfigDef:
     )
 
 
+_KINDS = ("share", "consumer")
+
 GROUP_CONFIGS: dict[str, ConfigDef] = {
     d.key: d
     for d in (
@@ -153,6 +155,7 @@ GROUP_CONFIGS: dict[str, ConfigDef] = {
             choices=("read_uncommitted", "read_committed"),
         ),
         ConfigDef("share.renew.acknowledge.enable", True, "Whether consumers may renew locks."),
+        ConfigDef("group.type", "", "For which groups the id is kept; empty: who comes first.", choices=_KINDS),
         *CONSUMER_GROUP_CONFIGS,
     )
 }
@@ -164,9 +167,6 @@ def _attribute(key: str) -> str:
             key = key[len(prefix) :]
             break
     return key.replace(".", "_")
-
-
-_KINDS = ("share", "consumer")
 
 
 def _check_heartbeat(prefix: str, values: Mapping[str, Any]) -> None:
@@ -236,6 +236,7 @@ class GroupConfig:
     auto_offset_reset: str = "latest"
     isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
     renew_acknowledge_enable: bool = True
+    group_type: str = ""
     consumer_session_timeout_ms: int = 45000
     consumer_heartbeat_interval_ms: int = 5000
     consumer_assignment_interval_ms: int = 1000

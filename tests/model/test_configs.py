@@ -110,6 +110,12 @@ def test_stored_values_out_of_bounds_are_clamped(key: str, stored: str, effectiv
     assert getattr(GroupConfig.effective({key: stored}, BrokerConfig()), attribute) == effective
 
 
+@pytest.mark.parametrize("group_type", ["share", "consumer"])
+def test_an_id_may_be_kept_for_one_type(group_type: str) -> None:
+    validate_group_overrides({"group.type": group_type}, BrokerConfig())
+    assert GroupConfig.effective({"group.type": group_type}, BrokerConfig()).group_type == group_type
+
+
 def test_texts_become_types() -> None:
     config = GroupConfig.effective(
         {"share.isolation.level": "read_committed", "share.renew.acknowledge.enable": "false"}, BrokerConfig()
@@ -129,6 +135,8 @@ def test_texts_become_types() -> None:
         pytest.param({"share.delivery.count.limit": "1"}, "must be >= 2", id="below its own least"),
         pytest.param({"share.auto.offset.reset": "none"}, "must be latest, earliest, by_duration", id="no such reset"),
         pytest.param({"share.auto.offset.reset": "by_duration:1h"}, "must be latest", id="not an ISO duration"),
+        pytest.param({"group.type": "classic"}, "must be share, consumer", id="no such type"),
+        pytest.param({"group.type": ""}, "must be share, consumer", id="no type at all: is deleted instead"),
         pytest.param({"share.renew.acknowledge.enable": "yes"}, "must be true or false", id="not a boolean"),
     ],
 )

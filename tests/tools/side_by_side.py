@@ -25,6 +25,7 @@ _ACCIDENTS = (
     (re.compile(r"(?<=TopicId: )\S{22}"), "ID"),
     (re.compile(r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[,:.]\d{3}\]?"), "TIME"),
     (re.compile(r"(?m)^ *streams\..*\n"), ""),  # configurations of streams groups, which are not offered
+    (re.compile(r"(?m)^ *group\.type=.*\n"), ""),  # ours, Kafka has no such configuration
     (re.compile(r"(?m)^\s+at .*\n"), ""),
     (re.compile(r" +"), " "),  # columns are as wide as the longest value
 )

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from shareq.coordinator.group.context import Context, Then
+from shareq.coordinator.group.group import GroupType
 from shareq.coordinator.group.initialize import StartOffsets, all_initialized, finish, initialize_request
 from shareq.coordinator.group.partitions import SharePartitions
 from shareq.coordinator.group.records import encode
+from shareq.coordinator.group.reserved import reserved_for_others
 from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.group.state import ShareGroup
 from shareq.coordinator.shard import Outcome
@@ -61,7 +63,7 @@ class _Alteration:
         del now_ms
         group_id = self.request.group_id
         group = shard.find(ShareGroup, group_id)
-        if group is None and group_id in shard.groups:
+        if group is None and (group_id in shard.groups or reserved_for_others(group_id, GroupType.SHARE, self.image)):
             return Outcome(_failure(Errors.GROUP_ID_NOT_FOUND))
         group = group or ShareGroup(group_id)
         if group.members:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from shareq.coordinator.group.group import GroupType
+from shareq.coordinator.group.reserved import reserved_for_others
 from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.group.state import LEAVE_EPOCH, Member, ShareGroup
 from shareq.model.errors import Errors
@@ -47,8 +49,11 @@ def refuse_member(shard: GroupShard, request: ShareGroupHeartbeatRequest, image:
     """The checks against the group (rows 9 to 12)."""
     group_id, member_id, epoch = request.group_id, request.member_id, request.member_epoch
     group = shard.find(ShareGroup, group_id)
-    if group is None and (epoch != 0 or group_id in shard.groups):
-        return group_not_found(shard, group_id)
+    if group is None:
+        if epoch != 0 or group_id in shard.groups:
+            return group_not_found(shard, group_id)
+        if reserved_for_others(group_id, GroupType.SHARE, image):
+            return Refusal(Errors.GROUP_ID_NOT_FOUND, f"Group {group_id} is reserved for consumer groups.")
     members = group.members if group else {}
     member = members.get(member_id)
     if member is None:

@@ -14,6 +14,7 @@ from shareq.coordinator.group.classic.draft import Draft, join_response
 from shareq.coordinator.group.classic.state import ClassicGroup, ClassicGroupState, Member
 from shareq.coordinator.group.context import Context, Then, when_there
 from shareq.coordinator.group.group import GroupType
+from shareq.coordinator.group.reserved import reserved_for_others
 from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.shard import Outcome
 from shareq.model.actor import ClientContext, Effect
@@ -83,6 +84,8 @@ class _Join:
         if group is None:
             former = shard.groups.get(request.group_id)
             if former and (former.TYPE is not GroupType.CONSUMER or former.refuse_delete()):
+                return Outcome(self.refused(Errors.INCONSISTENT_GROUP_PROTOCOL))
+            if reserved_for_others(request.group_id, GroupType.CLASSIC, self.context.image):
                 return Outcome(self.refused(Errors.INCONSISTENT_GROUP_PROTOCOL))
             before = list(former.tombstones()) if former else []
             group = ClassicGroup(request.group_id, now_ms)

@@ -52,7 +52,9 @@ def heartbeat(
     context: Context, shard: GroupShard, request: ConsumerGroupHeartbeatRequest, client: ClientContext, now_ms: int
 ) -> Outcome[Response]:
     """A heartbeat that is not a leave: refused, or worked out."""
-    refusal = refuse.refuse_group(shard, request.group_id, joining=request.member_epoch == 0)
+    refusal = refuse.refuse_group(shard, request.group_id, joining=request.member_epoch == 0) or refuse.refuse_reserved(
+        shard, request.group_id, context.image
+    )
     if refusal:
         return Outcome(refused(refusal))
     group = shard.find(ConsumerGroup, request.group_id) or ConsumerGroup(request.group_id)

@@ -10,6 +10,7 @@ from shareq.coordinator.group.consumer.member import LEAVE_EPOCH, STATIC_LEAVE_E
 from shareq.coordinator.group.consumer.state import ConsumerGroup
 from shareq.coordinator.group.group import GroupType
 from shareq.coordinator.group.refusal import Refusal
+from shareq.coordinator.group.reserved import reserved_for_others
 from shareq.coordinator.group.shard import GroupShard
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicId
@@ -77,6 +78,14 @@ def is_convertible(shard: GroupShard, group_id: str) -> bool:
     are, as with Kafka's migration policy "disabled"."""
     group = shard.groups.get(group_id)
     return group is not None and group.TYPE is GroupType.CLASSIC and not group.refuse_delete()
+
+
+def refuse_reserved(shard: GroupShard, group_id: str, image: ClusterImage) -> Refusal | None:
+    """A group that would be made under an id that is kept for share groups."""
+    there = isinstance(shard.groups.get(group_id), ConsumerGroup)
+    if there or not reserved_for_others(group_id, GroupType.CONSUMER, image):
+        return None
+    return Refusal(Errors.INCONSISTENT_GROUP_PROTOCOL, f"Group {group_id} is reserved for share groups.")
 
 
 def refuse_full(group: ConsumerGroup, member_id: str, image: ClusterImage) -> Refusal | None:

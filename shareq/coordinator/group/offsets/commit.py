@@ -12,9 +12,10 @@ from shareq.coordinator.group.classic.state import ClassicGroup, ClassicGroupSta
 from shareq.coordinator.group.consumer.state import ConsumerGroup
 from shareq.coordinator.group.context import Context, Then
 from shareq.coordinator.group.deadlines import Due, What
-from shareq.coordinator.group.group import Committer, Group
+from shareq.coordinator.group.group import Committer, Group, GroupType
 from shareq.coordinator.group.offsets.expiry import watch_offsets
 from shareq.coordinator.group.offsets.records import OffsetCommit, OffsetKey, encode
+from shareq.coordinator.group.reserved import reserved_for_others
 from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.shard import Outcome
 from shareq.model.actor import Effect
@@ -84,7 +85,8 @@ class Committing(NamedTuple):
     def _refuse(self, group: Group | None) -> Errors:
         """Who commits from outside makes the group where there is none. Producers know no errors of newer groups."""
         if group is None:
-            error = Errors.GROUP_ID_NOT_FOUND if self.committer.epoch >= 0 else Errors.NONE
+            reserved = reserved_for_others(self.group_id, GroupType.CLASSIC, self.context.image)
+            error = Errors.GROUP_ID_NOT_FOUND if reserved or self.committer.epoch >= 0 else Errors.NONE
         else:
             error = group.refuse_commit(self.committer)
         if not error and isinstance(group, ConsumerGroup):
