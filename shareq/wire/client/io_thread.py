@@ -12,7 +12,11 @@ import os
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
+
+
+class SupportsClose(Protocol):
+    def close(self) -> None: ...
 
 
 class IoThread:
@@ -22,6 +26,8 @@ class IoThread:
         # Sockets are written to by any thread, hence watched for readiness only; Windows' own loop cannot do that.
         self.loop = asyncio.SelectorEventLoop()
         self._tasks: set[asyncio.Task[None]] = set()
+        self.open: set[SupportsClose] = set()
+        """What is to be closed when the thread ends, for those who never closed it. Touched from inside only."""
         self._thread = threading.Thread(target=self._run, name="shareq-io", daemon=True)
         self._thread.start()
 
@@ -29,6 +35,8 @@ class IoThread:
         asyncio.set_event_loop(self.loop)
         try:
             self.loop.run_forever()
+            for left in tuple(self.open):
+                left.close()
             for task in self._tasks:
                 task.cancel()
             self.loop.run_until_complete(asyncio.gather(*self._tasks, return_exceptions=True))

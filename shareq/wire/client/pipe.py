@@ -67,6 +67,7 @@ class Pipe:
         self._on_broken = on_broken
         self._frames = FrameReader()
         self._open = True
+        io.open.add(self)
         io.loop.add_reader(opened, self._readable)
 
     def write(self, data: bytes) -> None:
@@ -129,6 +130,7 @@ class Pipe:
         if not self._open:
             return
         self._open = False
+        self._io.open.discard(self)
         self.unsent.clear()
         self._io.loop.remove_reader(self._socket)
         self._io.loop.remove_writer(self._socket)
