@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
+from shareq.coordinator.expressions import ExpressionError, compile_expression
 from shareq.coordinator.transaction.records import Transaction, by_topic
 from shareq.coordinator.transaction.states import TransactionState
 from shareq.model.errors import Errors
@@ -41,9 +41,10 @@ def list_transactions(
     request: ListTransactionsRequest, transactions: Iterable[Transaction], now_ms: int
 ) -> ListTransactionsResponse:
     """The transactions that pass all filters. States that nobody knows are told, and match nothing."""
+    pattern = request.transactional_id_pattern
     try:
-        pattern = re.compile(request.transactional_id_pattern or "", re.DOTALL)
-    except re.error:
+        matches = compile_expression(pattern) if pattern else None
+    except ExpressionError:
         return ListTransactionsResponse(error_code=Errors.INVALID_REGULAR_EXPRESSION)
     states = frozenset(request.state_filters)
     producer_ids = frozenset(request.producer_id_filters)
@@ -53,7 +54,7 @@ def list_transactions(
             (not states or known.state in states)
             and (not producer_ids or known.producer_id in producer_ids)
             and (request.duration_filter < 0 or now_ms - known.start_ms > request.duration_filter)
-            and (not request.transactional_id_pattern or bool(pattern.fullmatch(known.transactional_id)))
+            and (matches is None or matches(known.transactional_id))
         )
 
     return ListTransactionsResponse(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+
 import pytest
 
-from shareq.coordinator.group.consumer.expressions import compile_expression
+from shareq.coordinator.expressions import MISSING, ExpressionError, compile_expression
 from tests.coordinator.group.consumer_world import ConsumerWorld
 
 MATCHES = [
@@ -31,9 +34,8 @@ TOPICS = "orders", "orders-eu", "bills", "a.b", "axb", "a.b9"
 
 @pytest.mark.parametrize(("regex", "topics"), MATCHES)
 def test_what_matches(regex: str, topics: list[str]) -> None:
-    pattern = compile_expression(regex)
-    assert pattern is not None
-    assert [name for name in TOPICS if pattern.fullmatch(name)] == topics
+    matches = compile_expression(regex)
+    assert [name for name in TOPICS if matches(name)] == topics
 
 
 REFUSED = [
@@ -54,16 +56,61 @@ REFUSED = [
     pytest.param("(?#note)a", id="a comment"),
     pytest.param(r"a\Z", id="the end of text of other languages"),
     pytest.param("[[:nobody:]]", id="a named set that is none"),
-    pytest.param("a{99999999999}", id="counting beyond all bounds"),
+    pytest.param("a{1001}", id="counting beyond all bounds"),
 ]
 
 
 @pytest.mark.parametrize("regex", REFUSED)
 def test_what_re2_does_not_take(regex: str) -> None:
-    assert compile_expression(regex) is None
+    with pytest.raises(ExpressionError):
+        compile_expression(regex)
     world = ConsumerWorld(t1=1)
     assert world.join("A", None, subscribed_topic_regex=regex) == "INVALID_REGULAR_EXPRESSION"
     assert world.written() == []
+
+
+def test_what_is_wrong_is_said() -> None:
+    world = ConsumerWorld(t1=1)
+    world.join("A", None, subscribed_topic_regex="a**")
+    said = "SubscribedTopicRegex `a**` is not a valid regular expression: bad repetition operator: **."
+    assert world.told.error_message == said
+
+
+def test_no_expression_takes_for_ever() -> None:
+    """A backtracking engine would try 2^249 ways."""
+    world = ConsumerWorld()
+    world.create_topic("a" * 249, 1)
+    assert world.join("A", None, subscribed_topic_regex="(a|a)*b") == "1 {}"
+    assert world.group().expressions["(a|a)*b"].topics == ()
+
+
+@pytest.fixture
+def without_re2(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setitem(sys.modules, "re2", None)
+    compile_expression.cache_clear()
+    yield
+    compile_expression.cache_clear()
+
+
+@pytest.mark.usefixtures("without_re2")
+def test_without_re2_there_are_no_expressions() -> None:
+    world = ConsumerWorld(t1=1)
+    assert world.join("A", None, subscribed_topic_regex="t.*") == "INVALID_REGULAR_EXPRESSION"
+    assert world.told.error_message is not None
+    assert MISSING in world.told.error_message
+    assert world.join("A") == "2 {t1:0}", "names need none"
+
+
+def test_a_recorded_expression_that_cannot_be_understood_any_more_finds_nothing_new(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = joined()
+    monkeypatch.setitem(sys.modules, "re2", None)
+    compile_expression.cache_clear()
+    world.wait(10_000)
+    world.create_topic("t3", 1)
+    assert world.stay("A", 2) == "2 null"
+    assert world.group().expressions["t.*"].topics == ("t1", "t2")
 
 
 # ---- a group with expressions ----------------------------------------------------------------------------------------

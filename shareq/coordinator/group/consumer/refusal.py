@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from shareq.coordinator.expressions import ExpressionError, compile_expression
 from shareq.coordinator.group.consumer.assignors import ASSIGNORS
-from shareq.coordinator.group.consumer.expressions import compile_expression
 from shareq.coordinator.group.consumer.member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH, Member, MemberState
 from shareq.coordinator.group.consumer.state import ConsumerGroup
 from shareq.coordinator.group.group import GroupType
@@ -168,8 +168,11 @@ def unknown_member(group: ConsumerGroup, member_id: str) -> Refusal:
 
 def refuse_regex(group: ConsumerGroup, regex: str | None) -> Refusal | None:
     """An expression that nobody has brought yet must be one."""
-    if not regex or regex in group.regex_counts or compile_expression(regex):
+    if not regex or regex in group.regex_counts:
         return None
-    return Refusal(
-        Errors.INVALID_REGULAR_EXPRESSION, f"SubscribedTopicRegex `{regex}` is not a valid regular expression"
-    )
+    try:
+        compile_expression(regex)
+    except ExpressionError as error:
+        message = f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {error}."
+        return Refusal(Errors.INVALID_REGULAR_EXPRESSION, message)
+    return None

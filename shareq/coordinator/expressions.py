@@ -1,0 +1,34 @@
+"""Regular expressions of clients, in RE2's syntax as Kafka takes them.
+
+RE2 matches in time that is linear in the text. Python's `re` backtracks, so that one client's `(a|a)*b` would stop the
+server; without RE2 there are no expressions. Source: KIP-848, "Regex based subscription"; KIP-1152.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+MISSING = "regular expressions need RE2, which comes with `pip install shareq[kafka]`"
+
+
+class ExpressionError(ValueError):
+    """No expression of RE2, or there is no RE2; the text says what is wrong."""
+
+
+@lru_cache(maxsize=1 << 7)
+def compile_expression(regex: str) -> Callable[[str], bool]:
+    """Whether a whole text matches. Raises ExpressionError."""
+    try:
+        import re2
+    except ImportError as error:
+        raise ExpressionError(MISSING) from error
+    options = re2.Options()
+    options.log_errors = False
+    options.never_capture = True
+    try:
+        fullmatch: Callable[[str], Any] = re2.compile(regex, options).fullmatch
+    except re2.error as error:
+        raise ExpressionError(error.args[0].decode()) from error
+    return lambda text: fullmatch(text) is not None
