@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from shareq.model.states import AcknowledgeType, RecordState
     from shareq.observer import Observer, observe
     from shareq.producer import Producer
-    from shareq.trace import Journal, lag_plot, ledger, metrics, raster, view
+    from shareq.trace import Journal, lag_plot, ledger, messages, metrics, raster, view
 
 _HOMES = {
     "Admin": "shareq.admin",
@@ -55,6 +55,7 @@ _HOMES = {
     "Journal": "shareq.trace",
     "lag_plot": "shareq.trace",
     "ledger": "shareq.trace",
+    "messages": "shareq.trace",
     "metrics": "shareq.trace",
     "raster": "shareq.trace",
     "view": "shareq.trace",
@@ -84,6 +85,7 @@ __all__ = [
     "__version__",
     "lag_plot",
     "ledger",
+    "messages",
     "metrics",
     "observe",
     "raster",
