@@ -2,10 +2,12 @@
 
 scenario = Scenario(consumers=4, service_ms=20, failure_rate=0.05, lock_duration_ms=15_000)
 run(scenario, seed=7).latency_p99_ms
+sweep({"consumers": [2, 4, 8]}, seeds=20, scenario=scenario).plot(y="latency_p99_ms")
 """
 
 from shareq.sim.result import Result
 from shareq.sim.run import run
 from shareq.sim.scenario import Scenario
+from shareq.sim.sweep import Sweep, sweep
 
-__all__ = ["Result", "Scenario", "run"]
+__all__ = ["Result", "Scenario", "Sweep", "run", "sweep"]

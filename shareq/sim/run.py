@@ -35,6 +35,12 @@ def run(scenario: Scenario, seed: int = 0) -> Result:
         return measure(simulation.outcome())
 
 
+def check_seed(seed: object) -> None:
+    """ConfigException unless it is a whole number >= 0; `random.Random` takes -7 for 7, and words as well."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise ConfigException(f"seed={seed!r}: must be a whole number >= 0")
+
+
 class _Worker:
     """A consumer's place in the team: whoever takes it after a crash goes on under the same number."""
 
@@ -49,8 +55,7 @@ class Simulation:
     """A run under way, for those who want to look at its cluster (`cluster.journal`, `view`, ...) afterwards."""
 
     def __init__(self, scenario: Scenario, seed: int = 0) -> None:
-        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-            raise ConfigException(f"seed={seed!r}: must be a whole number >= 0")
+        check_seed(seed)
         self.scenario = scenario
         self.seed = seed
         self._rng = random.Random(seed)
