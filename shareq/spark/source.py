@@ -43,6 +43,10 @@ WAIT_MS = 500
 TASK_RECORDS = 5_000
 """Smaller tasks cost more than they bring, unless minPartitions asks for them."""
 
+PATIENCE_S = 60
+"""How long at least what is available now may be out of reach: the place of a dead member in the group is its own for
+45 s by default, its locks for 30."""
+
 _ON_FAILURE = {"release": AcknowledgeType.RELEASE, "reject": AcknowledgeType.REJECT}
 
 
@@ -170,7 +174,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return member.acquire(limit, WAIT_MS)
         begun = monotonic()
         while not (held := member.acquire(limit, WAIT_MS, self._ends)):
-            if self._is_finished() or monotonic() - begun > member.lock_duration_ms / 1000 + 1:
+            if self._is_finished() or monotonic() - begun > max(PATIENCE_S, 2 * member.lock_duration_ms / 1000):
                 break
         return held
 
