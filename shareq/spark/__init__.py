@@ -1,4 +1,5 @@
-"""Share groups as a source for Spark: `register`, then `spark.readStream.format("shareq")`; `session` makes a Spark.
+"""Share groups as a source for Spark: `register`, then `spark.readStream.format("shareq")`; `session` makes a Spark,
+`sweep` runs scenarios on one.
 
 PySpark is loaded by the call that needs it, never by importing this.
 """
@@ -6,5 +7,6 @@ PySpark is loaded by the call that needs it, never by importing this.
 from shareq.spark.acknowledge import acknowledge
 from shareq.spark.register import register
 from shareq.spark.session import SparkDoesNotFit, session
+from shareq.spark.sweep import sweep
 
-__all__ = ["SparkDoesNotFit", "acknowledge", "register", "session"]
+__all__ = ["SparkDoesNotFit", "acknowledge", "register", "session", "sweep"]
