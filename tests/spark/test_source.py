@@ -52,7 +52,7 @@ def scene(spark: SparkSession, broker: Reachable, name: Callable[[str], str], fo
     topic, group, address = name("topic"), name("group"), broker.bootstrap_servers
     with Admin({"bootstrap.servers": address}) as admin:
         admin.create_topics([NewTopic(topic, 2)]).check()
-        admin.alter_group_configs(group, {"share.auto.offset.reset": "earliest"})
+        admin.alter_group_configs(group, {"share.auto.offset.reset": "earliest", "share.session.timeout.ms": "6000"})
     with Producer({"bootstrap.servers": address}) as producer:
         for number in range(records):
             headers = [("n", b"%d" % number)] if number == 3 else None

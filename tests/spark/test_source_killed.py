@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -18,9 +18,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shareq import Cluster
-from shareq.kafka.local import laptop_config
-from shareq.model.configs import BROKER_CONFIGS
 from tests.kafka.fixtures import Reachable
 from tests.spark.test_source import every_place, places, scene
 
@@ -29,22 +26,7 @@ if TYPE_CHECKING:
 
 KILLS = int(os.environ.get("SHAREQ_KILLS", "1"))
 PER_BATCH = 10
-BRIEF = {
-    "group.share.min.session.timeout.ms": "6000",
-    "group.share.session.timeout.ms": "6000",
-    "group.share.min.heartbeat.interval.ms": "1000",
-    "group.share.heartbeat.interval.ms": "1000",
-}
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def brief() -> Iterator[Reachable]:
-    """A cluster that soon gives a dead member's place to others."""
-    config = laptop_config(1) | BRIEF
-    known = {key: value for key, value in config.items() if key in BROKER_CONFIGS}
-    with Cluster(brokers=1, clock="wall", config=known) as cluster, cluster.serve() as server:
-        yield server
 
 
 def run_and_kill(arguments: list[str], words: int) -> list[str]:
@@ -61,10 +43,10 @@ def run_and_kill(arguments: list[str], words: int) -> list[str]:
 
 @pytest.mark.timeout(240 + 60 * KILLS)
 def test_a_killed_drivers_records_reach_the_sink(
-    spark: SparkSession, brief: Reachable, fresh: Callable[[str], str], tmp_path: Path, seed: int
+    spark: SparkSession, served: Reachable, fresh: Callable[[str], str], tmp_path: Path, seed: int
 ) -> None:
     rng = Random(seed)
-    at = scene(spark, brief, fresh, tmp_path, PER_BATCH * (4 + 3 * KILLS))
+    at = scene(spark, served, fresh, tmp_path, PER_BATCH * (4 + 3 * KILLS))
     options = {**at.options, "maxRecordsPerBatch": str(PER_BATCH)}
     for _ in range(KILLS):
         words = rng.randint(1, 8)  # started, and three a batch
