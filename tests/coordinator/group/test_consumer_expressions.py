@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -202,7 +203,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("fields", "answer", "later"), CHANGES)
-def test_a_member_changes_its_expression(fields: dict, answer: str, later: str) -> None:
+def test_a_member_changes_its_expression(fields: dict[str, Any], answer: str, later: str) -> None:
     world = joined()
     world.wait(10_000)
     assert world.stay("A", 2, **fields) == answer

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from shareq.coordinator.group.consumer.member import MemberState
@@ -121,7 +123,7 @@ NOT_BUMPING = [
 
 
 @pytest.mark.parametrize("fields", NOT_BUMPING)
-def test_other_changes_are_recorded_and_make_no_rebalance(fields: dict[str, object]) -> None:
+def test_other_changes_are_recorded_and_make_no_rebalance(fields: dict[str, Any]) -> None:
     world = ConsumerWorld(t1=2)
     world.join("A")
     world.written()
@@ -147,7 +149,7 @@ ASSIGNMENT_TOLD = [
 
 
 @pytest.mark.parametrize(("said", "told"), ASSIGNMENT_TOLD)
-def test_an_assignment_that_has_not_changed_is_told_to_who_tells_everything(said: dict, told: bool) -> None:
+def test_an_assignment_that_has_not_changed_is_told_to_who_tells_everything(said: dict[str, Any], told: bool) -> None:
     world = ConsumerWorld(t1=2)
     world.join("A")
     assert world.stay("A", 2, **said) == ("2 {t1:0,1}" if told else "2 null")
@@ -357,7 +359,7 @@ INVALID = [
 
 
 @pytest.mark.parametrize(("request_of", "fields", "message"), INVALID)
-def test_requests_that_are_invalid(request_of: tuple, fields: dict, message: str) -> None:
+def test_requests_that_are_invalid(request_of: tuple[Any, ...], fields: dict[str, Any], message: str) -> None:
     world = ConsumerWorld(t1=1)
     assert world.tell(world.request(*request_of, **fields)) == "INVALID_REQUEST"
     assert world.told.error_message == message
@@ -442,7 +444,9 @@ UNKNOWN = [
 
 
 @pytest.mark.parametrize(("request_of", "fields", "answer", "exists"), UNKNOWN)
-def test_who_is_not_who_it_says_it_is(request_of: tuple, fields: dict, answer: str, exists: bool) -> None:
+def test_who_is_not_who_it_says_it_is(
+    request_of: tuple[Any, ...], fields: dict[str, Any], answer: str, exists: bool
+) -> None:
     world = ConsumerWorld(t1=1)
     if exists:
         world.join("A", instance_id="i")

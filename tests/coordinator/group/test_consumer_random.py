@@ -18,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from shareq.coordinator.group.consumer.state import ConsumerGroup, ConsumerGroupState
 from shareq.coordinator.group.shard import GroupShard
 from shareq.model.errors import Errors
+from shareq.model.ids import TopicId
 from shareq.model.messages.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from tests.coordinator.group.consumer_world import ConsumerWorld
 from tests.coordinator.group.world import GROUP
@@ -32,7 +33,7 @@ SUBSCRIPTIONS: list[dict[str, Any]] = [
 ]
 REJOIN = {Errors.UNKNOWN_MEMBER_ID, Errors.FENCED_MEMBER_EPOCH, Errors.GROUP_ID_NOT_FOUND}
 REBALANCE_TIMEOUT_MS = 20_000
-Partitions = frozenset[tuple[str, int]]
+Partitions = frozenset[tuple[TopicId, int]]
 
 
 class Client:
@@ -46,7 +47,7 @@ class Client:
         self.assigned: Partitions = frozenset()
 
     def request(self) -> ConsumerGroupHeartbeatRequest:
-        by_topic: dict[str, list[int]] = {}
+        by_topic: dict[TopicId, list[int]] = {}
         for topic_id, partition in sorted(self.owned):
             by_topic.setdefault(topic_id, []).append(partition)
         owned = ConsumerGroupHeartbeatRequest.TopicPartitions

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shareq.coordinator.group.consumer.member import Member, MemberState
+from shareq.coordinator.group.consumer.member import Held, Member, MemberState
 from shareq.coordinator.group.consumer.records import (
     CurrentMemberAssignment,
     MemberMetadata,
@@ -125,7 +125,7 @@ def test_what_makes_no_sense_is_refused(kind: RecordType, value: bytes) -> None:
     state=st.sampled_from(MemberState),
     held=st.dictionaries(st.just(ID), st.dictionaries(st.integers(0, 9), st.integers(0, 9), min_size=1)),
 )
-def test_what_is_written_is_read(name: str, epochs: tuple[int, int], state: MemberState, held: dict) -> None:
+def test_what_is_written_is_read(name: str, epochs: tuple[int, int], state: MemberState, held: Held) -> None:
     sorted_held = {topic: dict(sorted(partitions.items())) for topic, partitions in held.items()}
     value = CurrentMemberAssignment(*epochs, state, sorted_held, {})
     assert decode(*encode("g", value, name)) == Record(RecordType.CURRENT_MEMBER_ASSIGNMENT, "g", name, value)

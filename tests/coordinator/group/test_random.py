@@ -171,7 +171,7 @@ class Trial:
 
     def group(self) -> ShareGroup | None:
         shard = self.world.coordinator._runtime.shard(self.world.shard_of())
-        return shard.groups.get(GROUP) if shard else None
+        return shard.find(ShareGroup, GROUP) if shard else None
 
     def check(self) -> None:
         assert all(len(self.world.responses[request_id]) <= 1 for request_id in self.asked)

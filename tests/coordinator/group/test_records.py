@@ -25,6 +25,7 @@ from shareq.coordinator.group.records import (
     tombstone,
 )
 from shareq.coordinator.group.shard import GroupShard
+from shareq.coordinator.group.state import ShareGroup
 from shareq.coordinator.shard import ShardState, UnreadableRecordError
 from shareq.model.ids import topic_id_from_bytes
 from shareq.model.records import CoordinatorRecord
@@ -184,15 +185,21 @@ def test_4_any_record_creates_the_group(record: CoordinatorRecord) -> None:
     assert list(shard_with(record).groups) == ["g"]
 
 
+def share_group(*records: CoordinatorRecord) -> ShareGroup:
+    group = shard_with(*records).find(ShareGroup, "g")
+    assert group is not None
+    return group
+
+
 @pytest.mark.parametrize("record", [CURRENT_T, TARGET_T, MEMBER_T, TARGET_METADATA_T, STATE_T, GROUP_T])
 def test_4_tombstones_of_what_is_unknown_are_ignored(record: CoordinatorRecord) -> None:
     assert shard_with(record).groups == {}
     if record in (CURRENT_T, TARGET_T, MEMBER_T):
-        assert shard_with(encode("g", Metadata(1, 0)), record).groups["g"].members == {}
+        assert share_group(encode("g", Metadata(1, 0)), record).members == {}
 
 
 def test_4_a_new_group_is_at_epoch_1_with_nothing_assigned() -> None:
-    group = shard_with(encode("g", StatePartitionMetadata())).groups["g"]
+    group = share_group(encode("g", StatePartitionMetadata()))
     assert (group.group_epoch, group.assignment_epoch, group.assignment_timestamp_ms) == (1, 1, 0)
 
 
@@ -213,7 +220,7 @@ def test_4_tombstones_in_an_impossible_order_fail_the_load(records: list[Coordin
 
 def test_4_a_member_goes_and_the_group_after_it() -> None:
     records = [MEMBER, TARGET, TARGET_METADATA, CURRENT, CURRENT_T, TARGET_T, MEMBER_T]
-    group = shard_with(*records).groups["g"]
+    group = share_group(*records)
     assert (group.members, group.targets, group.subscriptions) == ({}, {}, {})
     assert shard_with(*records, TARGET_METADATA_T, STATE_T, GROUP_T).groups == {}
 
