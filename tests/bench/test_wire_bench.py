@@ -74,7 +74,7 @@ class Kafka:
         self.kafka.stop()
 
 
-START = {"shareq": Serving, "kafka": Kafka}
+START: dict[str, type[Serving | Kafka]] = {"shareq": Serving, "kafka": Kafka}
 
 
 def _listener(port: int) -> int:

@@ -4,7 +4,8 @@ from dataclasses import fields
 
 import pytest
 
-from shareq.log.config import DAY_MS, TOPIC_CONFIGS, ConfigType, LogConfig
+from shareq.log.config import TOPIC_CONFIGS, ConfigType, LogConfig
+from shareq.log.topic_configs import DAY_MS
 from shareq.model.errors import ConfigException
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 
@@ -36,13 +37,14 @@ def batch(first: int, last: int, attributes: int = 0) -> RecordBatch:
     return RecordBatch(first, last, 0, 0, 0, -1, -1, -1, last - first + 1, attributes, b"x" * 70)
 
 
-def fetched(**fields: object) -> ShareFetchResponse:
+def fetched(**fields: Any) -> ShareFetchResponse:
     part = ShareFetchResponse.Partition(partition_index=0, **fields)
     return ShareFetchResponse(responses=(ShareFetchResponse.Topic(topic_id=T, partitions=(part,)),))
 
 
-def partition_of(told: dict) -> dict:
-    return told["responses"][0]["partitions"][0]
+def partition_of(told: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = told["responses"][0]["partitions"][0]
+    return found
 
 
 def acknowledged(*types: int) -> ShareAcknowledgeRequest:
@@ -75,7 +77,7 @@ PARTITIONS = [
 
 
 @pytest.mark.parametrize(("fields", "told"), PARTITIONS)
-def test_what_is_told_of_a_partition(fields: dict, told: dict) -> None:
+def test_what_is_told_of_a_partition(fields: dict[str, Any], told: dict[str, Any]) -> None:
     assert partition_of(json.loads(tell(fetched(**fields)))) == told
 
 
@@ -149,7 +151,7 @@ ORDERS = {7: 1, 8: 2, 9: 5}
 
 
 @pytest.mark.parametrize(("filters", "exchanges"), FILTERS)
-def test_filters(filters: dict, exchanges: list[int]) -> None:
+def test_filters(filters: dict[str, Any], exchanges: list[int]) -> None:
     assert [one.order for one in messages(journal(), **filters)] == [ORDERS[number] for number in exchanges]
 
 
@@ -261,9 +263,10 @@ def test_one_poll_in_order() -> None:
     apis = [one.api for one in told]
     assert apis.index("FindCoordinator") < apis.index("ShareGroupHeartbeat") < apis.index("ShareFetch")
     delivered = [one for one in told if "acquired_records" in json.dumps(one.response)]
-    (partition,) = delivered[0].response["responses"][0]["partitions"]
+    (topic,) = (delivered[0].response or {})["responses"]
+    (partition,) = topic["partitions"]
     assert partition["acquired_records"] == ["0..4: delivery 1"]
-    assert delivered[0].response["responses"][0]["topic_id"] == "orders"
+    assert topic["topic_id"] == "orders"
     sent = json.dumps([one.request for one in told])
     assert "0..4: ACCEPT" in sent
 

@@ -11,7 +11,8 @@ from contextlib import ExitStack
 
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from shareq import Cluster
 from tests.kafka.fixtures import Reachable
