@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from shareq.broker.controller import Controller
 from shareq.broker.placement import refuse_name
 from shareq.coordinator.share import find_share_coordinator
-from shareq.model.actor import ClientContext
+from shareq.model.actor import NEWEST_VERSION, ClientContext
 from shareq.model.errors import Errors
 from shareq.model.ids import (
     GROUP_METADATA_TOPIC,
@@ -72,20 +72,29 @@ def _absent(name: str) -> Errors:
 # ---- Metadata --------------------------------------------------------------------------------------------------------
 
 
-def metadata(request: MetadataRequest, controller: Controller) -> MetadataResponse:
+BY_ID = 12
+"""The first version of Metadata in which topics can be asked for by id."""
+
+
+def metadata(request: MetadataRequest, controller: Controller, api_version: int = NEWEST_VERSION) -> MetadataResponse:
     """Brokers alive, and topics by name or id; None asks for all.
 
-    A topic that is asked for by name may be created, but is answered as unknown this once.
+    A topic that is asked for by name may be created, but is answered as unknown this once. Versions before 12 can say
+    ids and no names, but must not.
     """
     image = controller.image
-    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+    if api_version < BY_ID and any(t.name is None or t.topic_id != ZERO_TOPIC_ID for t in request.topics or ()):
+        topics = [_refused(asked) for asked in request.topics or ()]
+    else:
+        operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+        topics = list(_topics(request, image, operations))
     response = MetadataResponse(
         brokers=tuple(
             MetadataResponse.Broker(node_id=b.broker_id, host=b.host, port=b.port, rack=b.rack) for b in _alive(image)
         ),
         cluster_id=image.cluster_id,
         controller_id=_controller_id(image),
-        topics=tuple(_topics(request, image, operations)),
+        topics=tuple(topics),
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
         ),
@@ -93,6 +102,10 @@ def metadata(request: MetadataRequest, controller: Controller) -> MetadataRespon
     if request.allow_auto_topic_creation and image.broker_config["auto.create.topics.enable"]:
         _create_missing(response.topics, controller)
     return response
+
+
+def _refused(asked: MetadataRequest.Topic) -> MetadataResponse.Topic:
+    return MetadataResponse.Topic(name=asked.name or "", topic_id=asked.topic_id, error_code=Errors.INVALID_REQUEST)
 
 
 def _topics(request: MetadataRequest, image: ClusterImage, operations: int) -> Iterator[MetadataResponse.Topic]:

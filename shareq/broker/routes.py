@@ -132,7 +132,7 @@ def answers(controller: Controller, data: DataPlane) -> dict[type[Request], Answ
 
 def _about_the_cluster(controller: Controller, data: DataPlane) -> dict[type[Request], Answering]:
     return {
-        MetadataRequest: lambda request, _: metadata.metadata(request, controller),
+        MetadataRequest: lambda request, client: metadata.metadata(request, controller, client.api_version),
         FindCoordinatorRequest: lambda request, client: metadata.find_coordinators(request, client, controller),
         DescribeClusterRequest: lambda request, _: metadata.describe_cluster(request, controller.image),
         DescribeTopicPartitionsRequest: lambda request, _: metadata.describe_topic_partitions(

@@ -171,6 +171,7 @@ class Server:
     def _follow(self, broker_id: int, alive: bool) -> None:
         """What the broker has answered still goes out; then its connections are closed as a dead process's are."""
         self._hand_over()
+        self._listeners[broker_id].wanted = alive  # who is let in from here on is late
         if not alive:
             for connection in [c for c in self.connections if c.broker_id == broker_id]:
                 connection.close("the broker is gone")

@@ -14,6 +14,8 @@ from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_writer
 from kio.static.protocol import Payload
 
+from shareq.model.errors import Errors
+from shareq.model.messages.api_versions import ApiVersionsRequest
 from shareq.model.messages.base import Request
 from shareq.wire.apis import APIS
 from shareq.wire.codec import reader, writer
@@ -115,8 +117,11 @@ def test_one_byte_at_a_time(cls: Any, api_key: int, version: int, data: st.DataO
     assert frame.startswith(headed)
     if issubclass(cls, Request):
         assert decode_request(frame) == (header, read)
-    else:
-        assert decode_response(api_key, version, frame) == (77, read)
+    elif (
+        getattr(read, "error_code", Errors.NONE) is not Errors.UNSUPPORTED_VERSION
+        or api_key != ApiVersionsRequest.API_KEY
+    ):
+        assert decode_response(api_key, version, frame) == (77, read)  # that one error is always told in version 0
 
 
 def test_nothing_is_left_out_by_oversight() -> None:
