@@ -68,6 +68,15 @@ def metadata(asker: Asker, *topics: MetadataRequest.Topic, **more: Any) -> Metad
 # ---- Metadata --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("version", [10, 11])
+def test_versions_before_12_must_not_ask_by_id(cluster: Cluster, asker: Asker, version: int) -> None:
+    known = cluster.image.topics["orders"].topic_id
+    for asked in (Name(topic_id=known), Name(topic_id=NOWHERE), Name(name=None)):
+        answer = asker.ask(MetadataRequest(topics=(Name(name="a.b"), asked)), version)
+        told = [(topic.name, topic.error_code) for topic in answer.topics]
+        assert told == [("a.b", Errors.INVALID_REQUEST), ("", Errors.INVALID_REQUEST)]
+
+
 def test_null_asks_for_all_topics_and_none_for_none(cluster: Cluster, asker: Asker) -> None:
     assert [t.name for t in asker.ask(MetadataRequest(topics=None), 13).topics] == ["orders", "a.b"]
     nothing = metadata(asker)
