@@ -33,6 +33,7 @@ class _Resource(Protocol):
 
 
 R = TypeVar("R", bound=_Resource)
+T = TypeVar("T")
 
 
 class _Target(NamedTuple):
@@ -58,15 +59,7 @@ def incremental_alter_configs(
         return target.alter(changes, request.validate_only)
 
     return IncrementalAlterConfigsResponse(
-        responses=tuple(
-            IncrementalAlterConfigsResponse.Result(
-                resource_type=asked.resource_type,
-                resource_name=asked.resource_name,
-                error_code=error,
-                error_message=why,
-            )
-            for asked, (error, why) in _one_by_one(request.resources, altered)
-        )
+        responses=_one_by_one(request.resources, altered, IncrementalAlterConfigsResponse.Result)
     )
 
 
@@ -84,27 +77,20 @@ def alter_configs(request: AlterConfigsRequest, controller: Controller, broker_i
         changes = dict.fromkeys(target.overrides) | {config.name: config.value for config in asked.configs}
         return target.alter(changes, request.validate_only)
 
-    return AlterConfigsResponse(
-        responses=tuple(
-            AlterConfigsResponse.Result(
-                resource_type=asked.resource_type,
-                resource_name=asked.resource_name,
-                error_code=error,
-                error_message=why,
-            )
-            for asked, (error, why) in _one_by_one(request.resources, altered)
-        )
-    )
+    results = _one_by_one(request.resources, altered, AlterConfigsResponse.Result)
+    return AlterConfigsResponse(responses=results)
 
 
-def _one_by_one(resources: Sequence[R], altered: Callable[[R], Outcome]) -> list[tuple[R, Outcome]]:
-    """The outcome for each resource; one that is named twice is not altered at all."""
+def _one_by_one(resources: Sequence[R], altered: Callable[[R], Outcome], result: Callable[..., T]) -> tuple[T, ...]:
+    """A result for each resource; one that is named twice is not altered at all."""
     named = Counter((asked.resource_type, asked.resource_name) for asked in resources)
-    twice = Errors.INVALID_REQUEST, "a resource is to be named once in a request"
-    return [
-        (asked, altered(asked) if named[asked.resource_type, asked.resource_name] == 1 else twice)
-        for asked in resources
-    ]
+    results = []
+    for asked in resources:
+        kind, name = asked.resource_type, asked.resource_name
+        twice = Errors.INVALID_REQUEST, "a resource is to be named once in a request"
+        error, why = altered(asked) if named[kind, name] == 1 else twice
+        results.append(result(resource_type=kind, resource_name=name, error_code=error, error_message=why))
+    return tuple(results)
 
 
 # ---- who is meant ----------------------------------------------------------------------------------------------------

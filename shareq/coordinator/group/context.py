@@ -27,6 +27,10 @@ Then = Callable[[R, int], Iterable[Effect]]
 _partition_for = lru_cache(maxsize=1 << 14)(partition_for)
 
 
+RETRY_MS = 500
+"""How long after a failure what was due is tried again. Source: Kafka's GroupCoordinatorService."""
+
+
 def nothing(result: object, now_ms: int) -> Iterable[Effect]:
     """Nobody waits for the result."""
     del result, now_ms
@@ -92,6 +96,23 @@ class Context:
     def background(self, compute: Compute[Errors]) -> Operation[GroupShard, Errors]:
         """An operation that nobody waits for."""
         return Operation(compute, _itself, nothing)
+
+    def when_due(self, due: Due, compute: Compute[Errors], now_ms: int) -> list[Effect]:
+        """Run the operation of a deadline, unless that has been put off by the time that it comes to it. What could not
+        be recorded is tried again soon.
+        """
+
+        def in_time(shard: GroupShard, now_ms: int) -> Outcome[Errors]:
+            return compute(shard, now_ms) if self.deadlines.is_over(due, now_ms) else Outcome(Errors.NONE)
+
+        def then(error: Errors, now_ms: int) -> Iterable[Effect]:
+            if error and self.keeps(due.group_id):
+                self.deadlines.restart(due, now_ms + RETRY_MS)
+            elif error:
+                self.deadlines.forget(due)  # whoever loads the group begins its deadlines anew
+            return ()
+
+        return self.write(due.group_id, in_time, now_ms, then)
 
     # ---- calls to others ---------------------------------------------------------------------------------------------
 

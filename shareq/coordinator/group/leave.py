@@ -16,9 +16,6 @@ from shareq.model.errors import Errors
 from shareq.model.events import GroupEpochBumped, MemberLeft
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 
-RETRY_MS = 500
-"""When an expiry that could not be recorded is tried again."""
-
 
 def leave(
     context: Context, shard: GroupShard, request: ShareGroupHeartbeatRequest
@@ -37,20 +34,14 @@ def expire(context: Context, due: Due, now_ms: int) -> list[Effect]:
     """Remove a member whose time is up."""
 
     def compute(shard: GroupShard, now_ms: int) -> Outcome[Errors]:
+        del now_ms
         group = shard.find(ShareGroup, due.group_id)
         member = group.members.get(due.member_id) if group else None
-        if group is None or member is None or not context.deadlines.is_over(due, now_ms):
+        if group is None or member is None:
             return Outcome(Errors.NONE)
         return _remove(context, group, member, "session expired", Errors.NONE)
 
-    def then(error: Errors, now_ms: int) -> Iterable[Effect]:
-        if error and context.keeps(due.group_id):
-            context.deadlines.restart(due, now_ms + RETRY_MS)
-        elif error:
-            context.deadlines.forget(due)  # whoever loads the group starts its sessions anew
-        return ()
-
-    return context.write(due.group_id, compute, now_ms, then)
+    return context.when_due(due, compute, now_ms)
 
 
 def _remove(context: Context, group: ShareGroup, member: Member, reason: str, response: R) -> Outcome[R]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from shareq.coordinator.group.context import Context, Then
 from shareq.coordinator.group.deadlines import Due, What
 from shareq.coordinator.group.heartbeat import heartbeat
+from shareq.coordinator.group.heartbeats import tell_heartbeat
 from shareq.coordinator.group.initialize import drop_vanished_topics
 from shareq.coordinator.group.kind import Kind, TopicsChanged
 from shareq.coordinator.group.leave import leave
@@ -16,7 +17,6 @@ from shareq.coordinator.group.state import LEAVE_EPOCH, ShareGroup
 from shareq.coordinator.shard import Operation, Outcome
 from shareq.model.actor import ClientContext, Effect
 from shareq.model.errors import Errors
-from shareq.model.events import HeartbeatReceived
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 
 Response = ShareGroupHeartbeatResponse
@@ -26,15 +26,7 @@ def share_heartbeat(
     context: Context, request: ShareGroupHeartbeatRequest, client: ClientContext, then: Then[Response], now_ms: int
 ) -> list[Effect]:
     """ShareGroupHeartbeat: join, stay, or leave."""
-
-    def traced(response: Response, now_ms: int) -> Iterable[Effect]:
-        effects = then(response, now_ms)
-        if not context.traced:
-            return effects
-        epoch = request.member_epoch if response.error_code else response.member_epoch
-        received = HeartbeatReceived(request.group_id, request.member_id, epoch, response.error_code)
-        return (received, *effects)
-
+    traced = tell_heartbeat(context, request, then)
     refusal = refuse_request(request, context.image)
     if refusal:
         return list(traced(refusal.heartbeat(), now_ms))

@@ -11,9 +11,8 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from shareq.coordinator.codec import Reader, Writer
-from shareq.coordinator.shard import UnreadableRecordError
+from shareq.coordinator.group.keyed import KeyedRecord, KeyedRecords
 from shareq.model.ids import TopicId
-from shareq.model.records import CoordinatorRecord
 
 
 class RecordType(IntEnum):
@@ -100,37 +99,7 @@ Value = (
 )
 
 
-class GroupRecord(NamedTuple):
-    """A record read: `value` None is a tombstone, `member_id` is "" where the key has none."""
-
-    type: RecordType
-    group_id: str
-    member_id: str
-    value: Value | None
-
-
 # ---- writing ---------------------------------------------------------------------------------------------------------
-
-
-def encode(group_id: str, value: Value, member_id: str = "") -> CoordinatorRecord:
-    """The record that sets `value`; `member_id` for the types that have a member in the key."""
-    record_type, write = _WRITE[type(value)]
-    out = Writer().int16(0)
-    write(out, value)
-    return CoordinatorRecord(_key(record_type, group_id, member_id), out.finish())
-
-
-def tombstone(record_type: RecordType, group_id: str, member_id: str = "") -> CoordinatorRecord:
-    """The record that takes the value of its key away."""
-    return CoordinatorRecord(_key(record_type, group_id, member_id), None)
-
-
-def _key(record_type: RecordType, group_id: str, member_id: str) -> bytes:
-    out = Writer().int16(record_type).string(group_id)
-    if record_type in _WITH_MEMBER:
-        assert member_id, f"{record_type.name} is about a member"
-        out.string(member_id)
-    return out.finish()
 
 
 def _write_topic_partitions(out: Writer, topic: TopicPartitions) -> None:
@@ -184,21 +153,6 @@ _WRITE: Mapping[type, tuple[RecordType, Callable[..., None]]] = {
 }
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
-
-
-def decode(key: bytes, value: bytes | None) -> GroupRecord:
-    """The record. Raises UnreadableRecordError where it makes no sense; its type must be one of ours."""
-    given = Reader(key)
-    record_type = RecordType(given.int16())
-    group_id = given.string()
-    member_id = given.string() if record_type in _WITH_MEMBER else ""
-    if value is None:
-        return GroupRecord(record_type, group_id, member_id, None)
-    body = Reader(value)
-    version = body.int16()
-    if version != 0:
-        raise UnreadableRecordError(f"{record_type.name} has version {version}; known is 0")
-    return GroupRecord(record_type, group_id, member_id, _READ[record_type](body))
 
 
 def _read_topic_partitions(given: Reader) -> TopicPartitions:
@@ -256,3 +210,9 @@ _READ: Mapping[RecordType, Callable[[Reader], Value]] = {
     RecordType.CURRENT_MEMBER_ASSIGNMENT: _read_current,
     RecordType.STATE_PARTITION_METADATA: _read_state_partitions,
 }
+
+# ---- both ------------------------------------------------------------------------------------------------------------
+
+GroupRecord = KeyedRecord[RecordType, Value]
+_RECORDS: KeyedRecords[RecordType, Value] = KeyedRecords(RecordType, _WITH_MEMBER, _WRITE, _READ)
+encode, tombstone, decode = _RECORDS.encode, _RECORDS.tombstone, _RECORDS.decode

@@ -264,13 +264,12 @@ def _itself(error: Errors) -> Errors:
     return error
 
 
-def _answer(message: Incoming, failure: Callable[[Errors], R]) -> Then[R]:
+def _answer(message: Incoming, failure: Callable[[Errors], Any]) -> Then[Any]:
     """The way to answer a request, in words that its version knows."""
 
     def then(response: Any, now_ms: int) -> Iterable[Effect]:
         del now_ms
         known = fencing(response.error_code, type(message.request), message.client.api_version)
-        final: Response = response if known is response.error_code else failure(known)  # type: ignore[assignment]
-        return (Respond(message.id, final),)
+        return (Respond(message.id, response if known is response.error_code else failure(known)),)
 
     return then

@@ -388,20 +388,19 @@ class World:
         records, self._written = self._written, []
         return [self.show(decode(*record)) for record in records]
 
-    def show(self, record: object) -> str:
-        assert isinstance(record, GroupRecord)
+    def show(self, record: GroupRecord) -> str:
         kind = f"R{int(record.type)}"
         match record.value:
             case None:
-                return f"{kind}T({record.member_id})" if record.member_id else f"{kind}T"
+                return f"{kind}T({record.name})" if record.name else f"{kind}T"
             case MemberMetadata(subscribed_topic_names=names):
-                return f"{kind}({record.member_id} [{_list(names)}])"
+                return f"{kind}({record.name} [{_list(names)}])"
             case Metadata(epoch=epoch) | TargetAssignmentMetadata(assignment_epoch=epoch):
                 return f"{kind}({epoch})"
             case TargetAssignmentMember(topics):
-                return f"{kind}({record.member_id} {self._assignment(topics)})"
+                return f"{kind}({record.name} {self._assignment(topics)})"
             case CurrentMemberAssignment(epoch, previous, _, topics):
-                return f"{kind}({record.member_id} {epoch}<{previous} {self._assignment(topics)})"
+                return f"{kind}({record.name} {epoch}<{previous} {self._assignment(topics)})"
             case StatePartitionMetadata(initializing, initialized, deleting):
                 lists = (initializing, "initializing"), (initialized, "initialized")
                 parts = [f"{word} {self._assignment(topics)}" for topics, word in lists if topics]

@@ -18,8 +18,6 @@ from shareq.model.errors import Errors
 from shareq.model.messages.classic_group import LeaveGroupRequest, LeaveGroupResponse
 
 BATCHED_VERSION = 3
-RETRY_MS = 500
-"""When what could not be recorded is tried again."""
 
 Identity = LeaveGroupRequest.MemberIdentity
 Left = LeaveGroupResponse.MemberResponse
@@ -131,16 +129,9 @@ def _when_due(context: Context, due: Due, change: Callable[[Draft], bool], now_m
 
     def compute(shard: GroupShard, now_ms: int) -> Outcome[Errors]:
         group = shard.find(ClassicGroup, due.group_id)
-        if group is None or not context.deadlines.is_over(due, now_ms):
+        if group is None:
             return Outcome(Errors.NONE)
         draft = Draft(context, shard, group, now_ms)
         return draft.outcome(Errors.NONE) if change(draft) else Outcome(Errors.NONE)
 
-    def then(error: Errors, now_ms: int) -> Iterable[Effect]:
-        if error and context.keeps(due.group_id):
-            context.deadlines.restart(due, now_ms + RETRY_MS)
-        elif error:
-            context.deadlines.forget(due)  # whoever loads the group begins its deadlines anew
-        return ()
-
-    return context.write(due.group_id, compute, now_ms, then)
+    return context.when_due(due, compute, now_ms)

@@ -15,7 +15,6 @@ from shareq.coordinator.group.consumer.records import (
 from shareq.coordinator.group.consumer.state import ConsumerGroup
 from shareq.coordinator.group.context import Context
 from shareq.coordinator.group.deadlines import Due, What
-from shareq.coordinator.group.leave import RETRY_MS
 from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.shard import Outcome, R
 from shareq.model.actor import Effect
@@ -77,20 +76,14 @@ def expire(context: Context, due: Due, now_ms: int) -> list[Effect]:
     """Remove a member whose time is up."""
 
     def compute(shard: GroupShard, now_ms: int) -> Outcome[Errors]:
+        del now_ms
         group = shard.find(ConsumerGroup, due.group_id)
         member = group.members.get(due.member_id) if group else None
-        if group is None or member is None or not context.deadlines.is_over(due, now_ms):
+        if group is None or member is None:
             return Outcome(Errors.NONE)
         return _remove(context, group, member, _REASONS[due.what], Errors.NONE)
 
-    def then(error: Errors, now_ms: int) -> Iterable[Effect]:
-        if error and context.keeps(due.group_id):
-            context.deadlines.restart(due, now_ms + RETRY_MS)
-        elif error:
-            context.deadlines.forget(due)  # whoever loads the group starts its deadlines anew
-        return ()
-
-    return context.write(due.group_id, compute, now_ms, then)
+    return context.when_due(due, compute, now_ms)
 
 
 def _remove(context: Context, group: ConsumerGroup, member: Member, reason: str, response: R) -> Outcome[R]:

@@ -11,13 +11,13 @@ from shareq.coordinator.group.consumer.refreshing import topics_changed
 from shareq.coordinator.group.consumer.refusal import refuse_group, refuse_leave, refuse_request
 from shareq.coordinator.group.consumer.state import ConsumerGroup
 from shareq.coordinator.group.context import Context, Then
+from shareq.coordinator.group.heartbeats import tell_heartbeat
 from shareq.coordinator.group.kind import Kind
 from shareq.coordinator.group.refusal import Refusal
 from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.shard import Operation, Outcome
 from shareq.model.actor import ClientContext, Effect
 from shareq.model.errors import Errors
-from shareq.model.events import HeartbeatReceived
 from shareq.model.messages.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 
 Response = ConsumerGroupHeartbeatResponse
@@ -27,15 +27,7 @@ def consumer_heartbeat(
     context: Context, request: ConsumerGroupHeartbeatRequest, client: ClientContext, then: Then[Response], now_ms: int
 ) -> list[Effect]:
     """ConsumerGroupHeartbeat: join, stay, or leave."""
-
-    def traced(response: Response, now_ms: int) -> Iterable[Effect]:
-        effects = then(response, now_ms)
-        if not context.traced:
-            return effects
-        epoch = request.member_epoch if response.error_code else response.member_epoch
-        member_id = response.member_id or request.member_id
-        return (HeartbeatReceived(request.group_id, member_id, epoch, response.error_code), *effects)
-
+    traced = tell_heartbeat(context, request, then)
     refusal = refuse_request(request, client.api_version)
     if refusal:
         return list(traced(refused(refusal), now_ms))

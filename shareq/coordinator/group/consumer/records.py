@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 from shareq.coordinator.codec import Reader, Writer
 from shareq.coordinator.group.consumer.member import Held, Member, MemberState
-from shareq.coordinator.shard import UnreadableRecordError
+from shareq.coordinator.group.keyed import KeyedRecord, KeyedRecords
 from shareq.model.ids import TopicId
-from shareq.model.records import CoordinatorRecord
 
 
 class RecordType(IntEnum):
@@ -114,37 +113,7 @@ Value = (
 )
 
 
-class Record(NamedTuple):
-    """A record read: `value` None is a tombstone. `name` is a member id or an expression, "" where the key has none."""
-
-    type: RecordType
-    group_id: str
-    name: str
-    value: Value | None
-
-
 # ---- writing ---------------------------------------------------------------------------------------------------------
-
-
-def encode(group_id: str, value: Value, name: str = "") -> CoordinatorRecord:
-    """The record that sets `value`; `name` for the types that have a member or an expression in the key."""
-    record_type, write = _WRITE[type(value)]
-    out = Writer().int16(0)
-    write(out, value)
-    return CoordinatorRecord(_key(record_type, group_id, name), out.finish())
-
-
-def tombstone(record_type: RecordType, group_id: str, name: str = "") -> CoordinatorRecord:
-    """The record that takes the value of its key away."""
-    return CoordinatorRecord(_key(record_type, group_id, name), None)
-
-
-def _key(record_type: RecordType, group_id: str, name: str) -> bytes:
-    out = Writer().int16(record_type).string(group_id)
-    if record_type not in _WITHOUT_NAME:
-        assert name, f"{record_type.name} is about a member or an expression"
-        out.string(name)
-    return out.finish()
 
 
 def _write_metadata(out: Writer, value: Metadata) -> None:
@@ -201,21 +170,6 @@ _WRITE: Mapping[type, tuple[RecordType, Callable[..., None]]] = {
 }
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
-
-
-def decode(key: bytes, value: bytes | None) -> Record:
-    """The record. Raises UnreadableRecordError where it makes no sense; its type must be one of ours."""
-    given = Reader(key)
-    record_type = RecordType(given.int16())
-    group_id = given.string()
-    name = "" if record_type in _WITHOUT_NAME else given.string()
-    if value is None:
-        return Record(record_type, group_id, name, None)
-    body = Reader(value)
-    version = body.int16()
-    if version != 0:
-        raise UnreadableRecordError(f"{record_type.name} has version {version}; known is 0")
-    return Record(record_type, group_id, name, _READ[record_type](body))
 
 
 def _read_metadata(given: Reader) -> Metadata:
@@ -290,3 +244,11 @@ _READ: Mapping[RecordType, Callable[[Reader], Value]] = {
     RecordType.CURRENT_MEMBER_ASSIGNMENT: _read_current,
     RecordType.REGULAR_EXPRESSION: _read_regular_expression,
 }
+
+# ---- both ------------------------------------------------------------------------------------------------------------
+
+Record = KeyedRecord[RecordType, Value]
+_RECORDS: KeyedRecords[RecordType, Value] = KeyedRecords(
+    RecordType, frozenset(RecordType) - _WITHOUT_NAME, _WRITE, _READ
+)
+encode, tombstone, decode = _RECORDS.encode, _RECORDS.tombstone, _RECORDS.decode
