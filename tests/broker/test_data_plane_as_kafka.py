@@ -240,137 +240,247 @@ def batch(*values: bytes, key: bytes | None = b"k", timestamp: int = NOW, **more
 # ---- stories ---------------------------------------------------------------------------------------------------------
 
 
+Rows = list[tuple[str, int | None, Step]]
+
+
+def creating(name: str, other: str, dotted: str) -> Rows:
+    clash = dotted.replace(".", "_")
+    return [
+        ("2.11 made", 7, create(new(name, 2, 1), new(dotted, 1, 1))),
+        ("2.11 exists", 7, create(new(name, 0, 1))),
+        ("2.11 exists, validate only", 7, create(new(name, 1, 1), validate_only=True)),
+        ("2.11 validate only", 7, create(new(other, 3, 1), validate_only=True)),
+        ("2.11 a clash", 7, create(new(clash, 1, 1))),
+        ("2.11 names", 7, create(new("a b"), new("."), new(".."), new(""), new("x" * 250))),
+        ("2.11 no partitions", 7, create(new(other, 0, 1))),
+        ("2.11 fewer than default", 7, create(new(other, -2, 1))),
+        ("2.11 no replicas", 7, create(new(other, 1, 0))),
+        ("2.11 too many replicas", 7, create(new(other, 1, 9))),
+        ("2.11 twice", 7, create(new(other, 1, 1), new(other, 2, 1))),
+        ("2.11 unknown key", 7, create(new(other, 0, 1, configs=(("colour", "red"),)))),
+        ("2.11 bad value", 7, create(new(other, 1, 1, configs=(("retention.ms", "soon"),)))),
+        ("2.11 null value", 7, create(new(other, 1, 1, configs=(("retention.ms", None),)))),
+        (
+            "2.11 assignments and a count",
+            7,
+            lambda side: CreateTopicsRequest(topics=(new(other, 1, assignments=by_hand(side, 0)),)),
+        ),
+        (
+            "2.11 assignments with a gap",
+            7,
+            lambda side: CreateTopicsRequest(topics=(new(other, assignments=by_hand(side, 0, 2)),)),
+        ),
+        (
+            "2.11 assignments to an unknown broker",
+            7,
+            lambda side: CreateTopicsRequest(topics=(new(other, assignments=by_hand(side, 0, broker=77)),)),
+        ),
+        (
+            "2.11 assignments",
+            7,
+            lambda side: CreateTopicsRequest(topics=(new(other, assignments=by_hand(side, 0, 1)),)),
+        ),
+    ]
+
+
+def growing(name: str) -> Rows:
+    return [
+        ("2.11 grown", None, grow(name, 3)),
+        ("2.11 not larger", None, grow(name, 3)),
+        ("2.11 smaller", None, grow(name, 1)),
+        ("2.11 unknown", None, grow("none", 1)),
+        ("2.11 too many assignments", None, grow(name, 4, 2)),
+        ("2.11 assignments that match", None, grow(name, 4, 1)),
+    ]
+
+
+def looking(name: str, other: str) -> Rows:
+    return [
+        ("2.3 by name", 13, lambda _: MetadataRequest(topics=(MetadataRequest.Topic(name=other),))),
+        ("2.3 unknown name", 13, lambda _: MetadataRequest(topics=(MetadataRequest.Topic(name="none"),))),
+        ("2.3 illegal name", 13, lambda _: MetadataRequest(topics=(MetadataRequest.Topic(name="a b"),))),
+        ("2.3 unknown id", 13, lambda _: MetadataRequest(topics=(MetadataRequest.Topic(topic_id=NOWHERE),))),
+        (
+            "2.3 one id makes all go by id",
+            13,
+            lambda side: MetadataRequest(
+                topics=(MetadataRequest.Topic(topic_id=side.ids[name]), MetadataRequest.Topic(name=other)),
+                include_topic_authorized_operations=True,
+            ),
+        ),
+    ]
+
+
+def describing(name: str, other: str) -> Rows:
+    topics = tuple(DescribeTopicPartitionsRequest.Topic(name=topic) for topic in (name, other, "none", "a b"))
+    return [
+        (
+            "2.3 no topics, operations of the cluster",
+            10,
+            lambda _: MetadataRequest(topics=(), include_cluster_authorized_operations=True),
+        ),
+        ("2.3 the cluster", None, lambda _: DescribeClusterRequest(include_cluster_authorized_operations=True)),
+        ("2.3 controllers", None, lambda _: DescribeClusterRequest(endpoint_type=2)),
+        ("2.3 endpoints of no type", None, lambda _: DescribeClusterRequest(endpoint_type=9)),
+        ("2.3 partitions", None, lambda _: DescribeTopicPartitionsRequest(topics=topics)),
+        ("2.3 a page", None, lambda _: DescribeTopicPartitionsRequest(topics=topics, response_partition_limit=3)),
+        (
+            "2.3 the next page",
+            None,
+            lambda _: DescribeTopicPartitionsRequest(topics=topics, cursor=Cursor(topic_name=name, partition_index=2)),
+        ),
+        ("nothing is reassigned", None, lambda _: ListPartitionReassignmentsRequest()),
+        (
+            "2.3 coordinators of no type",
+            None,
+            lambda _: FindCoordinatorRequest(key_type=7, coordinator_keys=("k",)),
+        ),
+        ("2.3 a share key", None, lambda _: FindCoordinatorRequest(key_type=2, coordinator_keys=("nonsense",))),
+        (
+            "2.11 elections",
+            None,
+            lambda _: ElectLeadersRequest(
+                topic_partitions=(ElectLeadersRequest.TopicPartitions(topic=name, partitions=(0, 9)),)
+            ),
+        ),
+    ]
+
+
+def deleting(name: str, other: str, dotted: str) -> Rows:
+    return [
+        ("2.11 delete twice", 6, lambda _: DeleteTopicsRequest(topics=(DeleteTopicsRequest.Topic(name=name),) * 2)),
+        ("2.11 delete neither", 6, lambda _: DeleteTopicsRequest(topics=(DeleteTopicsRequest.Topic(),))),
+        (
+            "2.11 delete both",
+            6,
+            lambda side: DeleteTopicsRequest(topics=(DeleteTopicsRequest.Topic(name=name, topic_id=side.ids[name]),)),
+        ),
+        (
+            "2.11 delete an unknown id",
+            6,
+            lambda _: DeleteTopicsRequest(topics=(DeleteTopicsRequest.Topic(topic_id=NOWHERE),)),
+        ),
+        (
+            "2.11 delete an unknown name",
+            6,
+            lambda _: DeleteTopicsRequest(topics=(DeleteTopicsRequest.Topic(name="none"),)),
+        ),
+        (
+            "2.11 deleted by id",
+            6,
+            lambda side: DeleteTopicsRequest(topics=(DeleteTopicsRequest.Topic(topic_id=side.ids[name]),)),
+        ),
+        (
+            "2.11 deleted by name",
+            6,
+            lambda _: DeleteTopicsRequest(
+                topics=(DeleteTopicsRequest.Topic(name=other), DeleteTopicsRequest.Topic(name=dotted))
+            ),
+        ),
+    ]
+
+
 def test_topics(sides: tuple[Side, Side], fresh: Callable[[str], str]) -> None:
     name, other, dotted = fresh("topic")[:40], fresh("other")[:40], fresh("a.b")[:40]
-    clash = dotted.replace(".", "_")
-    compare(
-        sides,
-        [
-            ("2.11 made", 7, create(new(name, 2, 1), new(dotted, 1, 1))),
-            ("2.11 exists", 7, create(new(name, 0, 1))),
-            ("2.11 exists, validate only", 7, create(new(name, 1, 1), validate_only=True)),
-            ("2.11 validate only", 7, create(new(other, 3, 1), validate_only=True)),
-            ("2.11 a clash", 7, create(new(clash, 1, 1))),
-            ("2.11 names", 7, create(new("a b"), new("."), new(".."), new(""), new("x" * 250))),
-            ("2.11 no partitions", 7, create(new(other, 0, 1))),
-            ("2.11 fewer than default", 7, create(new(other, -2, 1))),
-            ("2.11 no replicas", 7, create(new(other, 1, 0))),
-            ("2.11 too many replicas", 7, create(new(other, 1, 9))),
-            ("2.11 twice", 7, create(new(other, 1, 1), new(other, 2, 1))),
-            ("2.11 unknown key", 7, create(new(other, 0, 1, configs=(("colour", "red"),)))),
-            ("2.11 bad value", 7, create(new(other, 1, 1, configs=(("retention.ms", "soon"),)))),
-            ("2.11 null value", 7, create(new(other, 1, 1, configs=(("retention.ms", None),)))),
-            (
-                "2.11 assignments and a count",
-                7,
-                lambda side: CreateTopicsRequest(topics=(new(other, 1, assignments=by_hand(side, 0)),)),
-            ),
-            (
-                "2.11 assignments with a gap",
-                7,
-                lambda side: CreateTopicsRequest(topics=(new(other, assignments=by_hand(side, 0, 2)),)),
-            ),
-            (
-                "2.11 assignments to an unknown broker",
-                7,
-                lambda side: CreateTopicsRequest(topics=(new(other, assignments=by_hand(side, 0, broker=77)),)),
-            ),
-            (
-                "2.11 assignments",
-                7,
-                lambda side: CreateTopicsRequest(topics=(new(other, assignments=by_hand(side, 0, 1)),)),
-            ),
-        ],
-    )
+    compare(sides, creating(name, other, dotted))
     for side in sides:
         for topic in (name, other, dotted):
             side.learn(topic)
-    topics = tuple(DescribeTopicPartitionsRequest.Topic(name=topic) for topic in (name, other, "none", "a b"))
-    compare(
-        sides,
-        [
-            ("2.11 grown", None, grow(name, 3)),
-            ("2.11 not larger", None, grow(name, 3)),
-            ("2.11 smaller", None, grow(name, 1)),
-            ("2.11 unknown", None, grow("none", 1)),
-            ("2.11 too many assignments", None, grow(name, 4, 2)),
-            ("2.11 assignments that match", None, grow(name, 4, 1)),
-            ("2.3 by name", 13, lambda _: MetadataRequest(topics=(MetadataRequest.Topic(name=other),))),
-            ("2.3 unknown name", 13, lambda _: MetadataRequest(topics=(MetadataRequest.Topic(name="none"),))),
-            ("2.3 illegal name", 13, lambda _: MetadataRequest(topics=(MetadataRequest.Topic(name="a b"),))),
-            ("2.3 unknown id", 13, lambda _: MetadataRequest(topics=(MetadataRequest.Topic(topic_id=NOWHERE),))),
-            (
-                "2.3 one id makes all go by id",
-                13,
-                lambda side: MetadataRequest(
-                    topics=(MetadataRequest.Topic(topic_id=side.ids[name]), MetadataRequest.Topic(name=other)),
-                    include_topic_authorized_operations=True,
-                ),
-            ),
-            (
-                "2.3 no topics, operations of the cluster",
-                10,
-                lambda _: MetadataRequest(topics=(), include_cluster_authorized_operations=True),
-            ),
-            ("2.3 the cluster", None, lambda _: DescribeClusterRequest(include_cluster_authorized_operations=True)),
-            ("2.3 controllers", None, lambda _: DescribeClusterRequest(endpoint_type=2)),
-            ("2.3 endpoints of no type", None, lambda _: DescribeClusterRequest(endpoint_type=9)),
-            ("2.3 partitions", None, lambda _: DescribeTopicPartitionsRequest(topics=topics)),
-            ("2.3 a page", None, lambda _: DescribeTopicPartitionsRequest(topics=topics, response_partition_limit=3)),
-            (
-                "2.3 the next page",
-                None,
-                lambda _: DescribeTopicPartitionsRequest(
-                    topics=topics, cursor=Cursor(topic_name=name, partition_index=2)
-                ),
-            ),
-            ("nothing is reassigned", None, lambda _: ListPartitionReassignmentsRequest()),
-            (
-                "2.3 coordinators of no type",
-                None,
-                lambda _: FindCoordinatorRequest(key_type=7, coordinator_keys=("k",)),
-            ),
-            ("2.3 a share key", None, lambda _: FindCoordinatorRequest(key_type=2, coordinator_keys=("nonsense",))),
-            (
-                "2.11 elections",
-                None,
-                lambda _: ElectLeadersRequest(
-                    topic_partitions=(ElectLeadersRequest.TopicPartitions(topic=name, partitions=(0, 9)),)
-                ),
-            ),
-            ("2.11 delete twice", 6, lambda _: DeleteTopicsRequest(topics=(DeleteTopicsRequest.Topic(name=name),) * 2)),
-            ("2.11 delete neither", 6, lambda _: DeleteTopicsRequest(topics=(DeleteTopicsRequest.Topic(),))),
-            (
-                "2.11 delete both",
-                6,
-                lambda side: DeleteTopicsRequest(
-                    topics=(DeleteTopicsRequest.Topic(name=name, topic_id=side.ids[name]),)
-                ),
-            ),
-            (
-                "2.11 delete an unknown id",
-                6,
-                lambda _: DeleteTopicsRequest(topics=(DeleteTopicsRequest.Topic(topic_id=NOWHERE),)),
-            ),
-            (
-                "2.11 delete an unknown name",
-                6,
-                lambda _: DeleteTopicsRequest(topics=(DeleteTopicsRequest.Topic(name="none"),)),
-            ),
-            (
-                "2.11 deleted by id",
-                6,
-                lambda side: DeleteTopicsRequest(topics=(DeleteTopicsRequest.Topic(topic_id=side.ids[name]),)),
-            ),
-            (
-                "2.11 deleted by name",
-                6,
-                lambda _: DeleteTopicsRequest(
-                    topics=(DeleteTopicsRequest.Topic(name=other), DeleteTopicsRequest.Topic(name=dotted))
-                ),
-            ),
-        ],
-    )
+    compare(sides, [*growing(name), *looking(name, other), *describing(name, other), *deleting(name, other, dotted)])
+
+
+IDEMPOTENT: dict[str, Any] = {"producer_id": 987_654_321, "producer_epoch": 3}
+
+
+def producing(name: str, compacted: str) -> Rows:
+    plain = batch(b"a", b"b")
+    return [
+        ("2.7 an empty partition", 18, fetch(name, at(0, 0))),
+        ("2.4 by id", 13, produce(name, plain, plain)),
+        ("2.4 by name", 10, produce(name, plain, by_name=True)),
+        ("2.4 unknown id", 13, produce("none", plain)),
+        ("2.4 unknown name", 10, produce("none", plain, by_name=True)),
+        ("2.4 partitions one by one", 13, produce(name, plain, broken(plain, 17), b"", plain)),
+        ("2.4 cut off", 13, produce(name, plain[:-1])),
+        ("2.4 two batches", 13, produce(name, plain + plain)),
+        ("2.4 magic 1", 13, produce(name, plain[:16] + b"\1" + plain[17:])),
+        ("2.4 magic 3", 13, produce(name, plain[:16] + b"\3" + plain[17:])),
+        ("2.4 acks 2", 13, produce(name, plain, acks=2)),
+        ("2.4 base offset 1", 13, produce(name, restamp(plain, 1, 0))),
+        ("2.4 too large", 13, produce(name, batch(b"x" * 1_100_000))),
+        ("2.4 CRC", 13, produce(name, broken(plain, 70))),
+        ("2.4 no record", 13, produce(name, patched(patched(plain, 57, b"\0" * 4), 23, b"\xff" * 4))),
+        ("2.4 count", 13, produce(name, patched(plain, 57, b"\0\0\0\1"))),
+        ("2.4 fewer records", 13, produce(name, patched(patched(plain, 57, b"\0\0\0\3"), 23, b"\0\0\0\2"))),
+        ("2.4 more records", 13, produce(name, patched(patched(plain, 57, b"\0\0\0\1"), 23, b"\0\0\0\0"))),
+        ("2.4 control bit", 13, produce(name, patched(plain, 22, b"\x20"))),
+        ("2.4 no key", 13, produce(compacted, batch(b"a", b"b", key=None))),
+        ("2.4 no sequence", 13, produce(name, batch(b"a", base_sequence=-1, **IDEMPOTENT))),
+        ("2.4 years ahead", 13, produce(name, batch(b"a", b"b", timestamp=NOW + 10**12))),
+        ("2.4 1970", 13, produce(name, batch(b"a", timestamp=0))),
+        ("2.4 a client's LogAppendTime", 13, produce(name, patched(plain, 22, b"\x08"))),
+        ("2.4 a wrong largest timestamp", 13, produce(name, patched(plain, 35, (NOW + 9).to_bytes(8, "big")))),
+        (
+            "2.4 transactional without an id",
+            13,
+            produce(name, plain, batch(b"a", base_sequence=0, transactional=True, **IDEMPOTENT)),
+        ),
+    ]
+
+
+def repeating(name: str) -> Rows:
+    return [
+        ("2.5 first", 13, produce(name, batch(b"a", b"b", base_sequence=5, **IDEMPOTENT))),
+        ("2.5 again", 13, produce(name, batch(b"a", b"b", base_sequence=5, **IDEMPOTENT))),
+        ("2.5 next", 13, produce(name, batch(b"a", base_sequence=7, **IDEMPOTENT))),
+        ("2.5 gap", 13, produce(name, batch(b"a", base_sequence=9, **IDEMPOTENT))),
+        ("2.5 part", 13, produce(name, batch(b"a", base_sequence=5, **IDEMPOTENT))),
+        ("2.5 older epoch", 13, produce(name, batch(b"a", base_sequence=8, **{**IDEMPOTENT, "producer_epoch": 2}))),
+        (
+            "2.5 newer epoch not at 0",
+            13,
+            produce(name, batch(b"a", base_sequence=8, **{**IDEMPOTENT, "producer_epoch": 4})),
+        ),
+        ("2.5 newer epoch", 13, produce(name, batch(b"a", base_sequence=0, **{**IDEMPOTENT, "producer_epoch": 4}))),
+    ]
+
+
+def fetching(name: str) -> Rows:
+    return [
+        ("2.7 all of it", 18, fetch(name, at(0, 0), at(1, 0))),
+        ("2.7 in the middle of a batch", 18, fetch(name, at(0, 1))),
+        ("2.7 one batch at least", 18, fetch(name, at(0, 0), at(1, 0), max_bytes=1)),
+        (
+            "2.7 one batch at least, per partition",
+            18,
+            fetch(name, at(0, 0, partition_max_bytes=1), at(1, 0, partition_max_bytes=1)),
+        ),
+        ("2.7 isolation 1", 18, fetch(name, at(0, 0), isolation_level=1)),
+        ("2.7 out of range", 18, fetch(name, at(0, 99), at(1, -1), max_wait_ms=5000)),
+        ("2.7 unknown id", 18, fetch("none", at(0, 0), max_wait_ms=5000)),
+        ("2.7 unknown partition", 18, fetch(name, at(9, 0), max_wait_ms=5000)),
+        ("2.7 later epoch", 18, fetch(name, at(0, 0, current_leader_epoch=5), max_wait_ms=5000)),
+    ]
+
+
+def finding(name: str, compacted: str) -> Rows:
+    return [
+        *offsets(name, -1, -2, -3, -4, -5, -6, -7, 0, NOW, NOW + 1, NOW + 10**9),
+        *offsets(name, -1, -3, isolation=1),
+        *offsets(name, -1, partition_index=9),
+        *offsets(name, -1, current_leader_epoch=9),
+        *offsets(name, -1, current_leader_epoch=0),
+        *offsets("none", -1),
+        ("2.8 epochs", None, ends(name, 0, 1, -1)),
+        ("2.8 later epoch", None, ends(name, 0, current_leader_epoch=4)),
+        ("2.8 unknown partition", None, ends(name, 0, partition=9)),
+        *delete(name, 1, 0, 99, -2, -1),
+        *delete("none", 0),
+        *delete(compacted, 0),
+        ("2.8 below the log start", 18, fetch(name, at(0, 0))),
+        *offsets(name, -2, 0),
+        *offsets(compacted, -3, 0),
+    ]
 
 
 def test_records(sides: tuple[Side, Side], fresh: Callable[[str], str]) -> None:
@@ -381,83 +491,7 @@ def test_records(sides: tuple[Side, Side], fresh: Callable[[str], str]) -> None:
     for side in sides:
         side.learn(name)
         side.learn(compacted)
-    plain = batch(b"a", b"b")
-    idempotent: dict[str, Any] = {"producer_id": 987_654_321, "producer_epoch": 3}
-    compare(
-        sides,
-        [
-            ("2.7 an empty partition", 18, fetch(name, at(0, 0))),
-            ("2.4 by id", 13, produce(name, plain, plain)),
-            ("2.4 by name", 10, produce(name, plain, by_name=True)),
-            ("2.4 unknown id", 13, produce("none", plain)),
-            ("2.4 unknown name", 10, produce("none", plain, by_name=True)),
-            ("2.4 partitions one by one", 13, produce(name, plain, broken(plain, 17), b"", plain)),
-            ("2.4 cut off", 13, produce(name, plain[:-1])),
-            ("2.4 two batches", 13, produce(name, plain + plain)),
-            ("2.4 magic 1", 13, produce(name, plain[:16] + b"\1" + plain[17:])),
-            ("2.4 magic 3", 13, produce(name, plain[:16] + b"\3" + plain[17:])),
-            ("2.4 acks 2", 13, produce(name, plain, acks=2)),
-            ("2.4 base offset 1", 13, produce(name, restamp(plain, 1, 0))),
-            ("2.4 too large", 13, produce(name, batch(b"x" * 1_100_000))),
-            ("2.4 CRC", 13, produce(name, broken(plain, 70))),
-            ("2.4 no record", 13, produce(name, patched(patched(plain, 57, b"\0" * 4), 23, b"\xff" * 4))),
-            ("2.4 count", 13, produce(name, patched(plain, 57, b"\0\0\0\1"))),
-            ("2.4 fewer records", 13, produce(name, patched(patched(plain, 57, b"\0\0\0\3"), 23, b"\0\0\0\2"))),
-            ("2.4 more records", 13, produce(name, patched(patched(plain, 57, b"\0\0\0\1"), 23, b"\0\0\0\0"))),
-            ("2.4 control bit", 13, produce(name, patched(plain, 22, b"\x20"))),
-            ("2.4 no key", 13, produce(compacted, batch(b"a", b"b", key=None))),
-            ("2.4 no sequence", 13, produce(name, batch(b"a", base_sequence=-1, **idempotent))),
-            ("2.4 years ahead", 13, produce(name, batch(b"a", b"b", timestamp=NOW + 10**12))),
-            ("2.4 1970", 13, produce(name, batch(b"a", timestamp=0))),
-            ("2.4 a client's LogAppendTime", 13, produce(name, patched(plain, 22, b"\x08"))),
-            ("2.4 a wrong largest timestamp", 13, produce(name, patched(plain, 35, (NOW + 9).to_bytes(8, "big")))),
-            (
-                "2.4 transactional without an id",
-                13,
-                produce(name, plain, batch(b"a", base_sequence=0, transactional=True, **idempotent)),
-            ),
-            ("2.5 first", 13, produce(name, batch(b"a", b"b", base_sequence=5, **idempotent))),
-            ("2.5 again", 13, produce(name, batch(b"a", b"b", base_sequence=5, **idempotent))),
-            ("2.5 next", 13, produce(name, batch(b"a", base_sequence=7, **idempotent))),
-            ("2.5 gap", 13, produce(name, batch(b"a", base_sequence=9, **idempotent))),
-            ("2.5 part", 13, produce(name, batch(b"a", base_sequence=5, **idempotent))),
-            ("2.5 older epoch", 13, produce(name, batch(b"a", base_sequence=8, **{**idempotent, "producer_epoch": 2}))),
-            (
-                "2.5 newer epoch not at 0",
-                13,
-                produce(name, batch(b"a", base_sequence=8, **{**idempotent, "producer_epoch": 4})),
-            ),
-            ("2.5 newer epoch", 13, produce(name, batch(b"a", base_sequence=0, **{**idempotent, "producer_epoch": 4}))),
-            ("2.7 all of it", 18, fetch(name, at(0, 0), at(1, 0))),
-            ("2.7 in the middle of a batch", 18, fetch(name, at(0, 1))),
-            ("2.7 one batch at least", 18, fetch(name, at(0, 0), at(1, 0), max_bytes=1)),
-            (
-                "2.7 one batch at least, per partition",
-                18,
-                fetch(name, at(0, 0, partition_max_bytes=1), at(1, 0, partition_max_bytes=1)),
-            ),
-            ("2.7 isolation 1", 18, fetch(name, at(0, 0), isolation_level=1)),
-            ("2.7 out of range", 18, fetch(name, at(0, 99), at(1, -1), max_wait_ms=5000)),
-            ("2.7 unknown id", 18, fetch("none", at(0, 0), max_wait_ms=5000)),
-            ("2.7 unknown partition", 18, fetch(name, at(9, 0), max_wait_ms=5000)),
-            ("2.7 later epoch", 18, fetch(name, at(0, 0, current_leader_epoch=5), max_wait_ms=5000)),
-            *offsets(name, -1, -2, -3, -4, -5, -6, -7, 0, NOW, NOW + 1, NOW + 10**9),
-            *offsets(name, -1, -3, isolation=1),
-            *offsets(name, -1, partition_index=9),
-            *offsets(name, -1, current_leader_epoch=9),
-            *offsets(name, -1, current_leader_epoch=0),
-            *offsets("none", -1),
-            ("2.8 epochs", None, ends(name, 0, 1, -1)),
-            ("2.8 later epoch", None, ends(name, 0, current_leader_epoch=4)),
-            ("2.8 unknown partition", None, ends(name, 0, partition=9)),
-            *delete(name, 1, 0, 99, -2, -1),
-            *delete("none", 0),
-            *delete(compacted, 0),
-            ("2.8 below the log start", 18, fetch(name, at(0, 0))),
-            *offsets(name, -2, 0),
-            *offsets(compacted, -3, 0),
-        ],
-    )
+    compare(sides, [*producing(name, compacted), *repeating(name), *fetching(name), *finding(name, compacted)])
 
 
 def test_sessions(sides: tuple[Side, Side], fresh: Callable[[str], str]) -> None:
