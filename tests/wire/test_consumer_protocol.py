@@ -17,7 +17,7 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 from shareq import Cluster
 from tests.kafka.fixtures import Reachable
 
-PATIENCE_S = 40.0
+PATIENCE_S = 60.0
 SPEED = 10.0
 """How much faster than the wall a cluster's clock runs where something takes long."""
 Fresh = Callable[[str], str]
@@ -203,11 +203,13 @@ QUICK = {
     "group.consumer.min.heartbeat.interval.ms": 100,
     "default.replication.factor": 3,
 }
+MISSED_SOON = {"group.consumer.session.timeout.ms": 6_000, "group.consumer.min.session.timeout.ms": 6_000}
+"""librdkafka says no goodbye when it is closed before it knows its new coordinator: the session's end must tell."""
 
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    with Cluster(brokers=3, seed=5, clock="wall", config=QUICK) as made:
+    with Cluster(brokers=3, seed=5, clock="wall", config=QUICK | MISSED_SOON) as made:
         yield made
 
 

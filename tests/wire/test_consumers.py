@@ -26,7 +26,7 @@ from confluent_kafka.cimpl import NewTopic
 from shareq import Cluster
 from tests.kafka.fixtures import Reachable
 
-PATIENCE_S = 40.0
+PATIENCE_S = 60.0
 PARTITIONS = 4
 Fresh = Callable[[str], str]
 
