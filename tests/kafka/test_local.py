@@ -20,8 +20,7 @@ from shareq.kafka import local as local_module
 from shareq.kafka.local import laptop_config
 from shareq.model.errors import ConfigException, IllegalStateException
 from tests.kafka.fixtures import kafka_or_skip
-
-PATIENCE_S = 60.0
+from tests.polling import PATIENCE_S
 
 
 def until(condition: Callable[[], bool], what: str) -> None:

@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 
 from shareq.kafka import supervisor
-
-PATIENCE_S = 30.0
+from tests.polling import PATIENCE_S
 
 # A parent that starts a supervisor as LocalKafka does, tells both process ids, and then does what the test says.
 PARENT = """\

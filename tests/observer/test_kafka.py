@@ -12,8 +12,8 @@ from shareq.model.events import DurableStateRead, MemberLeft, StateRecordWritten
 from shareq.observer import Observer
 from shareq.trace import View
 from tests.kafka.fixtures import Reachable
+from tests.polling import PATIENCE_S
 
-PATIENCE_S = 60.0
 ACCEPT, RELEASE, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
 RECORDS = 10
 

@@ -16,8 +16,8 @@ from shareq.observer import Observer
 from shareq.trace import View
 from shareq.wire.server import Server
 from shareq_widgets import strip
+from tests.polling import PATIENCE_S
 
-PATIENCE_S = 30.0
 ACCEPT, RELEASE, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
 QUICK = {
     "group.share.heartbeat.interval.ms": 100,

@@ -22,8 +22,8 @@ import shareq
 from shareq import Admin, Errors, NewTopic, Producer
 from tests.kafka.fixtures import Reachable
 from tests.pairings.exceptions import EXCEPTIONS
+from tests.polling import PATIENCE_S
 
-PATIENCE_S = 40.0
 CLIENTS: dict[str, ModuleType] = {"shareq": shareq, "confluent": confluent_kafka}
 Fresh = Callable[[str], str]
 Observation = Any
@@ -140,16 +140,6 @@ def _observed(scenario: Scenario, broker: Reachable, fresh: Fresh, client: str) 
 
 
 # ---- what an application sees ----------------------------------------------------------------------------------------
-
-
-def take(consumer: Any, count: int) -> list[Any]:
-    """Poll until there are so many records."""
-    found: list[Any] = []
-    deadline = time.monotonic() + PATIENCE_S
-    while len(found) < count:
-        assert time.monotonic() < deadline, f"{len(found)} of {count} records came"
-        found += consumer.poll(1)
-    return found
 
 
 def take_at_once(consumer: Any, count: int) -> list[Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.pairings.scene import Scene, pairing, raised, seen, take, take_at_once, until, values
+from tests.pairings.scene import Scene, pairing, raised, seen, take_at_once, until, values
+from tests.polling import take
 
 # ---- implicit --------------------------------------------------------------------------------------------------------
 

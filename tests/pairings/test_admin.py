@@ -29,7 +29,8 @@ from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from tests.kafka.fixtures import Reachable
-from tests.pairings.scene import PATIENCE_S, said
+from tests.pairings.scene import said
+from tests.polling import PATIENCE_S
 
 Operation = tuple[str, AlterConfigOpType, str | None]
 Fresh = Callable[[str], str]

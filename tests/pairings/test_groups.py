@@ -8,7 +8,8 @@ from typing import Any
 from confluent_kafka import Consumer
 
 from shareq import Errors
-from tests.pairings.scene import PATIENCE_S, Scene, pairing, raised, seen, take, take_at_once, until, values
+from tests.pairings.scene import Scene, pairing, raised, seen, take_at_once, until, values
+from tests.polling import PATIENCE_S, take
 
 # ---- members ---------------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,8 @@ import pytest
 
 from shareq import Cluster
 from shareq.wire.server import Server
-from tests.pairings.scene import CLIENTS, Scene, take, until, values
+from tests.pairings.scene import CLIENTS, Scene, until, values
+from tests.polling import take
 
 CONFIG = {"group.share.min.heartbeat.interval.ms": 100, "default.replication.factor": 3}
 

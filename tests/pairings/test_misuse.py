@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.pairings.scene import CLIENTS, Scene, pairing, raised, take
+from tests.pairings.scene import CLIENTS, Scene, pairing, raised
+from tests.polling import take
 
 NOBODY = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
 

@@ -12,7 +12,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tests.kafka.fixtures import Reachable
-from tests.pairings.scene import PATIENCE_S, dotted, raised, said
+from tests.pairings.scene import dotted, raised, said
+from tests.polling import PATIENCE_S
 
 Fresh = Callable[[str], str]
 COMPRESSIONS = ["none", "gzip", "snappy", "lz4", "zstd"]

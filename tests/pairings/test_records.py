@@ -8,7 +8,8 @@ from confluent_kafka import Producer
 
 from shareq import TopicPartition
 from tests.pairings.damage import damage
-from tests.pairings.scene import PATIENCE_S, Scene, pairing, said, seen, take, until, values
+from tests.pairings.scene import Scene, pairing, said, seen, until, values
+from tests.polling import PATIENCE_S, take
 
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 

@@ -16,6 +16,7 @@ from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from shareq.kafka import tools
+from tests.polling import PATIENCE_S
 
 # What differs between two clusters, and between two runs on one.
 _ACCIDENTS = (
@@ -79,7 +80,7 @@ class SideBySide:
         """Create a topic in both, where no tool is on trial."""
         for address in (self.ours, self.apache):
             admin = AdminClient({"bootstrap.servers": address})
-            admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
+            admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(PATIENCE_S)
 
     def begin_at_the_start(self, group: str) -> None:
         """Let a group of both begin at the start of a topic."""
@@ -87,7 +88,7 @@ class SideBySide:
             entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
             resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[entry])
             admin = AdminClient({"bootstrap.servers": address})
-            admin.incremental_alter_configs([resource])[resource].result(30)
+            admin.incremental_alter_configs([resource])[resource].result(PATIENCE_S)
 
     def produce(self, topic: str, *values: str) -> None:
         """Write records to both, by hand where no tool is on trial."""
@@ -95,7 +96,7 @@ class SideBySide:
             producer = Producer({"bootstrap.servers": address, "linger.ms": 0})
             for value in values:
                 producer.produce(topic, value, partition=0)
-            assert producer.flush(30) == 0
+            assert producer.flush(PATIENCE_S) == 0
 
     @contextmanager
     def members(self, group: str, topic: str) -> Iterator[None]:
@@ -108,12 +109,12 @@ class SideBySide:
                 consumer.subscribe([topic])
                 while not consumer.poll(1.0):
                     pass
-                consumer.commit_sync(30)
+                consumer.commit_sync(PATIENCE_S)
             yield
 
 
 def _run(tool: str, address: str, args: tuple[str, ...], stdin: str) -> subprocess.CompletedProcess[str]:
-    return tools.run(tool, "--bootstrap-server", address, *args, stdin=stdin, timeout=60)
+    return tools.run(tool, "--bootstrap-server", address, *args, stdin=stdin, timeout=3 * PATIENCE_S)
 
 
 def printed(done: subprocess.CompletedProcess[str], about: str = "") -> Printed:

@@ -22,7 +22,7 @@ def test_the_console_tools(both: SideBySide, fresh: Fresh) -> None:
     )
     read = both.run(
         "kafka-console-share-consumer",
-        *("--topic", topic, "--group", group, "--max-messages", "10", "--timeout-ms", "30000"),
+        *("--topic", topic, "--group", group, "--max-messages", "10", "--timeout-ms", "60000"),
         *("--formatter-property", "print.key=true", "--formatter-property", "print.delivery=true"),
         *("--formatter-property", "print.partition=true", "--formatter-property", "print.offset=true"),
     )
@@ -45,9 +45,9 @@ def test_rejected_and_released_records(both: SideBySide, fresh: Fresh) -> None:
         "--formatter-property",
         "print.delivery=true",
     )
-    first = both.run(*again, "--max-messages", "3", "--timeout-ms", "30000", "--release")
+    first = both.run(*again, "--max-messages", "3", "--timeout-ms", "60000", "--release")
     assert first.out == ("Delivery:1\ta", "Delivery:1\tb", "Delivery:1\tc")
-    second = both.run(*again, "--max-messages", "3", "--timeout-ms", "30000", "--reject")
+    second = both.run(*again, "--max-messages", "3", "--timeout-ms", "60000", "--reject")
     assert second.out == ("Delivery:2\ta", "Delivery:2\tb", "Delivery:2\tc")
     assert both.run(*again, "--timeout-ms", "3000").out == ()
 

@@ -12,9 +12,7 @@ from shareq.model.ids import TopicId
 from shareq.model.messages.base import Request, Response
 from shareq.wire.apis import API_BY_KEY
 from shareq.wire.frames import decode_response, encode_request
-
-PATIENCE_S = 30
-"""How long a test waits for what must come; nothing is ever waited for that must not come."""
+from tests.polling import PATIENCE_S
 
 
 class Raw:

@@ -23,9 +23,7 @@ from shareq.model.messages.cluster import MetadataRequest, MetadataResponse
 from shareq.wire.apis import APIS
 from shareq.wire.client import TcpConnection, TcpTransport
 from shareq.wire.frames import FrameReader, RequestHeader, decode_request, encode_response
-
-PATIENCE_S = 20.0
-"""When a test gives up waiting; nothing waits that long unless it is broken."""
+from tests.polling import PATIENCE_S
 
 METADATA = MetadataResponse(brokers=(), cluster_id="c", controller_id=-1)
 

@@ -53,7 +53,7 @@ def test_it_serves_until_it_is_told_to_stop(how: signal.Signals, tmp_path: Path)
             seen = raw.ask(MetadataRequest(topics=None))
             assert {topic.name: len(topic.partitions) for topic in seen.topics} == {"orders": 3, "letters": 1}
         process.send_signal(how)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
     told, end = out.splitlines(keepends=True)
     assert " -> 1 till Metadata v13 " in told

@@ -21,8 +21,8 @@ from shareq import (
 )
 from shareq.model.events import ShareSessionOpened
 from shareq.model.transport import Served
+from tests.polling import PATIENCE_S, take
 
-PATIENCE_S = 30.0
 QUICK = {"group.share.min.heartbeat.interval.ms": 100, "group.share.heartbeat.interval.ms": 100}
 """A member's first partitions come with its second heartbeat."""
 
@@ -75,15 +75,6 @@ def write(producer: Producer, *values: str, partition: int = 0) -> None:
         producer.produce("t", value, partition=partition, on_delivery=lambda error, message: failures.append(error))
     assert producer.flush(PATIENCE_S) == 0
     assert failures == [None] * len(values)
-
-
-def take(consumer: ShareConsumer, count: int) -> list[Message]:
-    found: list[Message] = []
-    deadline = time.monotonic() + PATIENCE_S
-    while len(found) < count:
-        assert time.monotonic() < deadline, f"{len(found)} of {count} records came: {found}"
-        found += consumer.poll(1)
-    return found
 
 
 def values(messages: list[Message]) -> list[str]:

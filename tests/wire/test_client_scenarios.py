@@ -30,8 +30,7 @@ from shareq import (
     WakeupException,
 )
 from tests.kafka.fixtures import Reachable
-
-PATIENCE_S = 30.0
+from tests.polling import PATIENCE_S, take
 
 
 class World:
@@ -84,16 +83,6 @@ def world(broker: Reachable, fresh: Callable[[str], str]) -> Iterator[World]:
     made = World(broker, fresh)
     yield made
     made.close()
-
-
-def take(consumer: ShareConsumer, count: int) -> list[Message]:
-    """Poll until there are so many records."""
-    found: list[Message] = []
-    deadline = time.monotonic() + PATIENCE_S
-    while len(found) < count:
-        assert time.monotonic() < deadline, f"{len(found)} of {count} records came: {found}"
-        found += consumer.poll(1)
-    return found
 
 
 def values(messages: list[Message]) -> list[str]:

@@ -34,7 +34,8 @@ from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareG
 from shareq.model.messages.transactions import EndTxnRequest, InitProducerIdRequest
 from shareq.wire.client import io_thread
 from shareq.wire.frames import RequestHeader, encode_response
-from tests.wire.scripted import METADATA, PATIENCE_S, Client, Peer, Received, ScriptedBroker, versions
+from tests.polling import PATIENCE_S
+from tests.wire.scripted import METADATA, Client, Peer, Received, ScriptedBroker, versions
 
 METADATA_NOW = MetadataRequest()
 FETCH = ShareFetchRequest(group_id="g", member_id="m", share_session_epoch=0)

@@ -17,8 +17,9 @@ from shareq.model.messages.cluster import MetadataRequest
 from shareq.wire.apis import API_BY_KEY
 from shareq.wire.frames import decode_response
 from shareq.wire.server import Server
+from tests.polling import PATIENCE_S
 from tests.wire.chance import Requests, bodies, mutated
-from tests.wire.raw import PATIENCE_S, Raw
+from tests.wire.raw import Raw
 
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 FRAMES = int(os.environ.get("SHAREQ_FUZZ") or (20_000 if IN_CI else 2_000))

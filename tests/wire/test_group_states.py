@@ -19,7 +19,8 @@ from shareq.wire.apis import API_BY_KEY
 from tests.coordinator.group.classic_table import STATES, TABLE
 from tests.coordinator.group.members import WAITING, Members
 from tests.kafka.fixtures import Reachable
-from tests.wire.raw import PATIENCE_S, Raw
+from tests.polling import PATIENCE_S
+from tests.wire.raw import Raw
 
 R = TypeVar("R", bound=Response)
 NOT_READY = (Errors.COORDINATOR_NOT_AVAILABLE, Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.NOT_COORDINATOR)

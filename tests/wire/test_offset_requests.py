@@ -15,7 +15,8 @@ from shareq.model.messages.cluster import FindCoordinatorRequest, MetadataReques
 from shareq.model.messages.offsets import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
 from shareq.model.messages.topics import CreateTopicsRequest
 from tests.kafka.fixtures import Reachable
-from tests.wire.raw import PATIENCE_S, Raw
+from tests.polling import PATIENCE_S
+from tests.wire.raw import Raw
 
 BY_NAME, BY_ID = 9, 10
 STRANGER = TopicId("B" * 22)

@@ -12,10 +12,11 @@ from confluent_kafka import Producer, ShareConsumer
 
 from shareq import Cluster
 from shareq.wire.server import Server
+from tests.polling import PATIENCE_S
 
 admin: Any = import_module("confluent_kafka.admin")  # it does not tell type checkers what it exports
 
-PATIENCE_S = 30
+
 QUIET = {"log_level": 0, "logger": logging.getLogger("confluent")}
 
 

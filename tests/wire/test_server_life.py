@@ -16,7 +16,8 @@ from shareq.model.messages.cluster import FindCoordinatorRequest, MetadataReques
 from shareq.model.messages.data import ProduceRequest
 from shareq.model.messages.share_fetch import ShareFetchRequest
 from shareq.wire.server import Server
-from tests.wire.raw import PATIENCE_S, Raw, topic_id
+from tests.polling import PATIENCE_S
+from tests.wire.raw import Raw, topic_id
 
 EVERYTHING = MetadataRequest(topics=None)
 

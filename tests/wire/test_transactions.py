@@ -19,7 +19,7 @@ import shareq
 from shareq.model.errors import Errors
 from shareq.model.messages.transactions import InitProducerIdRequest, ListTransactionsRequest
 from tests.kafka.fixtures import Reachable
-from tests.wire.raw import PATIENCE_S
+from tests.polling import PATIENCE_S
 from tests.wire.transactor import WireTransactor
 
 E = Errors

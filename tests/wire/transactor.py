@@ -21,7 +21,8 @@ from shareq.model.messages.transactions import (
     InitProducerIdRequest,
     TxnOffsetCommitRequest,
 )
-from tests.wire.raw import PATIENCE_S, Raw
+from tests.polling import PATIENCE_S
+from tests.wire.raw import Raw
 
 NOT_YET = frozenset(
     {
