@@ -103,12 +103,8 @@ class ServerConnection(asyncio.Protocol):
         if self._transport is None:
             return
         self.active_ms = self._backend.loop.now_ms()
-        try:
-            frames = self._frames.feed(data)
-        except MalformedFrame as problem:
-            self.close(str(problem))
-            return
-        if frames:
+        frames = self._frames.feed(data)
+        if frames or self._frames.failure is not None:
             self._kept.extend(frames)
             self._kept_bytes += sum(map(len, frames))
             self.go_on()
@@ -147,6 +143,8 @@ class ServerConnection(asyncio.Protocol):
         else:
             asyncio.get_running_loop().call_soon(self.go_on)
         self._send()
+        if self._frames.failure is not None and self.idle and not self._kept:
+            self.close(str(self._frames.failure))
         self._regulate()
 
     def _begin(self, frame: bytes) -> None:

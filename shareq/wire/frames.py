@@ -118,17 +118,21 @@ def decode_response(api_key: int, version: int, frame: bytes) -> tuple[int, Resp
 
 
 class FrameReader:
-    """Cuts a stream of bytes into frames, in whatever pieces it comes."""
+    """Cuts a stream of bytes into frames, in whatever pieces it comes.
+
+    A size that is not positive or above `max_bytes` is the end of it, before anything is set aside: `failure` says so.
+    The frames before it are good, what comes behind it has no meaning.
+    """
 
     def __init__(self, max_bytes: int = MAX_FRAME_BYTES) -> None:
+        self.failure: MalformedFrame | None = None
         self._max_bytes = max_bytes
         self._held = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The frames that are complete now, without their sizes.
-
-        A size that is not positive or above `max_bytes` raises MalformedFrame before anything is set aside for it.
-        """
+        """The frames that are complete now, without their sizes."""
+        if self.failure is not None:
+            return []
         held = self._held
         if held:
             held += data
@@ -138,7 +142,8 @@ class FrameReader:
             while len(view) - at >= _SIZE.size:
                 (size,) = _SIZE.unpack_from(view, at)
                 if not 0 < size <= self._max_bytes:
-                    raise MalformedFrame(f"a frame of {size} bytes; 1 to {self._max_bytes} are accepted")
+                    self.failure = MalformedFrame(f"a frame of {size} bytes; 1 to {self._max_bytes} are accepted")
+                    break
                 end = at + _SIZE.size + size
                 if end > len(view):
                     break

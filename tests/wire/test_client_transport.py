@@ -295,6 +295,16 @@ def test_what_is_under_way_fails_when_the_connection_breaks(broker: ScriptedBrok
         assert broker.address in answer.reason
 
 
+def test_answers_before_bytes_that_mean_nothing_are_good(broker: ScriptedBroker, client: Client) -> None:
+    broker.answers[MetadataRequest] = silent
+    good, bad = [client.send(METADATA_NOW) for _ in range(2)]
+    received = broker.wait_for(MetadataRequest, 2)
+    received[0].peer.send(answer_to(received[0], METADATA) + b"HTTP")
+    assert client.answer(good).response == METADATA
+    assert client.answer(bad).error is Errors.NETWORK_EXCEPTION
+    assert f"a frame of {int.from_bytes(b'HTTP', 'big')} bytes" in client.answer(bad).reason
+
+
 def test_a_connection_that_broke_is_made_anew(broker: ScriptedBroker, client: Client) -> None:
     for count in (1, 2, 3):
         assert client.ask(METADATA_NOW).response == METADATA

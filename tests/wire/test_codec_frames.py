@@ -478,9 +478,17 @@ def test_a_size_is_judged_before_anything_is_kept(size: int, allowed: bool) -> N
     if allowed:
         assert reader.feed(head[3:]) == []
         assert reader.feed(bytes(size)) == [bytes(size)]
+        assert reader.failure is None
     else:
-        with pytest.raises(MalformedFrame, match=f"a frame of {size} bytes; 1 to 100 are accepted"):
-            reader.feed(head[3:])
+        assert reader.feed(head[3:]) == []
+        assert str(reader.failure) == f"a frame of {size} bytes; 1 to 100 are accepted"
+
+
+def test_frames_before_a_size_that_cannot_be_are_good() -> None:
+    reader = FrameReader()
+    assert reader.feed(b"\0\0\0\2ab\0\0\0\1c\0\0\0\0\0\0\0\1d") == [b"ab", b"c"]
+    assert str(reader.failure) == "a frame of 0 bytes; 1 to 104857600 are accepted"
+    assert reader.feed(b"\0\0\0\1e") == [], "nobody knows where a frame begins any more"
 
 
 def test_a_frame_that_never_comes_costs_nothing() -> None:

@@ -193,8 +193,29 @@ def test_bytes_may_come_one_at_a_time(raw: Raw) -> None:
     assert [raw.receive()[0], raw.receive()[0]] == [1, 2]
 
 
-def test_good_answers_come_before_a_bad_frame_closes(raw: Raw) -> None:
-    raw.socket.sendall(raw.frame(SOFTWARE) + raw.frame(EVERYTHING) + framed(b"\x00\x03\x00"))
+BAD_FRAMES = [
+    pytest.param(framed(b"\x00\x03\x00"), id="that cannot be read"),
+    pytest.param(b"\xff\xff\xff\xff" + framed(b"anything"), id="of a size that cannot be"),
+]
+
+
+@pytest.mark.parametrize("bad", BAD_FRAMES)
+def test_good_answers_come_before_a_bad_frame_closes(raw: Raw, bad: bytes) -> None:
+    raw.socket.sendall(raw.frame(SOFTWARE) + raw.frame(EVERYTHING) + bad)
+    assert [raw.receive()[0], raw.receive()[0]] == [1, 2]
+    assert raw.closed_by_server()
+
+
+@pytest.mark.parametrize("bad", BAD_FRAMES)
+def test_a_bad_frame_closes_when_what_is_before_it_has_been_answered(
+    cluster: Cluster, server: Server, raw: Raw, bad: bytes
+) -> None:
+    raw.socket.sendall(raw.frame(share_fetch(cluster, 0, max_wait_ms=60_000)) + raw.frame(EVERYTHING) + bad)
+    with Raw(server.ports[0]) as other:
+        while not cluster.journal.select(ShareSessionOpened):
+            other.ask(EVERYTHING)
+        assert raw.silent
+        cluster.advance(60_000)
     assert [raw.receive()[0], raw.receive()[0]] == [1, 2]
     assert raw.closed_by_server()
 

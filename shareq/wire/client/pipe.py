@@ -10,7 +10,6 @@ from contextlib import suppress
 
 from shareq.wire.client.addresses import Address
 from shareq.wire.client.io_thread import IoThread
-from shareq.wire.errors import MalformedFrame
 from shareq.wire.frames import FrameReader
 
 READ_BYTES = 1 << 18
@@ -111,12 +110,14 @@ class Pipe:
                 frames = self._frames.feed(data)
             except BlockingIOError:
                 return
-            except (OSError, MalformedFrame) as failure:
+            except OSError as failure:
                 self._broken(str(failure))
                 return
             if frames:
                 self._on_frames(frames)
-            if not data:
+            if self._frames.failure is not None:
+                self._broken(str(self._frames.failure))
+            elif not data:
                 self._broken("the broker has closed the connection")
 
     def _broken(self, why: str) -> None:
