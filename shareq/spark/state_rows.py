@@ -1,0 +1,249 @@
+"""The log of `__share_group_state` as rows: what each record says, and what is known of its share-partition after it.
+
+The log is folded by the share coordinator's own shard, so that both merge alike. Nothing of Spark's is needed here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shareq.coordinator.shard import UnreadableRecordError
+from shareq.coordinator.share.records import (
+    StateRecord,
+    StateSnapshot,
+    StateTombstone,
+    StateUpdate,
+    decode_state_record,
+)
+from shareq.coordinator.share.state import KeyState, StateShard
+from shareq.log.batches import CorruptBatch, split_batches
+from shareq.log.records import Record, decode
+from shareq.model.ids import SHARE_STATE_TOPIC, SharePartitionKey
+from shareq.model.image import ClusterImage
+
+_EPOCH = datetime.fromtimestamp(0, UTC)
+_TIME = pa.timestamp("us", tz="UTC")
+_BATCH = pa.struct(
+    [
+        ("first_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+        ("delivery_state", pa.int8()),
+        ("delivery_count", pa.int16()),
+    ]
+)
+_PLACE = [("state_partition", pa.int32()), ("offset", pa.int64()), ("timestamp", _TIME), ("kind", pa.string())]
+_KEY = [("group_id", pa.string()), ("topic_id", pa.string()), ("topic", pa.string()), ("partition", pa.int32())]
+_STATE = [
+    ("snapshot_epoch", pa.int32()),
+    ("state_epoch", pa.int32()),
+    ("leader_epoch", pa.int32()),
+    ("start_offset", pa.int64()),
+    ("delivery_complete_count", pa.int32()),
+    ("state_batches", pa.list_(_BATCH)),
+    ("create_timestamp", _TIME),
+    ("write_timestamp", _TIME),
+]
+_FENCES = [("leader_epoch_fence", pa.int32()), ("state_epoch_fence", pa.int32())]
+
+RECORDS = pa.schema([*_PLACE, *_KEY, *_STATE, ("error", pa.string())])
+"""A record as it stands in the log: kind snapshot, update or tombstone; unknown, whose key is of another type, which is
+passed over as Kafka does; unreadable, for which `error` says why. What a kind does not have is null."""
+
+STATES = pa.schema([*_PLACE, *_KEY, ("complete", pa.bool_()), *_STATE, *_FENCES])
+"""What is known of a share-partition after a record of that kind, null after a tombstone. `complete`: nothing is
+missing that the state rests on, such as records that have been pruned."""
+
+_FOLDER = re.compile(rf"{SHARE_STATE_TOPIC}-(\d+)/[^/]+$")
+
+_KINDS = {StateSnapshot: "snapshot", StateUpdate: "update", StateTombstone: "tombstone"}
+_TIMES = frozenset({"create_timestamp", "write_timestamp"})
+_STATE_NAMES = frozenset(name for name, _ in _STATE + _FENCES)
+
+Names = Mapping[str, str]
+"""Topics by their ids."""
+
+
+class Raw(NamedTuple):
+    """A record of one partition of the log, undecoded."""
+
+    offset: int
+    timestamp_us: int
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """How far the log is read: where it ended at `end`, or at `ends` by partition, and not beyond `time_us`."""
+
+    end: int | None = None
+    ends: Mapping[int, int] | None = None
+    time_us: int | None = None
+
+    @staticmethod
+    def of(at: int | Mapping[int, int] | datetime | None) -> Moment:
+        """A time without a zone is local, as everywhere in Python. ValueError for what is no moment."""
+        if isinstance(at, datetime):
+            return Moment(time_us=(at.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1))
+        if isinstance(at, Mapping):
+            return Moment(ends=dict(at))
+        if at is None or (isinstance(at, int) and not isinstance(at, bool)):
+            return Moment(end=at)
+        raise ValueError(f"at={at!r}: must be an offset, offsets by partition, or a datetime")
+
+    def includes(self, partition: int, raw: Raw) -> bool:
+        end = self.end if self.ends is None else self.ends.get(partition, 0)
+        return (end is None or raw.offset < end) and (self.time_us is None or raw.timestamp_us <= self.time_us)
+
+
+class StateFold:
+    """One partition of the state topic, record by record, from the first that there is.
+
+    A state rests on its key's last snapshot and the updates since. Where records are missing, below the first one, in
+    between or because they cannot be read, keys are incomplete until their next snapshot.
+    """
+
+    def __init__(self) -> None:
+        self._shard = StateShard(ClusterImage)
+        self._snapshots: dict[SharePartitionKey, int] = {}
+        self._whole_from = 0
+        self._next = 0
+
+    def take_in(self, raw: Raw) -> StateRecord | None:
+        """The record, or None for what says nothing of any share-partition."""
+        if raw.offset != self._next:
+            self._whole_from = raw.offset
+        self._next = raw.offset + 1
+        if raw.key is None:
+            return None
+        try:
+            record = decode_state_record(raw.key, raw.value)
+        except UnreadableRecordError:
+            self._whole_from = self._next
+            return None
+        if record is not None:
+            self._shard.replay(raw.offset, raw.key, raw.value, 0)
+            if not isinstance(record, StateUpdate):
+                self._snapshots[record.key] = raw.offset
+        return record
+
+    def state(self, key: SharePartitionKey) -> KeyState | None:
+        """None where nothing is left of the key."""
+        return self._shard.states.get(key)
+
+    def is_complete(self, key: SharePartitionKey) -> bool:
+        return self._whole_from == 0 or self._snapshots.get(key, -1) >= self._whole_from
+
+
+# ---- columns ---------------------------------------------------------------------------------------------------------
+
+
+def raw_records(table: pa.Table | pa.RecordBatch) -> Iterator[Raw]:
+    """Columns offset, timestamp, key and value, row by row."""
+    times = pc.cast(table.column("timestamp"), pa.int64())
+    columns = (table.column("offset"), times, table.column("key"), table.column("value"))
+    return map(Raw._make, zip(*(column.to_pylist() for column in columns), strict=True))
+
+
+def segments(files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Raw columns of the record batches in files. A batch that is cut off at the end of a file was still being written.
+
+    ValueError, naming the file, for bytes that are no batches, or not as they were written.
+    """
+    for batch in files:
+        for path, content in zip(batch.column("path").to_pylist(), batch.column("content"), strict=True):
+            found = _FOLDER.search(path)
+            if found is None:
+                raise ValueError(f"{path}: is not in a folder named {SHARE_STATE_TOPIC}-N")
+            try:
+                for each in split_batches(content.as_buffer()):
+                    yield _raw_columns(int(found[1]), [] if each.is_control else decode(each, check_crc=True))
+            except CorruptBatch as error:
+                raise ValueError(f"{path}: {error}") from error
+
+
+def _raw_columns(partition: int, found: Sequence[Record]) -> pa.RecordBatch:
+    times = pa.array([record.timestamp * 1000 for record in found], pa.int64())
+    columns = {
+        "partition": pa.repeat(pa.scalar(partition, pa.int32()), len(found)),
+        "offset": pa.array([record.offset for record in found], pa.int64()),
+        "timestamp": times.cast(_TIME),
+        "key": pa.array([record.key for record in found], pa.binary()),
+        "value": pa.array([record.value for record in found], pa.binary()),
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _place(partition: int, raw: Raw, kind: str) -> dict[str, Any]:
+    return {"state_partition": partition, "offset": raw.offset, "timestamp": raw.timestamp_us, "kind": kind}
+
+
+def _fields(key: SharePartitionKey, values: Mapping[str, Any], names: Names) -> dict[str, Any]:
+    """A key and what is known of it. Times become microseconds."""
+    known = {name: value for name, value in values.items() if name in _STATE_NAMES}
+    return {
+        **key._asdict(),
+        "topic": names.get(key.topic_id),
+        **{name: value * 1000 if name in _TIMES else value for name, value in known.items()},
+    }
+
+
+def records(batches: Iterable[pa.RecordBatch], names: Names) -> Iterator[pa.RecordBatch]:
+    """RECORDS of raw columns, which have the `partition` of the state topic, too."""
+    for batch in batches:
+        partitions = batch.column("partition").to_pylist()
+        rows = [_said(partition, raw, names) for partition, raw in zip(partitions, raw_records(batch), strict=True)]
+        yield pa.RecordBatch.from_pylist(rows, RECORDS)
+
+
+def _said(partition: int, raw: Raw, names: Names) -> dict[str, Any]:
+    try:
+        record = None if raw.key is None else decode_state_record(raw.key, raw.value)
+    except UnreadableRecordError as error:
+        return {**_place(partition, raw, "unreadable"), "error": str(error)}
+    if record is None:
+        return _place(partition, raw, "unknown")
+    return {**_place(partition, raw, _KINDS[type(record)]), **_fields(record.key, record._asdict(), names)}
+
+
+def history(table: pa.Table, *, names: Names) -> pa.Table:
+    """STATES after each record of one partition of the state topic."""
+    fold = StateFold()
+    partition = table.column("partition")[0].as_py()
+    rows = [
+        _known(fold, partition, raw, record, names)
+        for raw in raw_records(table.sort_by("offset"))
+        if (record := fold.take_in(raw)) is not None
+    ]
+    return pa.Table.from_pylist(rows, STATES)
+
+
+def states(table: pa.Table, *, moment: Moment, names: Names) -> pa.Table:
+    """STATES of one partition of the state topic at a moment: those of which something is left."""
+    fold = StateFold()
+    partition = table.column("partition")[0].as_py()
+    last: dict[SharePartitionKey, tuple[Raw, StateRecord]] = {}
+    for raw in raw_records(table.sort_by("offset")):
+        if not moment.includes(partition, raw):
+            break
+        record = fold.take_in(raw)
+        if record is not None:
+            last[record.key] = raw, record
+    rows = [_known(fold, partition, *at, names) for key, at in last.items() if fold.state(key) is not None]
+    return pa.Table.from_pylist(rows, STATES)
+
+
+def _known(fold: StateFold, partition: int, raw: Raw, record: StateRecord, names: Names) -> dict[str, Any]:
+    state = fold.state(record.key)
+    return {
+        **_place(partition, raw, _KINDS[type(record)]),
+        **_fields(record.key, {} if state is None else asdict(state), names),
+        "complete": fold.is_complete(record.key),
+    }

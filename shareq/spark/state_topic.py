@@ -1,0 +1,145 @@
+"""The state topic of share groups in Spark: its records, and the state of every share-partition at any time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any
+
+from shareq.admin import Admin
+from shareq.model.errors import KafkaException
+from shareq.model.ids import SHARE_STATE_TOPIC
+from shareq.spark.options import parse
+from shareq.spark.register import register
+from shareq.wire.client.addresses import parse_bootstrap_servers
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+COLUMNS = {"partition": "int", "offset": "bigint", "timestamp": "timestamp", "key": "binary", "value": "binary"}
+"""What is needed of the log, named as Spark's Kafka source names it."""
+
+READER = "shareq-state-topic"
+"""The group in whose name the log is read. A batch read takes nothing, so that there is never such a group."""
+
+IN_PROCESS = "inproc://"
+
+At = int | Mapping[int, int] | datetime | None
+
+
+def state_topic(spark: SparkSession, source: Any) -> StateTopic:
+    """`__share_group_state`, this project's or a real Kafka's, to be looked at with Spark.
+
+    `source`: an address `host:port`, or what has one as `bootstrap_servers`: servers, clusters, a local Kafka. Or a
+    path to copied segments: one `.log`, a folder `__share_group_state-N`, or a broker's data folder. Or a DataFrame
+    with COLUMNS, such as what Spark's Kafka source reads.
+    KafkaException where a cluster does not answer or has no such topic yet; ValueError for what is no source.
+    """
+    from pyspark.sql import DataFrame
+
+    if isinstance(source, DataFrame):
+        return StateTopic(source.select(*COLUMNS))
+    address = getattr(source, "bootstrap_servers", source)
+    if isinstance(address, str) and _is_address(address):
+        return StateTopic(_from_brokers(spark, address), _topic_names(address))
+    if isinstance(source, str | PathLike):
+        return StateTopic(_from_segments(spark, fspath(source)))
+    raise ValueError(f"source={source!r}: must be an address, a path or a DataFrame")
+
+
+@dataclass(frozen=True)
+class StateTopic:
+    """What `state_topic` has found. `raw` are the undecoded records, `topics` the names of topics by their ids.
+
+    Its DataFrames are lazy: brokers are asked where their log ends when rows are wanted.
+    """
+
+    raw: DataFrame
+    topics: Mapping[str, str] = field(default_factory=dict)
+
+    def records(self) -> DataFrame:
+        """Every record of the log, decoded: the columns of `state_rows.RECORDS`."""
+        from shareq.spark import state_rows
+
+        return self.raw.mapInArrow(partial(state_rows.records, names=self.topics), _schema(state_rows.RECORDS))
+
+    def history(self) -> DataFrame:
+        """What was known of a share-partition after each of its records: the columns of `state_rows.STATES`."""
+        from shareq.spark import state_rows
+
+        return self._folded(partial(state_rows.history, names=self.topics))
+
+    def states(self, at: At = None) -> DataFrame:
+        """What is known of each share-partition, now or `at` a moment: the columns of `state_rows.STATES`.
+
+        `at`: a time by the clock of the log's timestamps; an offset, as if the log ended there; or such ends by
+        partition of the state topic, all others being left out. It is what the share coordinator knew then.
+        """
+        from shareq.spark import state_rows
+
+        return self._folded(partial(state_rows.states, moment=state_rows.Moment.of(at), names=self.topics))
+
+    def _folded(self, fold: Callable[[pa.Table], pa.Table]) -> DataFrame:
+        """Apply a fold to each partition of the state topic as a whole."""
+        from shareq.spark.state_rows import STATES
+
+        def of_partition(table: pa.Table) -> pa.Table:  # Spark counts parameters, and wants no partial
+            return fold(table)
+
+        return self.raw.groupBy("partition").applyInArrow(of_partition, _schema(STATES))
+
+
+def _schema(arrow: pa.Schema) -> StructType:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(arrow)
+
+
+# ---- sources ---------------------------------------------------------------------------------------------------------
+
+
+def _is_address(text: str) -> bool:
+    try:
+        return text.startswith(IN_PROCESS) or bool(parse_bootstrap_servers(text))
+    except KafkaException:
+        return False
+
+
+def _topic_names(address: str) -> dict[str, str]:
+    with Admin({"bootstrap.servers": address}) as admin:
+        return {str(topic.topic_id): name for name, topic in admin.list_topics().check().items()}
+
+
+def _from_brokers(spark: SparkSession, address: str) -> DataFrame:
+    """The log from its start to its end, by tasks. Tasks do not reach into this process: a cluster that is not served
+    is read here, and now."""
+    options = {"kafka.bootstrap.servers": address, "subscribe": SHARE_STATE_TOPIC, "group.id": READER}
+    if not address.startswith(IN_PROCESS):
+        register(spark)
+        return spark.read.format("shareq").options(**options).load().select(*COLUMNS)
+    import pyarrow as pa
+
+    from shareq.spark.reader import ARROW_SCHEMA
+    from shareq.spark.source import BatchReader
+
+    reader = BatchReader(parse(options))
+    batches = [batch for share in reader.partitions() for batch in reader.read(share)]
+    return spark.createDataFrame(pa.Table.from_batches(batches, ARROW_SCHEMA).select(list(COLUMNS)))
+
+
+def _from_segments(spark: SparkSession, path: str) -> DataFrame:
+    """Segments as brokers keep them: record batches, one after the other."""
+    from shareq.spark import state_rows
+
+    name = path.rstrip("/").rsplit("/", 1)[-1]
+    if name.startswith(f"{SHARE_STATE_TOPIC}-"):
+        path = f"{path}/*.log"
+    elif not name.endswith(".log"):
+        path = f"{path}/{SHARE_STATE_TOPIC}-*/*.log"
+    files = spark.read.format("binaryFile").load(path).select("path", "content")
+    return files.mapInArrow(state_rows.segments, ", ".join(map(" ".join, COLUMNS.items())))
