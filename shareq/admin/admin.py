@@ -7,8 +7,7 @@ first), KafkaException is for what fails as a whole. `timeout` is in seconds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from shareq.admin import configs, groups, offsets, topics
 from shareq.admin.asking import Asking, Place
@@ -30,9 +29,8 @@ from shareq.admin.results import (
 )
 from shareq.admin.topics import NewTopic
 from shareq.client.config import ClientConfig, merged
-from shareq.client.shell import perform, timeout_ms
+from shareq.client.shell import UntilClosed, perform, timeout_ms
 from shareq.client.topic_partition import TopicPartition
-from shareq.model.errors import IllegalStateException
 from shareq.model.messages.topics import ResourceType
 from shareq.model.states import IsolationLevel
 from shareq.model.transport import transport_for
@@ -42,8 +40,10 @@ T = TypeVar("T")
 PlaceLike = TopicPartition | tuple[str, int]
 
 
-class Admin:
+class Admin(UntilClosed):
     """Looks after a cluster. `conf` needs `bootstrap.servers`; it may be a dict, keyword arguments, or both."""
+
+    _NAME = "Admin"
 
     def __init__(self, conf: Mapping[str, Any] | None = None, /, **kwargs: Any) -> None:
         config = ClientConfig(merged(conf, kwargs), (), client="admin client")
@@ -51,7 +51,6 @@ class Admin:
         self._core = AdminCore(config, transport.rng())
         self._asking = Asking(self._core.backoff)
         self._connection = transport.connect(self._core, self._core.client_id)
-        self._closed = False
 
     # ---- topics ------------------------------------------------------------------------------------------------------
 
@@ -209,19 +208,6 @@ class Admin:
         if not self._closed:
             self._closed = True
             self._connection.close()
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise IllegalStateException("Admin closed")
-
-    def __enter__(self) -> Self:
-        self._check_open()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 # ---- arguments -------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import TypeVar
+from typing import ClassVar, Self, TypeVar
 
 from shareq.client.calls import Calls
 from shareq.model.actor import Effect
@@ -42,6 +42,29 @@ class Gate:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._token.append(True)
+
+
+class UntilClosed:
+    """A client that serves until `close`, and is a context manager meanwhile."""
+
+    _NAME: ClassVar[str]
+    _closed = False
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise IllegalStateException(f"{self._NAME} closed")
+
+    def __enter__(self) -> Self:
+        self._check_open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 def perform(connection: Connection, calls: Calls, call: Callable[[int], T]) -> T:

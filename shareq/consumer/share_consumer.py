@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import index
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from shareq.client.config import merged
 from shareq.client.message import Message
-from shareq.client.shell import Gate, perform, timeout_ms
+from shareq.client.shell import Gate, UntilClosed, perform, timeout_ms
 from shareq.client.topic_partition import TopicPartition
 from shareq.consumer.config import consumer_config
 from shareq.consumer.core import ShareConsumerCore
 from shareq.consumer.messages import Messages
-from shareq.model.errors import IllegalStateException, KafkaError, KafkaException
+from shareq.model.errors import KafkaError, KafkaException
 from shareq.model.states import AcknowledgeType
 from shareq.model.transport import transport_for
 
@@ -24,7 +23,7 @@ CLOSE_TIMEOUT_MS = 30_000
 """How long `close` waits for brokers that do not answer, as in Java."""
 
 
-class ShareConsumer:
+class ShareConsumer(UntilClosed):
     """Consumes topics together with the other members of its share group; see KIP-932.
 
         with ShareConsumer({"bootstrap.servers": address, "group.id": "payments"}) as consumer:
@@ -37,6 +36,8 @@ class ShareConsumer:
     time may be inside; only `wakeup` may be called from anywhere. `conf` is a dict, keyword arguments, or both.
     """
 
+    _NAME = "Share consumer"
+
     def __init__(self, conf: Mapping[str, Any] | None = None, /, **kwargs: Any) -> None:
         if hasattr(self, "_core"):
             raise RuntimeError("ShareConsumer already initialized")
@@ -47,7 +48,6 @@ class ShareConsumer:
         self._core = core
         self._gate = Gate("ShareConsumer")
         self._callback: AcknowledgementCommitCallback | None = None
-        self._closed = False
 
     # ---- subscription ------------------------------------------------------------------------------------------------
 
@@ -239,16 +239,3 @@ class ShareConsumer:
         except KafkaException as gone:  # the cluster has gone before us: nobody is left to say goodbye to
             if gone.error.code() != KafkaError._TRANSPORT:
                 raise
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise IllegalStateException("Share consumer closed")
-
-    def __enter__(self) -> Self:
-        self._check_open()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from shareq.client.config import merged
-from shareq.client.shell import perform, timeout_ms
+from shareq.client.shell import UntilClosed, perform, timeout_ms
 from shareq.log.records import Headers
-from shareq.model.errors import Errors, IllegalStateException, KafkaError, KafkaException
+from shareq.model.errors import Errors, KafkaError, KafkaException
 from shareq.model.transport import transport_for
 from shareq.producer.config import producer_config
 from shareq.producer.core import ProducerCore
@@ -20,7 +19,7 @@ DRAIN_AT = 1000
 """So many records in the inbox are moved on at once; a lock each would cost more than everything else."""
 
 
-class Producer:
+class Producer(UntilClosed):
     """Writes records to topics; see `produce`.
 
         with Producer({"bootstrap.servers": address}) as producer:
@@ -29,6 +28,8 @@ class Producer:
     `produce` only queues; `poll` and `flush` serve delivery callbacks. Records are sent when a batch is full or has
     lingered; on a virtual clock time passes in `poll` and `flush` only. `conf` is a dict, keyword arguments, or both.
     """
+
+    _NAME = "Producer"
 
     def __init__(self, conf: Mapping[str, Any] | None = None, /, **kwargs: Any) -> None:
         given = merged(conf, kwargs)
@@ -44,7 +45,6 @@ class Producer:
         self._room = self._max_records  # at least so many records may still come
         self._produced = 0
         self._served = 0
-        self._closed = False
 
     # ---- records -----------------------------------------------------------------------------------------------------
 
@@ -247,19 +247,6 @@ class Producer:
         except KafkaException as gone:
             if not gone.error.fatal():
                 raise
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise IllegalStateException("Producer closed")
-
-    def __enter__(self) -> Self:
-        self._check_open()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _bytes(what: str, value: object) -> bytes:

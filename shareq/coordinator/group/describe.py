@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from shareq.coordinator.group.assignor import Assignment
 from shareq.coordinator.group.context import Context, Then
@@ -15,12 +16,16 @@ from shareq.coordinator.shard import Outcome, ShardState
 from shareq.model.actor import Effect
 from shareq.model.errors import Errors
 from shareq.model.image import ClusterImage
+from shareq.model.messages.classic_group import DescribeGroupsRequest
 from shareq.model.messages.cluster import ListGroupsRequest, ListGroupsResponse
+from shareq.model.messages.consumer_group import ConsumerGroupDescribeRequest
 from shareq.model.messages.share_group import (
     AUTHORIZED_OPERATIONS_OMITTED,
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
 )
+
+D = TypeVar("D")
 
 Described = ShareGroupDescribeResponse.DescribedGroup
 
@@ -28,38 +33,61 @@ ALL_GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 """READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS: without authorization, everybody may."""
 
 
+def describing(
+    context: Context,
+    group_ids: Iterable[str],
+    describe: Callable[[GroupShard, str], D],
+    failed: Callable[[str, Errors], D],
+    *,
+    nameless: bool = False,
+) -> list[Task[D]]:
+    """Each group for itself; one whose shard is not here is described by that error. Classic groups may be nameless."""
+
+    def one(group_id: str) -> Task[D]:
+        def compute(shard: GroupShard, now_ms: int) -> Outcome[D]:
+            del now_ms
+            return Outcome(describe(shard, group_id))
+
+        def failure(error: Errors) -> D:
+            return failed(group_id, error)
+
+        def task(then: Then[D], now_ms: int) -> Iterable[Effect]:
+            if not (group_id or nameless):
+                return then(failure(Errors.INVALID_GROUP_ID), now_ms)
+            return context.schedule(group_id, compute, failure, then, now_ms)
+
+        return task
+
+    return [one(group_id) for group_id in group_ids]
+
+
+def operations_of(request: ShareGroupDescribeRequest | ConsumerGroupDescribeRequest | DescribeGroupsRequest) -> int:
+    return ALL_GROUP_OPERATIONS if request.include_authorized_operations else AUTHORIZED_OPERATIONS_OMITTED
+
+
 def describe_groups(
     context: Context, request: ShareGroupDescribeRequest, then: Then[ShareGroupDescribeResponse], now_ms: int
 ) -> list[Effect]:
     """ShareGroupDescribe: each group for itself, an error included."""
-    operations = ALL_GROUP_OPERATIONS if request.include_authorized_operations else AUTHORIZED_OPERATIONS_OMITTED
+    operations = operations_of(request)
 
     def respond(groups: list[Described], now_ms: int) -> Iterable[Effect]:
         return then(ShareGroupDescribeResponse(groups=tuple(groups)), now_ms)
 
-    return gather([_describe(context, group_id, operations) for group_id in request.group_ids], respond, now_ms)
-
-
-def _describe(context: Context, group_id: str, operations: int) -> Task[Described]:
-    def failure(error: Errors) -> Described:
-        return Described(error_code=error, group_id=group_id)
-
-    def compute(shard: GroupShard, now_ms: int) -> Outcome[Described]:
-        del now_ms
+    def describe(shard: GroupShard, group_id: str) -> Described:
         group = shard.find(ShareGroup, group_id)
         if group is None:
             error, message = group_not_found(shard, group_id)
-            return Outcome(Described(error_code=error, error_message=message, group_id=group_id))
-        return Outcome(_described(group, context.image, operations))
+            return Described(error_code=error, error_message=message, group_id=group_id)
+        return _described(group, context.image, operations)
 
-    def task(then: Then[Described], now_ms: int) -> Iterable[Effect]:
-        if context.image.share_version == 0:
-            return then(failure(Errors.UNSUPPORTED_VERSION), now_ms)
-        if not group_id:
-            return then(failure(Errors.INVALID_GROUP_ID), now_ms)
-        return context.schedule(group_id, compute, failure, then, now_ms)
+    if context.image.share_version == 0:
+        return list(respond([_failed(group_id, Errors.UNSUPPORTED_VERSION) for group_id in request.group_ids], now_ms))
+    return gather(describing(context, request.group_ids, describe, _failed), respond, now_ms)
 
-    return task
+
+def _failed(group_id: str, error: Errors) -> Described:
+    return Described(error_code=error, group_id=group_id)
 
 
 def _described(group: ShareGroup, image: ClusterImage, operations: int) -> Described:

@@ -10,16 +10,14 @@ from shareq.coordinator.group.consumer.refusal import refuse_group
 from shareq.coordinator.group.consumer.state import ConsumerGroup
 from shareq.coordinator.group.consumer.target import preferred_assignor
 from shareq.coordinator.group.context import Context, Then
-from shareq.coordinator.group.describe import ALL_GROUP_OPERATIONS
-from shareq.coordinator.group.gather import Task, gather
+from shareq.coordinator.group.describe import describing, operations_of
+from shareq.coordinator.group.gather import gather
 from shareq.coordinator.group.shard import GroupShard
-from shareq.coordinator.shard import Outcome
 from shareq.model.actor import Effect
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicId
 from shareq.model.image import ClusterImage
 from shareq.model.messages.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
-from shareq.model.messages.share_group import AUTHORIZED_OPERATIONS_OMITTED
 
 Response = ConsumerGroupDescribeResponse
 Described = ConsumerGroupDescribeResponse.DescribedGroup
@@ -31,33 +29,24 @@ def describe_consumer_groups(
     context: Context, request: ConsumerGroupDescribeRequest, then: Then[Response], now_ms: int
 ) -> list[Effect]:
     """ConsumerGroupDescribe: each group for itself, an error included."""
-    operations = ALL_GROUP_OPERATIONS if request.include_authorized_operations else AUTHORIZED_OPERATIONS_OMITTED
+    operations = operations_of(request)
 
     def respond(groups: list[Described], now_ms: int) -> Iterable[Effect]:
         return then(Response(groups=tuple(groups)), now_ms)
 
-    return gather([_describe(context, group_id, operations) for group_id in request.group_ids], respond, now_ms)
-
-
-def _describe(context: Context, group_id: str, operations: int) -> Task[Described]:
-    def failure(error: Errors) -> Described:
-        return Described(error_code=error, group_id=group_id)
-
-    def compute(shard: GroupShard, now_ms: int) -> Outcome[Described]:
-        del now_ms
+    def describe(shard: GroupShard, group_id: str) -> Described:
         group = shard.find(ConsumerGroup, group_id)
         if group is not None:
-            return Outcome(_described(group, context.image, operations))
+            return _described(group, context.image, operations)
         refusal = refuse_group(shard, group_id, joining=False)
         assert refusal is not None, "only a consumer group is not refused"
-        return Outcome(Described(error_code=refusal.error, error_message=refusal.message, group_id=group_id))
+        return Described(error_code=refusal.error, error_message=refusal.message, group_id=group_id)
 
-    def task(then: Then[Described], now_ms: int) -> Iterable[Effect]:
-        if not group_id:
-            return then(failure(Errors.INVALID_GROUP_ID), now_ms)
-        return context.schedule(group_id, compute, failure, then, now_ms)
+    return gather(describing(context, request.group_ids, describe, _failed), respond, now_ms)
 
-    return task
+
+def _failed(group_id: str, error: Errors) -> Described:
+    return Described(error_code=error, group_id=group_id)
 
 
 def _described(group: ConsumerGroup, image: ClusterImage, operations: int) -> Described:
