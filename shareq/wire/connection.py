@@ -22,6 +22,7 @@ from shareq.model.messages.base import Request, Response
 from shareq.model.messages.data import ProduceRequest
 from shareq.wire.api_versions import api_versions
 from shareq.wire.apis import API_BY_KEY
+from shareq.wire.client.addresses import Address
 from shareq.wire.errors import MalformedFrame, UnsupportedVersion
 from shareq.wire.frames import FrameReader, RequestHeader, decode_request, encode_response
 from shareq.wire.observing import Exchanged, errors_of
@@ -95,7 +96,7 @@ class ServerConnection(asyncio.Protocol):
         self._transport = transport
         transport.set_write_buffer_limits(high=UNSENT_BYTES)
         host, port = (transport.get_extra_info("peername") or ("", 0))[:2]
-        self.name = self.peer = f"{host}:{port}"
+        self.name = self.peer = str(Address(host, port))
         self._context = ClientContext(client_host=f"/{host}", connection_id=self.connection_id)
         self._backend.opened(self)
 

@@ -20,51 +20,77 @@ _WILDCARDS = ("", "*", "0.0.0.0", "::")
 
 
 class Listener:
-    """A port that follows its broker. `make` makes the protocol object of a new connection."""
+    """A port that follows its broker. `make` makes the protocol object of a new connection.
+
+    `asyncio.Server` would forget a connection that it has accepted and not yet met when it is closed: nobody would
+    ever close that socket, and its peer would wait for ever. Here everybody who was let in is met.
+    """
 
     def __init__(self, host: str, port: int, make: Callable[[], asyncio.BaseProtocol]) -> None:
         self._make = make
         self._turn = asyncio.Lock()
+        self._arriving: set[asyncio.Task[object]] = set()
         self.wanted = True
         """Whether the broker is alive, as far as is known here."""
-        self._server: asyncio.Server | None = None
-        self._bound: socket.socket | None = bind(host, port)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._door: socket.socket | None = bind(host, port)
         self.host = host
-        self.port: int = self._bound.getsockname()[1]
+        self.port: int = self._door.getsockname()[1]
 
     async def follow(self, alive: bool) -> None:
         """Open the port, or close it; what was asked for last is what holds."""
         self.wanted = alive
         async with self._turn:
-            if not self.wanted:
-                self.close()
-            elif self._server is None:
+            if self.wanted:
                 await self._open()
+            else:
+                self.close()
+                if self._arriving:
+                    await asyncio.wait(self._arriving)
 
     async def _open(self) -> None:
         """While a broker is down somebody may take its port; then it is to be had again some time."""
-        while self._bound is None and self.wanted:
+        while self._door is None and self.wanted:
             try:
-                self._bound = bind(self.host, self.port)
+                self._door = bind(self.host, self.port)
             except ConfigException as problem:
                 _log.warning("%s; trying again", problem)
                 await asyncio.sleep(REOPEN_AFTER_S)
-        if self._bound is not None:
-            loop = asyncio.get_running_loop()
-            self._server = await loop.create_server(self._make, sock=self._bound, backlog=_BACKLOG)
-            self._bound = None
+        self._watch(asyncio.get_running_loop())
+
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._door is not None:
+            self._loop = loop
+            loop.add_reader(self._door, self._let_in, self._door, loop)
+
+    def _let_in(self, door: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
+        """Somebody is at the door. A process that has no more files leaves them there for a while."""
+        try:
+            opened, _ = door.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return
+        except OSError as problem:
+            _log.warning("port %s lets nobody in: %s; trying again", self.port, problem)
+            loop.remove_reader(door)
+            loop.call_later(REOPEN_AFTER_S, self._watch, loop)
+            return
+        arriving = loop.create_task(loop.connect_accepted_socket(self._make, opened))
+        self._arriving.add(arriving)
+        arriving.add_done_callback(self._arriving.discard)
 
     def close(self) -> None:
         """Let nobody in any more; connections that stand are not touched."""
-        if self._bound is not None:
-            self._bound.close()
-        if self._server is not None:
-            self._server.close()
-        self._bound = self._server = None
+        if self._door is None:
+            return
+        if self._loop is not None:
+            self._loop.remove_reader(self._door)
+        self._door.close()
+        self._door = None
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket that listens; ConfigException says what is wrong with the host or the port, and what to do."""
+    """A socket that listens and does not block; ConfigException says what is wrong with the host or the port, and what
+    to do."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as problem:
@@ -75,6 +101,7 @@ def bind(host: str, port: int) -> socket.socket:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
         listening.listen(_BACKLOG)
+        listening.setblocking(False)
     except OSError as problem:
         listening.close()
         raise ConfigException(_why(host, port, problem)) from problem

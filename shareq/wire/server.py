@@ -20,6 +20,7 @@ from shareq.broker.cluster import Cluster
 from shareq.broker.loop import Timer
 from shareq.model.errors import ConfigException
 from shareq.model.html import strong, table
+from shareq.wire.client.addresses import Address
 from shareq.wire.connection import ServerConnection
 from shareq.wire.hints import hints_html
 from shareq.wire.listener import Listener, ports_of
@@ -63,7 +64,7 @@ class Server:
         self._handing_over = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._idle_timer: Timer | None = None
-        self._asyncio = asyncio.new_event_loop()
+        self._asyncio = asyncio.SelectorEventLoop()  # ports are watched; Windows' own loop cannot do that
         self._asyncio.set_exception_handler(self._stray)
         self._thread = threading.Thread(target=self._asyncio.run_forever, name="shareq-server", daemon=True)
         self._thread.start()
@@ -103,7 +104,7 @@ class Server:
     @property
     def bootstrap_servers(self) -> str:
         """Where clients find the cluster."""
-        return ",".join(_address(one.host, one.port) for one in self._listeners.values())
+        return ",".join(str(Address(one.host, one.port)) for one in self._listeners.values())
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"{len(self.connections)} connections"
@@ -114,7 +115,7 @@ class Server:
         rows = [
             (
                 broker_id,
-                _address(one.host, one.port),
+                str(Address(one.host, one.port)),
                 "open" if broker_id in alive and not self.closed else strong("closed"),
                 sum(c.broker_id == broker_id for c in connections),
             )
@@ -239,7 +240,3 @@ class Server:
 
     def _watch_again(self, due_ms: int) -> None:
         self._idle_timer = self.loop.at(due_ms, lambda: self._soon(self._watch_idle))
-
-
-def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,139 @@
+"""A broker's port by itself: who comes while it closes, a process that has no more files, IPv6."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from typing import Any
+
+import confluent_kafka
+import pytest
+
+import shareq
+from shareq import Admin, Cluster, NewTopic, Producer
+from shareq.wire import listener as listener_module
+from shareq.wire.listener import Listener
+from tests.kafka.fixtures import IN_CI
+from tests.polling import PATIENCE_S, take
+
+HOST = "127.0.0.1"
+QUICK = {"group.share.min.heartbeat.interval.ms": 100, "group.share.heartbeat.interval.ms": 100}
+"""A member's first partitions come with its second heartbeat."""
+
+
+class Guest(asyncio.Protocol):
+    """Is shown out as soon as it is met."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.write(b"hello")
+        transport.close()
+
+
+def run(story: Callable[[Listener], Awaitable[None]]) -> None:
+    async def told() -> None:
+        listener = Listener(HOST, 0, Guest)
+        try:
+            await listener.follow(True)
+            await story(listener)
+        finally:
+            await listener.follow(False)
+
+    asyncio.run(told())
+
+
+def heard(peer: socket.socket) -> bytes | None:
+    """All that comes until the other side closes; None where it has never met us."""
+    data = b""
+    try:
+        while more := peer.recv(100):
+            data += more
+    except ConnectionResetError:
+        return data or None
+    return data
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_nobody_who_comes_while_the_port_closes_waits_for_ever(turns: int) -> None:
+    """Whether it is at the door, let in or met when the port closes after so many turns of the loop."""
+
+    async def story(listener: Listener) -> None:
+        with socket.create_connection((HOST, listener.port), PATIENCE_S) as peer:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await listener.follow(False)
+            assert await asyncio.to_thread(heard, peer) in (b"hello", None)
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((HOST, listener.port), PATIENCE_S)
+
+    run(story)
+
+
+class Full(socket.socket):
+    """Belongs to a process that has no more files, the first few times that it is asked."""
+
+    asked = 0
+
+    def accept(self) -> Any:
+        Full.asked += 1
+        if Full.asked <= 3:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return super().accept()
+
+
+def test_who_comes_while_there_are_no_more_files_waits(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def bind(host: str, port: int) -> socket.socket:
+        bound = Full(fileno=real(host, port).detach())
+        bound.setblocking(False)
+        return bound
+
+    async def story(listener: Listener) -> None:
+        with socket.create_connection((HOST, listener.port), PATIENCE_S) as peer:
+            assert await asyncio.to_thread(heard, peer) == b"hello"
+
+    real = listener_module.bind
+    monkeypatch.setattr(listener_module, "bind", bind)
+    monkeypatch.setattr(listener_module, "REOPEN_AFTER_S", 0.001)
+    monkeypatch.setattr(Full, "asked", 0)
+    run(story)
+    assert [record.getMessage().split(": ", 1)[1] for record in caplog.records] == [
+        "[Errno 24] Too many open files; trying again"
+    ] * 3
+
+
+# ---- IPv6 ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ipv6() -> str:
+    """The loopback address. Where there is none, tests are left out in plain words, but never in CI."""
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError as reason:
+        if IN_CI:
+            raise
+        pytest.skip(f"left out, this machine has no IPv6: {reason}")
+    return "::1"
+
+
+@pytest.mark.parametrize("client", [shareq, confluent_kafka], ids=["shareq", "confluent"])
+def test_clients_over_ipv6(ipv6: str, client: Any) -> None:
+    with Cluster(brokers=2, clock="wall", seed=7, config=QUICK) as cluster, cluster.serve(host=ipv6) as server:
+        assert all(address.startswith("[::1]:") for address in server.bootstrap_servers.split(","))
+        with Admin({"bootstrap.servers": server.bootstrap_servers}) as admin:
+            admin.create_topics([NewTopic("orders", 2)]).check()
+            admin.alter_group_configs("g", {"share.auto.offset.reset": "earliest"})
+            with Producer({"bootstrap.servers": server.bootstrap_servers}) as producer:
+                for partition in range(2):
+                    producer.produce("orders", "hello", partition=partition)
+            with closing(client.ShareConsumer({"bootstrap.servers": server.bootstrap_servers, "group.id": "g"})) as one:
+                one.subscribe(["orders"])
+                assert [message.value() for message in take(one, 2)] == [b"hello"] * 2
+                (member,) = admin.describe_share_groups(["g"]).check()["g"].members
+                assert member.host == "/::1"
