@@ -9,26 +9,22 @@ group gives the ratio. What a client measures itself is what the table shows, no
 from __future__ import annotations
 
 import json
-import re
-import signal
 import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from shareq import Admin, NewTopic
-from shareq.kafka import LocalKafka
+from tests.bench.wire_brokers import ROOT, START, Broker, resident_mb
 from tests.bench.wire_clients import VALUE
 
-ROOT = Path(__file__).parents[2]
 RECORDS = 500_000
 ROUNDS = 3
-BROKERS = ["shareq", "kafka"]
+BROKERS = list(START)
 _numbers = count(1)
 
 
@@ -45,70 +41,8 @@ class Reported:
 REPORTED = Reported()
 
 
-class Serving:
-    """`shareq serve` in a process of its own."""
-
-    def __init__(self) -> None:
-        command = [sys.executable, "-m", "shareq.cli", "serve", "--port", "0"]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
-        assert self.process.stdout is not None
-        found = re.search(r"at (\S+)", self.process.stdout.readline())
-        assert found
-        self.bootstrap_servers = found[1]
-        self.pids = [self.process.pid]
-
-    def stop(self) -> None:
-        self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(20) == 0
-
-
-class Kafka:
-    """Apache Kafka 4.3, one broker."""
-
-    def __init__(self) -> None:
-        self.kafka = LocalKafka().start()
-        self.bootstrap_servers = self.kafka.bootstrap_servers
-        self.pids = [_listener(int(self.bootstrap_servers.rpartition(":")[2]))]
-
-    def stop(self) -> None:
-        self.kafka.stop()
-
-
-START: dict[str, type[Serving | Kafka]] = {"shareq": Serving, "kafka": Kafka}
-
-
-def _listener(port: int) -> int:
-    """The process that listens at a port of this machine."""
-    wanted = f":{port:04X}"
-    for line in Path("/proc/net/tcp").read_text().splitlines()[1:] + _tcp6():
-        fields = line.split()
-        if fields[1].endswith(wanted) and fields[3] == "0A":
-            return _holder(f"socket:[{fields[9]}]")
-    raise LookupError(f"nobody listens at {port}")
-
-
-def _tcp6() -> list[str]:
-    return Path("/proc/net/tcp6").read_text().splitlines()[1:]
-
-
-def _holder(socket: str) -> int:
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if any(str(file.readlink()) == socket for file in (process / "fd").iterdir()):
-                return int(process.name)
-        except OSError:
-            continue
-    raise LookupError(socket)
-
-
-def resident_mb(broker: Serving | Kafka) -> int:
-    """What the broker's process has in memory."""
-    status = "".join(Path(f"/proc/{pid}/status").read_text() for pid in broker.pids)
-    return sum(int(kb) for kb in re.findall(r"VmRSS:\s+(\d+)", status)) // 1024
-
-
 @pytest.fixture(scope="module", params=BROKERS)
-def broker(request: pytest.FixtureRequest) -> Iterator[Serving | Kafka]:
+def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     running = START[request.param]()
     yield running
     running.stop()
@@ -117,7 +51,7 @@ def broker(request: pytest.FixtureRequest) -> Iterator[Serving | Kafka]:
 class Client:
     """A process with one of confluent's clients."""
 
-    def __init__(self, role: str, broker: Serving | Kafka, topic: str, group: str, records: int) -> None:
+    def __init__(self, role: str, broker: Broker, topic: str, group: str, records: int) -> None:
         given = [role, broker.bootstrap_servers, topic, group, str(records)]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.bench.wire_clients", *given],
@@ -142,7 +76,7 @@ class Client:
         return json.loads(out)
 
 
-def fresh(broker: Serving | Kafka, partitions: int) -> tuple[str, str]:
+def fresh(broker: Broker, partitions: int) -> tuple[str, str]:
     """A topic, and a group that begins at its beginning."""
     number = next(_numbers)
     topic, group = f"work-{number}", f"group-{number}"
@@ -153,7 +87,7 @@ def fresh(broker: Serving | Kafka, partitions: int) -> tuple[str, str]:
     return topic, group
 
 
-def fill(broker: Serving | Kafka, topic: str, records: int) -> float:
+def fill(broker: Broker, topic: str, records: int) -> float:
     producer = Client("produce", broker, topic, "", records)
     producer.wait_ready()
     producer.go()
@@ -161,7 +95,7 @@ def fill(broker: Serving | Kafka, topic: str, records: int) -> float:
 
 
 @pytest.mark.benchmark(group="produce 500,000 x 100 B", timer=REPORTED)
-def test_produce(benchmark: Any, broker: Serving | Kafka) -> None:
+def test_produce(benchmark: Any, broker: Broker) -> None:
     """Aim: at least 0.8 of Kafka's rate."""
 
     def run() -> None:
@@ -172,7 +106,7 @@ def test_produce(benchmark: Any, broker: Serving | Kafka) -> None:
     benchmark.extra_info["records/s"] = round(RECORDS / benchmark.stats.stats.median)
 
 
-def drain(broker: Serving | Kafka, consumers: int, partitions: int, records: int) -> float:
+def drain(broker: Broker, consumers: int, partitions: int, records: int) -> float:
     """Seconds from the first record that anybody gets to the last; the consumers have joined before there is one."""
     topic, group = fresh(broker, partitions)
     fill(broker, topic, records)
@@ -188,7 +122,7 @@ def drain(broker: Serving | Kafka, consumers: int, partitions: int, records: int
 
 @pytest.mark.benchmark(timer=REPORTED)
 @pytest.mark.parametrize("consumers", [1, 2])
-def test_consume(benchmark: Any, broker: Serving | Kafka, consumers: int) -> None:
+def test_consume(benchmark: Any, broker: Broker, consumers: int) -> None:
     """Aim: level with Kafka."""
     benchmark.group = f"consume 500,000 x 100 B, {consumers} ShareConsumer processes, 1 partition"
 
@@ -202,7 +136,7 @@ def test_consume(benchmark: Any, broker: Serving | Kafka, consumers: int) -> Non
 
 @pytest.mark.benchmark(timer=REPORTED)
 @pytest.mark.parametrize("percentile", [50, 99])
-def test_latency(benchmark: Any, broker: Serving | Kafka, percentile: int) -> None:
+def test_latency(benchmark: Any, broker: Broker, percentile: int) -> None:
     """From produce to poll, one record at a time. Aim: half of Kafka's."""
     benchmark.group = f"latency, p{percentile}"
 
@@ -220,7 +154,7 @@ def test_latency(benchmark: Any, broker: Serving | Kafka, percentile: int) -> No
 @pytest.mark.parametrize("name", BROKERS)
 def test_start(benchmark: Any, name: str) -> None:
     """Aim: a tenth of Kafka's. `resident MB`: when it has answered."""
-    started: list[Serving | Kafka] = []
+    started: list[Broker] = []
 
     def run() -> None:
         started.append(START[name]())

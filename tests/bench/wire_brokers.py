@@ -1,0 +1,79 @@
+"""The two brokers that are measured beside each other, each a process of its own: `shareq serve` and Apache Kafka."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from shareq.kafka import LocalKafka
+
+ROOT = Path(__file__).parents[2]
+CONFIG = {"group.share.heartbeat.interval.ms": 1000, "group.share.min.heartbeat.interval.ms": 100}
+"""What `LocalKafka` sets, too: members have their partitions after two heartbeats."""
+
+
+class Serving:
+    """`shareq serve` in a process of its own."""
+
+    def __init__(self) -> None:
+        configs = [f"--config={key}={value}" for key, value in CONFIG.items()]
+        command = [sys.executable, "-m", "shareq.cli", "serve", "--port", "0", *configs]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+        assert self.process.stdout is not None
+        found = re.search(r"at (\S+)", self.process.stdout.readline())
+        assert found
+        self.bootstrap_servers = found[1]
+        self.pids = [self.process.pid]
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(20) == 0
+
+
+class Kafka:
+    """Apache Kafka 4.3, one broker."""
+
+    def __init__(self) -> None:
+        self.kafka = LocalKafka().start()
+        self.bootstrap_servers = self.kafka.bootstrap_servers
+        self.pids = [_listener(int(self.bootstrap_servers.rpartition(":")[2]))]
+
+    def stop(self) -> None:
+        self.kafka.stop()
+
+
+Broker = Serving | Kafka
+START: dict[str, type[Broker]] = {"shareq": Serving, "kafka": Kafka}
+
+
+def _listener(port: int) -> int:
+    """The process that listens at a port of this machine."""
+    wanted = f":{port:04X}"
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:] + _tcp6():
+        fields = line.split()
+        if fields[1].endswith(wanted) and fields[3] == "0A":
+            return _holder(f"socket:[{fields[9]}]")
+    raise LookupError(f"nobody listens at {port}")
+
+
+def _tcp6() -> list[str]:
+    return Path("/proc/net/tcp6").read_text().splitlines()[1:]
+
+
+def _holder(socket: str) -> int:
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if any(str(file.readlink()) == socket for file in (process / "fd").iterdir()):
+                return int(process.name)
+        except OSError:
+            continue
+    raise LookupError(socket)
+
+
+def resident_mb(broker: Serving | Kafka) -> int:
+    """What the broker's process has in memory."""
+    status = "".join(Path(f"/proc/{pid}/status").read_text() for pid in broker.pids)
+    return sum(int(kb) for kb in re.findall(r"VmRSS:\s+(\d+)", status)) // 1024
