@@ -13,6 +13,8 @@ from shareq.model.transport import register_observer, register_scheme, register_
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from shareq.admin import Admin, NewTopic
     from shareq.broker import Cluster
     from shareq.client import TopicPartition
@@ -111,9 +113,9 @@ def _serve(cluster: Any, host: str, ports: Any) -> Any:
     return import_module("shareq.wire.server").Server(cluster, host, ports)
 
 
-def _tcp(bootstrap_servers: str) -> Any:
+def _tcp(bootstrap_servers: str, conf: Mapping[str, Any]) -> Any:
     """What carries clients to `host:port`."""
-    return import_module("shareq.wire.client").TcpTransport(bootstrap_servers)
+    return import_module("shareq.wire.client").TcpTransport(bootstrap_servers, conf)
 
 
 def _observe(bootstrap_servers: str, group: str, topics: list[str] | None) -> Any:

@@ -47,7 +47,7 @@ class Admin(UntilClosed):
 
     def __init__(self, conf: Mapping[str, Any] | None = None, /, **kwargs: Any) -> None:
         config = ClientConfig(merged(conf, kwargs), (), client="admin client")
-        transport = transport_for(config["bootstrap.servers"])
+        transport = transport_for(config["bootstrap.servers"], config.sockets)
         self._core = AdminCore(config, transport.rng())
         self._asking = Asking(self._core.backoff)
         self._connection = transport.connect(self._core, self._core.client_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
@@ -114,7 +114,8 @@ def publish(cluster: Home, rng: random.Random) -> str:
     return f"{SCHEME}://{unique}"
 
 
-def _resolve(address: str) -> InProcessTransport:
+def _resolve(address: str, conf: Mapping[str, Any]) -> InProcessTransport:
+    del conf  # there are no sockets here
     cluster = _clusters.get(address.partition("://")[2])
     if cluster is None or cluster.closed:
         known = ", ".join(f"{SCHEME}://{n}" for n, c in _clusters.items() if not c.closed) or "none"

@@ -6,7 +6,7 @@ ValueError. Every message names the key, and for a bad value the value and what 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from shareq.model.configs import INT_MAX, ConfigDef
@@ -21,6 +21,17 @@ COMMON = (
 )
 """The keys of every client."""
 
+SOCKETS = (
+    ConfigDef("reconnect.backoff.ms", 50, "The pause before a broken connection is made anew.", 0, 3600000),
+    ConfigDef("reconnect.backoff.max.ms", 1000, "The longest such pause; each failure doubles it.", 0, 3600000),
+    ConfigDef("socket.connection.setup.timeout.ms", 10000, "How long connecting may take.", 1000, INT_MAX),
+    ConfigDef("socket.keepalive.enable", False, "Whether silent connections are probed."),
+    ConfigDef("socket.nagle.disable", True, "Whether small requests go out at once."),
+    ConfigDef("socket.receive.buffer.bytes", 0, "The system's buffer; 0 leaves it to the system.", 0, 100000000),
+    ConfigDef("socket.send.buffer.bytes", 0, "The system's buffer; 0 leaves it to the system.", 0, 100000000),
+)
+"""The keys about connections over TCP. In this process they are checked, and have nothing to say."""
+
 _CARRIED_OVER = """
 api.version.fallback.ms api.version.request api.version.request.timeout.ms broker.address.family broker.address.ttl
 broker.version.fallback builtin.features client.dns.lookup connections.max.idle.ms debug enable.metrics.push
@@ -28,22 +39,29 @@ enable.sasl.oauthbearer.unsecure.jwt enable.ssl.certificate.verification error_c
 log.connection.close log.queue log.thread.name log_cb log_level logger max.in.flight
 max.in.flight.requests.per.connection message.max.bytes metadata.broker.list metadata.max.age.ms
 metadata.recovery.rebootstrap.trigger.ms metadata.recovery.strategy oauth_cb open_cb
-receive.message.max.bytes reconnect.backoff.max.ms reconnect.backoff.ms sasl.kerberos.keytab
+receive.message.max.bytes sasl.kerberos.keytab
 sasl.kerberos.principal sasl.kerberos.service.name sasl.mechanism sasl.mechanisms sasl.oauthbearer.config
-sasl.password sasl.username security.protocol socket.blocking.max.ms socket.connection.setup.timeout.ms
-socket.keepalive.enable socket.nagle.disable socket.receive.buffer.bytes socket.send.buffer.bytes
+sasl.password sasl.username security.protocol socket.blocking.max.ms socket.max.fails
 socket.timeout.ms ssl.ca.location ssl.certificate.location ssl.cipher.suites
 ssl.endpoint.identification.algorithm ssl.key.location ssl.key.password statistics.interval.ms stats_cb
 throttle_cb topic.metadata.propagation.max.ms topic.metadata.refresh.fast.interval.ms
 topic.metadata.refresh.interval.ms topic.metadata.refresh.sparse
 """
 TRANSPORT_KEYS = frozenset(_CARRIED_OVER.split())
-"""librdkafka's keys about connections, logging and metadata: accepted, so that a configuration can be carried over.
-They have no effect, but that over TCP security.protocol must not ask for more than there is."""
+"""librdkafka's other keys about connections, logging and metadata: accepted, so that a configuration can be carried
+over. They have no effect, but that over TCP security.protocol must not ask for more than there is; what
+socket.timeout.ms says there, request.timeout.ms says here."""
+
+
+def _refusal(why: str) -> KafkaException:
+    return KafkaException(KafkaError(KafkaError._INVALID_ARG, why))
 
 
 class ClientConfig:
-    """A client's configuration, every key of its table answered: `config["max.poll.records"]`."""
+    """A client's configuration, every key of its table answered: `config["max.poll.records"]`.
+
+    `contradiction`: what is raised for values that are good by themselves, and make no sense together.
+    """
 
     def __init__(
         self,
@@ -53,8 +71,9 @@ class ClientConfig:
         ignored: frozenset[str] = frozenset(),
         rejected: Mapping[str, str] | frozenset[str] = frozenset(),
         client: str = "client",
+        contradiction: Callable[[str], Exception] = _refusal,
     ) -> None:
-        table = {definition.key: definition for definition in (*COMMON, *definitions)}
+        table = {definition.key: definition for definition in (*COMMON, *SOCKETS, *definitions)}
         present = sorted(key for key in conf if key in rejected)
         if present:
             raise ValueError(f"not applicable to a {client}: {', '.join(present)}")
@@ -67,9 +86,17 @@ class ClientConfig:
         if not self._values["bootstrap.servers"]:
             raise _refusal("bootstrap.servers must be set: inproc://name or host:port")
         _check_security(self._values["bootstrap.servers"], conf.get("security.protocol", "plaintext"))
+        first, longest = self._values["reconnect.backoff.ms"], self._values["reconnect.backoff.max.ms"]
+        if longest < first:
+            raise contradiction(f"reconnect.backoff.max.ms={longest}: must be at least reconnect.backoff.ms={first}")
 
     def __getitem__(self, key: str) -> Any:
         return self._values[key]
+
+    @property
+    def sockets(self) -> Mapping[str, Any]:
+        """What it says about connections over TCP."""
+        return {definition.key: self._values[definition.key] for definition in SOCKETS}
 
 
 def _parse(definition: ConfigDef, value: object) -> object:
@@ -83,10 +110,6 @@ def _check_security(bootstrap_servers: str, protocol: object) -> None:
     """Sockets are plain; who asks for more must not get less. In this process there is nothing to protect."""
     if "://" not in bootstrap_servers and str(protocol).lower() != "plaintext":
         raise _refusal(f"security.protocol={protocol!r}: only plaintext is spoken")
-
-
-def _refusal(why: str) -> KafkaException:
-    return KafkaException(KafkaError(KafkaError._INVALID_ARG, why))
 
 
 def merged(conf: Mapping[str, Any] | None, kwargs: Mapping[str, Any]) -> dict[str, Any]:

@@ -67,7 +67,8 @@ ALIASES = {"fetch.max.wait.ms": "fetch.wait.max.ms"}
 
 
 def consumer_config(conf: Mapping[str, Any]) -> ClientConfig:
-    """The parsed configuration. ValueError without a group and for REJECTED keys, KafkaException as `ClientConfig`.
+    """The parsed configuration. ValueError without a group, for REJECTED keys and for values that
+    contradict each other; KafkaException as `ClientConfig`.
 
     An acquire mode may be written in any case; an acknowledgement mode may not, as in Java.
     """
@@ -78,7 +79,9 @@ def consumer_config(conf: Mapping[str, Any]) -> ClientConfig:
     if isinstance(mode, str):
         conf["share.acquire.mode"] = mode.lower()
     _check_acknowledgement_mode(conf.get("share.acknowledgement.mode", "implicit"))
-    return ClientConfig(conf, DEFINITIONS, ignored=IGNORED, rejected=REJECTED, client="share consumer")
+    return ClientConfig(
+        conf, DEFINITIONS, ignored=IGNORED, rejected=REJECTED, client="share consumer", contradiction=ValueError
+    )
 
 
 def _check_acknowledgement_mode(mode: object) -> None:

@@ -42,7 +42,7 @@ class ShareConsumer(UntilClosed):
         if hasattr(self, "_core"):
             raise RuntimeError("ShareConsumer already initialized")
         config = consumer_config(merged(conf, kwargs))
-        transport = transport_for(config["bootstrap.servers"])
+        transport = transport_for(config["bootstrap.servers"], config.sockets)
         core = ShareConsumerCore(config, transport.rng())
         self._connection = transport.connect(core, core.client_id)
         self._core = core

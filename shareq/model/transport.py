@@ -7,13 +7,14 @@ time.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from shareq.model.errors import KafkaError, KafkaException
 
 if TYPE_CHECKING:  # `import shareq` loads this module, and must stay light
     import random
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from shareq.model.actor import Actor, Effect
     from shareq.model.events import Event
@@ -71,17 +72,20 @@ class Serve(Protocol):
     def __call__(self, cluster: Any, host: str, ports: int | Sequence[int] | None) -> Served: ...
 
 
-_schemes: dict[str, Callable[[str], Transport]] = {}
+_schemes: dict[str, Callable[[str, Mapping[str, Any]], Transport]] = {}
 _serve: list[Serve] = []
 
 
-def register_scheme(scheme: str, resolve: Callable[[str], Transport]) -> None:
-    """Let `resolve(address)` answer for addresses `scheme://...` ("" for plain host:port)."""
+def register_scheme(scheme: str, resolve: Callable[[str, Mapping[str, Any]], Transport]) -> None:
+    """Let `resolve(address, conf)` answer for addresses `scheme://...` ("" for plain host:port)."""
     _schemes[scheme] = resolve
 
 
-def transport_for(bootstrap_servers: str) -> Transport:
-    """The transport that an address names; KafkaException (_TRANSPORT or _INVALID_ARG) where there is none."""
+def transport_for(bootstrap_servers: str, conf: Mapping[str, Any] = MappingProxyType({})) -> Transport:
+    """The transport that an address names; KafkaException (_TRANSPORT or _INVALID_ARG) where there is none.
+
+    `conf`: what a client's configuration says about its connections, by key.
+    """
     scheme, separator, _ = bootstrap_servers.partition("://")
     resolve = _schemes.get(scheme if separator else "")
     if resolve is None:
@@ -89,7 +93,7 @@ def transport_for(bootstrap_servers: str) -> Transport:
         raise KafkaException(
             KafkaError(KafkaError._INVALID_ARG, f"bootstrap.servers={bootstrap_servers!r}: known are {known}")
         )
-    return resolve(bootstrap_servers)
+    return resolve(bootstrap_servers, conf)
 
 
 def register_server(serve: Serve) -> None:

@@ -35,7 +35,7 @@ class Producer(UntilClosed):
         given = merged(conf, kwargs)
         self._on_delivery: DeliveryCallback | None = given.pop("on.delivery", given.get("on_delivery"))
         config = producer_config(given)
-        transport = transport_for(config["bootstrap.servers"])
+        transport = transport_for(config["bootstrap.servers"], config.sockets)
         self._core = ProducerCore(config, transport.rng())
         self._connection = transport.connect(self._core, self._core.client_id)
         self._inbox = self._core.inbox

@@ -80,7 +80,7 @@ class Member:
 
     def __init__(self, conf: Mapping[str, Any], topics: tuple[str, ...], *, renews: bool) -> None:
         config = consumer_config(conf)
-        transport = transport_for(config["bootstrap.servers"])
+        transport = transport_for(config["bootstrap.servers"], config.sockets)
         self._core = RangeCore(config, transport.rng())
         self._connection = transport.connect(self._core, self._core.client_id)
         self._lock = Lock()

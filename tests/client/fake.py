@@ -200,7 +200,7 @@ class FakeConnection:
 
 
 _fakes: dict[str, Fake] = {}
-register_scheme("fake", lambda address: _fakes[address])
+register_scheme("fake", lambda address, conf: _fakes[address])
 
 
 def batch(base_offset: int, *values: bytes | str, compression: str = "none", key: bytes | None = None) -> RecordBatch:

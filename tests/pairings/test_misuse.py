@@ -55,6 +55,20 @@ OF_PLAIN_CONSUMERS = {
         pytest.param({"group.id": "g", "max.poll.records": "ten"}, "KafkaException -186", id="no number"),
         pytest.param({"group.id": "g", "fetch.wait.max.ms": -1}, "KafkaException -186", id="no time"),
         pytest.param({"group.id": "g", "no.such.key": 1}, "KafkaException -186", id="an unknown key"),
+        pytest.param({"group.id": "g", "reconnect.backoff.ms": -1}, "KafkaException -186", id="no pause"),
+        pytest.param({"group.id": "g", "reconnect.backoff.ms": 1000}, "nothing", id="as long as the longest"),
+        pytest.param(
+            {"group.id": "g", "reconnect.backoff.ms": 1001, "reconnect.backoff.max.ms": 1000},
+            "ValueError",
+            id="longer than the longest",
+        ),
+        pytest.param({"group.id": "g", "reconnect.backoff.max.ms": 3_600_001}, "KafkaException -186", id="too long"),
+        pytest.param(
+            {"group.id": "g", "socket.connection.setup.timeout.ms": 999}, "KafkaException -186", id="too hasty"
+        ),
+        pytest.param({"group.id": "g", "socket.send.buffer.bytes": 10**8 + 1}, "KafkaException -186", id="too large"),
+        pytest.param({"group.id": "g", "socket.keepalive.enable": "x"}, "KafkaException -186", id="no truth"),
+        pytest.param({"group.id": "g", "socket.nagle.disable": "false"}, "nothing", id="truth as text"),
     ],
 )
 def test_configurations(conf: dict[str, object], expected: str) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, Self
@@ -179,13 +179,17 @@ class Probe:
         return []
 
 
-class Client:
-    """A connection with a probe on it."""
+def dotted(conf: Mapping[str, object]) -> dict[str, object]:
+    return {key.replace("_", "."): value for key, value in conf.items()}
 
-    def __init__(self, *brokers: ScriptedBroker | str, client_id: str = "probe") -> None:
+
+class Client:
+    """A connection with a probe on it. `conf`: what else its configuration says, underscores for dots."""
+
+    def __init__(self, *brokers: ScriptedBroker | str, client_id: str = "probe", **conf: object) -> None:
         servers = ",".join(broker if isinstance(broker, str) else broker.address for broker in brokers)
         self.probe = Probe()
-        self.connection: TcpConnection = TcpTransport(servers).connect(self.probe, client_id)
+        self.connection: TcpConnection = TcpTransport(servers, dotted(conf)).connect(self.probe, client_id)
         self._last_id = 0
 
     def send(self, request: Request, node: int = ANY_NODE, timeout_ms: int = 30_000) -> int:

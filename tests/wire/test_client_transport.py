@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import socket
 import subprocess
 import sys
 import threading
@@ -397,6 +398,42 @@ def test_a_broker_that_does_not_even_say_what_it_speaks(broker: ScriptedBroker, 
     assert client.ask(METADATA_NOW, timeout_ms=20).error is Errors.REQUEST_TIMED_OUT
 
 
+def test_how_long_a_broker_may_take_to_say_what_it_speaks(broker: ScriptedBroker) -> None:
+    broker.answers[ApiVersionsRequest] = silent
+    with Client(broker, socket_connection_setup_timeout_ms=20) as client:
+        answer = client.ask(METADATA_NOW, timeout_ms=600_000)
+    assert answer.error is Errors.NETWORK_EXCEPTION
+    assert "does not answer in time" in answer.reason
+
+
+@pytest.mark.parametrize(("longest", "pauses"), [(400, [100, 200, 400]), (150, [100, 150, 150])])
+def test_the_pause_before_a_connection_is_made_anew(longest: int, pauses: list[int]) -> None:
+    """It doubles up to the longest, a fifth more or less; nobody can connect before it is over."""
+    with (
+        ScriptedBroker(listening=False) as nobody,
+        Client(nobody, reconnect_backoff_ms=100, reconnect_backoff_max_ms=longest) as client,
+    ):
+        for pause in [0, *pauses]:
+            before_ms = client.connection.now_ms()
+            assert client.ask(METADATA_NOW).error is Errors.NETWORK_EXCEPTION
+            assert client.connection.now_ms() - before_ms >= pause * 0.8 - 2
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+def test_how_sockets_are_set_up(broker: ScriptedBroker, chosen: bool) -> None:
+    sizes = {"socket_send_buffer_bytes": 20_000, "socket_receive_buffer_bytes": 30_000} if chosen else {}
+    conf: dict[str, Any] = {"socket_keepalive_enable": chosen, "socket_nagle_disable": not chosen, **sizes}
+    with Client(broker, **conf) as client:
+        assert client.ask(METADATA_NOW).response == METADATA
+        (link,) = client.connection._host._links.values()
+        assert link._pipe is not None
+        one = link._pipe._socket
+        assert bool(one.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)) == chosen
+        assert bool(one.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)) != chosen
+        for option, size in ((socket.SO_SNDBUF, 20_000), (socket.SO_RCVBUF, 30_000)):
+            assert (one.getsockopt(socket.SOL_SOCKET, option) in (size, 2 * size)) == chosen  # Linux doubles it
+
+
 def test_answers_in_time_leave_no_trace(broker: ScriptedBroker, client: Client) -> None:
     """The timer of the first request stands for those after it."""
     for _ in range(3):
@@ -651,7 +688,7 @@ consumer.subscribe(["t"])
 print(len(consumer.poll(0.05)))
 """
     done = subprocess.run(
-        [sys.executable, "-X", "dev", "-c", script], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        [sys.executable, "-W", "always", "-c", script], capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "0\n", "")
 

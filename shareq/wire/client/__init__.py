@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import random
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
 
 from shareq.model.actor import Actor, Effect
 from shareq.wire.client.addresses import parse_bootstrap_servers
 from shareq.wire.client.host import ClientHost
+from shareq.wire.client.settings import Settings
 
 
 class TcpConnection:
@@ -39,14 +42,18 @@ class TcpConnection:
 
 
 class TcpTransport:
-    """Clients find the cluster through any of `bootstrap_servers`: `host:port`, several with commas between them."""
+    """Clients find the cluster through any of `bootstrap_servers`: `host:port`, several with commas between them.
 
-    def __init__(self, bootstrap_servers: str) -> None:
+    `conf`: what else the application says about its connections, see `Settings`.
+    """
+
+    def __init__(self, bootstrap_servers: str, conf: Mapping[str, Any] = MappingProxyType({})) -> None:
         self._servers = parse_bootstrap_servers(bootstrap_servers)
+        self._settings = Settings.of(conf)
 
     def connect(self, actor: Actor, client_id: str) -> TcpConnection:
         """Sockets are opened when the client has something to say."""
-        return TcpConnection(ClientHost(actor, client_id, self._servers, self.rng()))
+        return TcpConnection(ClientHost(actor, client_id, self._servers, self.rng(), self._settings))
 
     def rng(self) -> random.Random:
         """Seeded by the system: ids must differ between processes."""

@@ -17,7 +17,8 @@ from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetc
 from shareq.model.transport import tell
 from shareq.wire.client import io_thread
 from shareq.wire.client.addresses import Address, Directory
-from shareq.wire.client.link import RECONNECT_BACKOFF_MAX_MS, RECONNECT_BACKOFF_MS, Link
+from shareq.wire.client.link import Link
+from shareq.wire.client.settings import Settings
 
 GOODBYE_S = 1.0
 """How long closing waits for a socket to take what has been written."""
@@ -33,11 +34,14 @@ _STARTED_MS = time.time_ns() // 1_000_000 - time.monotonic_ns() // 1_000_000
 class ClientHost:
     """One client. Its actor and its links are touched under `lock` only, by the application or by the I/O thread."""
 
-    def __init__(self, actor: Actor, client_id: str, servers: tuple[Address, ...], rng: random.Random) -> None:
+    def __init__(
+        self, actor: Actor, client_id: str, servers: tuple[Address, ...], rng: random.Random, settings: Settings
+    ) -> None:
         self.lock = threading.Condition()
         self.client_id = client_id
+        self.settings = settings
         self.directory = Directory(tuple(rng.sample(servers, len(servers))))
-        self.backoff = Backoff(rng, RECONNECT_BACKOFF_MS, RECONNECT_BACKOFF_MAX_MS)
+        self.backoff = Backoff(rng, settings.reconnect_backoff_ms, settings.reconnect_backoff_max_ms)
         self._actor = actor
         self._links: dict[tuple[Address, bool], Link] = {}
         self._timer: asyncio.TimerHandle | None = None

@@ -23,15 +23,10 @@ from shareq.wire.apis import API_BY_KEY
 from shareq.wire.client.addresses import Address, Directory
 from shareq.wire.client.io_thread import IoThread
 from shareq.wire.client.pipe import Pipe, connect
+from shareq.wire.client.settings import Settings
 from shareq.wire.client.versions import Versions
 from shareq.wire.errors import MalformedFrame, UnsupportedVersion
 from shareq.wire.frames import decode_response, encode_request
-
-SETUP_TIMEOUT_MS = 10_000
-"""How long a broker may take to be connected, and again to say what it speaks; `socket.connection.setup.timeout.ms`."""
-
-RECONNECT_BACKOFF_MS, RECONNECT_BACKOFF_MAX_MS = 50, 1000
-"""As in Java's clients."""
 
 _NEWEST = API_BY_KEY[ApiVersionsRequest.API_KEY].max_version
 
@@ -44,6 +39,7 @@ class Owner(Protocol):
     client_id: str
     directory: Directory
     backoff: Backoff
+    settings: Settings
 
     def now_ms(self) -> int: ...
     def deliver(self, message: Answer) -> None: ...
@@ -142,8 +138,8 @@ class Link:
         client = self._client
         try:
             await asyncio.sleep(max(0, self._not_before_ms - client.now_ms()) / 1000)
-            async with asyncio.timeout(SETUP_TIMEOUT_MS / 1000):
-                opened = await connect(self._address)
+            async with asyncio.timeout(client.settings.socket_connection_setup_timeout_ms / 1000):
+                opened = await connect(self._address, client.settings)
         except (OSError, TimeoutError) as failure:
             with client.lock:
                 self._connecting = None
@@ -160,7 +156,7 @@ class Link:
     def _negotiate(self, version: int) -> None:
         """Ask which versions the broker speaks, before anything else."""
         request = ApiVersionsRequest(client_software_name="shareq", client_software_version=__version__)
-        deadline_ms = self._client.now_ms() + SETUP_TIMEOUT_MS
+        deadline_ms = self._client.now_ms() + self._client.settings.socket_connection_setup_timeout_ms
         self._put(_Exchange(None, request, deadline_ms), version)
         self._watch(deadline_ms)
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from shareq.wire.client.addresses import Address
 from shareq.wire.client.io_thread import IoThread
+from shareq.wire.client.settings import Settings
 from shareq.wire.frames import FrameReader
 
 READ_BYTES = 1 << 18
@@ -17,7 +18,7 @@ READ_BYTES = 1 << 18
 _Found = Sequence[tuple[int, int, int, str, tuple[object, ...]]]
 
 
-async def connect(address: Address) -> socket.socket:
+async def connect(address: Address, settings: Settings) -> socket.socket:
     """A connected socket that does not block: the first of the host's addresses that answers. Raises OSError."""
     loop = asyncio.get_running_loop()
     try:  # a number needs nobody's help, hence no thread that asks for it
@@ -28,9 +29,8 @@ async def connect(address: Address) -> socket.socket:
     for family, kind, protocol, _, where in found:
         opened = socket.socket(family, kind, protocol)
         try:
-            opened.setblocking(False)
+            settings.prepare(opened)
             await loop.sock_connect(opened, where)
-            opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as failure:
             opened.close()
             failures.append(failure)

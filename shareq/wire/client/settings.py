@@ -1,0 +1,38 @@
+"""What an application can say about its connections: librdkafka's keys, with the defaults of Java's clients."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """One field a key of `shareq.client.config.SOCKETS`, dots as underscores. Buffers of 0 bytes are the system's
+    choice."""
+
+    reconnect_backoff_ms: int = 50
+    reconnect_backoff_max_ms: int = 1000
+    socket_connection_setup_timeout_ms: int = 10_000
+    socket_keepalive_enable: bool = False
+    socket_nagle_disable: bool = True
+    socket_receive_buffer_bytes: int = 0
+    socket_send_buffer_bytes: int = 0
+
+    @classmethod
+    def of(cls, conf: Mapping[str, Any]) -> Self:
+        """From a client's configuration; what it does not say is as above."""
+        keys = {field.name: field.name.replace("_", ".") for field in fields(cls)}
+        return cls(**{name: conf[key] for name, key in keys.items() if key in conf})
+
+    def prepare(self, opened: socket.socket) -> None:
+        """Set a socket up that is not connected yet: buffers say how large the window may become."""
+        opened.setblocking(False)
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, self.socket_nagle_disable)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, self.socket_keepalive_enable)
+        if self.socket_receive_buffer_bytes:
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.socket_receive_buffer_bytes)
+        if self.socket_send_buffer_bytes:
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.socket_send_buffer_bytes)
