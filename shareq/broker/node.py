@@ -51,6 +51,7 @@ from shareq.model.actor import (
     ShardElected,
     ShardResigned,
 )
+from shareq.model.errors import Errors
 from shareq.model.events import Event, RecordsAppended
 from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition
 from shareq.model.image import ClusterImage, PartitionImage
@@ -89,6 +90,8 @@ class Broker:
         self._context = ClientContext(client_id=self.name)
         self._persisting: dict[int, tuple[Host, int]] = {}
         self._persist_ids = 0
+        self._untold: list[tuple[TopicPartition, int]] = []
+        """Markers in a coordinator's log that it has not heard of yet: the partition and the producer."""
         self._led: dict[TopicPartition, int] = {}
         config = controller.image.broker_config
 
@@ -254,14 +257,24 @@ class Broker:
         self._network.answer(self, exchange_id, self._produce(request, client, effect.verdicts))
 
     def _marker_appended(self, host: Host, effect: MarkerAppended) -> None:
+        """A coordinator hears of a marker behind what it has appended before: its state follows the log's order."""
         del host
-        at, offset, producer_id, committed = effect
+        at, offset, producer_id, _ = effect
         self.log_grew(at, offset, offset + 1)
         coordinator = self._coordinators.get(at.topic)
         if coordinator is not None:
-            self._loop.post(coordinator.deliver, MarkerWritten(at.partition, producer_id, committed))
+            self._untold.append((at, producer_id))
+            self._loop.post(self._tell_marker, coordinator, effect)
+
+    def _tell_marker(self, coordinator: Host, marker: MarkerAppended) -> None:
+        at, _, producer_id, committed = marker
+        self._untold.remove((at, producer_id))
+        coordinator.deliver(MarkerWritten(at.partition, producer_id, committed))
 
     def _append_records(self, host: Host, effect: AppendRecords) -> None:
+        if (effect.topic_partition, effect.producer_id) in self._untold:  # nobody would ever end them behind the marker
+            self._loop.post(host.deliver, Appended(effect.id, Errors.INVALID_TXN_STATE))
+            return
         now_ms = self._loop.now_ms()
         batch = encode_coordinator_records(
             effect.records, now_ms, producer_id=effect.producer_id, producer_epoch=effect.producer_epoch

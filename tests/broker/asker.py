@@ -26,11 +26,15 @@ class Asker:
 
     def send(self, request: Request, version: int, node: int = ANY_NODE) -> int:
         """Send and do not wait; answers the id under which the answer will be."""
+        self.cluster.loop.enter(lambda: self.post(request, version, node))
+        return self._ids
+
+    def post(self, request: Request, version: int, node: int = ANY_NODE) -> int:
+        """Send from inside the loop, before anything that this causes happens."""
         self._ids += 1
         call = Call(self._ids, node, request)
         client = ClientContext(self.name, connection_id=self.connection_id, api_version=version)
-        network = self.cluster._machines.network
-        self.cluster.loop.enter(lambda: network.call(self, call, client))
+        self.cluster._machines.network.call(self, call, client)
         return call.id
 
     def answered(self, call_id: int) -> bool:

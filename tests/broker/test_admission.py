@@ -11,11 +11,11 @@ from shareq.broker.admission import Flow, flow_of, worded
 from shareq.model.actor import NEWEST_VERSION
 from shareq.model.errors import Errors
 from shareq.model.events import RequestSent
-from shareq.model.ids import TopicPartition
+from shareq.model.ids import GROUP_METADATA_TOPIC, TopicPartition, partition_for
 from shareq.model.messages.cluster import CoordinatorType
 from shareq.model.messages.transactions import EndTxnRequest, WriteTxnMarkersRequest
 from tests.broker.test_transactions import ready, settled
-from tests.broker.transactor import FLOWS, JAVA_OLD, LIBRDKAFKA, Transactor
+from tests.broker.transactor import FLOWS, JAVA_OLD, LIBRDKAFKA, Transactor, offsets_error
 from tests.broker.transactor import Flow as ClientFlow
 
 E = Errors
@@ -100,15 +100,17 @@ def test_never_for_producers_without_transactions(cluster: Cluster) -> None:
 # ---- what happens meanwhile ------------------------------------------------------------------------------------------
 
 
-def marker(producer: Transactor, *, partition: int = 0, epoch: int = 9) -> WriteTxnMarkersRequest:
-    topic = WriteTxnMarkersRequest.Topic(name="orders", partition_indexes=(partition,))
+def marker(
+    producer: Transactor, *, topic: str = "orders", partition: int = 0, epoch: int = 9
+) -> WriteTxnMarkersRequest:
+    at = WriteTxnMarkersRequest.Topic(name=topic, partition_indexes=(partition,))
     return WriteTxnMarkersRequest(
         markers=(
             WriteTxnMarkersRequest.Marker(
                 producer_id=producer.producer_id,
                 producer_epoch=producer.epoch,
                 transaction_result=False,
-                topics=(topic,),
+                topics=(at,),
                 coordinator_epoch=epoch,
             ),
         )
@@ -134,6 +136,34 @@ def test_a_batch_that_a_marker_overtakes_is_not_written(slow: Cluster, flow: Cli
     assert producer.answer_to(call).error_code is Errors.INVALID_TXN_STATE
     log = slow.log("orders", 0)
     assert log.last_stable_offset == log.log_end_offset == 1
+
+
+@pytest.mark.parametrize("flow", [JAVA_OLD, LIBRDKAFKA], ids=["Java, old", "librdkafka"])
+@pytest.mark.parametrize("others", [0, 1], ids=["alone", "another producer's are"])
+def test_offsets_that_a_marker_overtakes_are_not_written(cluster: Cluster, flow: ClientFlow, others: int) -> None:
+    """The marker is in the log, and the group's coordinator has not heard of it yet."""
+    producer = ready(cluster, flow)
+    other = ready(cluster, flow, "other")
+    for each in (producer, other):
+        assert each.commit_offset(1) is Errors.NONE
+    coordinator = cluster.image.coordinator(GROUP_METADATA_TOPIC, "g")
+    assert coordinator is not None
+    node = coordinator.broker_id
+    shard = partition_for("g", len(cluster.image.topics[GROUP_METADATA_TOPIC].partitions))
+    late = (producer, other)[others]
+    calls: list[int] = []
+
+    def at_once() -> None:
+        producer.post(marker(producer, topic=GROUP_METADATA_TOPIC, partition=shard), 1, node)
+        calls.append(late.post(late.offsets(2), flow.commit_offsets, node))
+
+    cluster.loop.enter(at_once)
+    assert cluster.wait(lambda: late.answered(calls[0]), 60)
+    assert offsets_error(late.response(calls[0])) is (Errors.NONE if others else Errors.INVALID_TXN_STATE)
+    other.send(marker(other, topic=GROUP_METADATA_TOPIC, partition=shard), 1, node)
+    cluster.advance(10)
+    log = cluster.log(GROUP_METADATA_TOPIC, shard)
+    assert log.last_stable_offset == log.log_end_offset, "a transaction that nobody would ever end"
 
 
 def test_the_marker_of_the_transaction_before_overtakes_nobody(slow: Cluster) -> None:

@@ -19,6 +19,7 @@ from shareq.model.messages.transactions import (
     InitProducerIdRequest,
     InitProducerIdResponse,
     TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
 )
 from tests.broker.asker import Asker
 
@@ -49,6 +50,13 @@ COORDINATOR_MOVES = (
     Errors.NOT_COORDINATOR,
     Errors.CONCURRENT_TRANSACTIONS,
 )
+
+
+def offsets_error(response: TxnOffsetCommitResponse) -> Errors:
+    """What became of the one offset."""
+    error = response.topics[0].partitions[0].error_code
+    assert isinstance(error, Errors)
+    return error
 
 
 class Transactor(Asker):
@@ -176,17 +184,18 @@ class Transactor(Asker):
             assert isinstance(error, Errors)
             if error:
                 return error
+        return offsets_error(self.ask(self.offsets(offset, group_id), self.flow.commit_offsets, node))
+
+    def offsets(self, offset: int, group_id: str = "g") -> TxnOffsetCommitRequest:
+        """An offset of orders-0 for a group, once the transaction is committed."""
         part = TxnOffsetCommitRequest.Partition(partition_index=0, committed_offset=offset)
-        request = TxnOffsetCommitRequest(
+        return TxnOffsetCommitRequest(
             transactional_id=self.transactional_id,
             group_id=group_id,
             producer_id=self.producer_id,
             producer_epoch=self.epoch,
             topics=(TxnOffsetCommitRequest.Topic(name="orders", partitions=(part,)),),
         )
-        error = self.ask(request, self.flow.commit_offsets, node).topics[0].partitions[0].error_code
-        assert isinstance(error, Errors)
-        return error
 
     def end(self, *, commit: bool = True) -> Errors:
         """EndTxn, as often as clients repeat it."""
