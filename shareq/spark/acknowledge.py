@@ -1,28 +1,31 @@
-"""Verdicts on single rows: said in the driver, heard by the source's reader, which is a process of its own beside it.
+"""Verdicts on single rows: said in `foreachBatch`, heard by the source's reader, a process of its own beside it.
 
-They go through a folder of the driver's machine: a reader makes a letter box there, `acknowledge` drops a file into
-each. A verdict that is lost with the driver costs nothing: its batch is not acknowledged either.
+They go through a folder of the machine on which both run, the driver's or Spark Connect's server; the session's
+configuration says which. A reader makes a letter box there, `acknowledge` drops a file into each. A verdict that is
+lost with the driver costs nothing: its batch is not acknowledged either.
 """
 
 from __future__ import annotations
 
-import atexit
 import json
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Mapping
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from shareq.model.states import AcknowledgeType
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 VERDICTS = {"release": AcknowledgeType.RELEASE, "reject": AcknowledgeType.REJECT}
+
+FOLDER_KEY = "spark.shareq.verdicts"
 
 Place = tuple[str, int]
 """(topic, partition)."""
@@ -30,11 +33,12 @@ Place = tuple[str, int]
 _numbers = count()
 
 
-@cache
-def verdict_folder() -> Path:
-    """The folder of this driver; it goes when the driver goes."""
-    folder = Path(tempfile.mkdtemp(prefix="shareq-verdicts-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+def verdict_folder(spark: SparkSession) -> str:
+    """The folder of a session; it is there as long as there are letter boxes in it."""
+    folder: str | None = spark.conf.get(FOLDER_KEY, None)
+    if folder is None:
+        folder = str(Path(tempfile.gettempdir(), f"shareq-verdicts-{token_hex(8)}"))
+        spark.conf.set(FOLDER_KEY, folder)
     return folder
 
 
@@ -43,32 +47,39 @@ def acknowledge(df: DataFrame, verdict: str, *, group: str | None = None) -> int
 
     For `foreachBatch`: the verdict counts when the batch is acknowledged, the rest of which is accepted. Released
     records come again in a later batch, rejected ones are archived. Where queries of several groups read the same
-    topics, `group` says whose rows they are.
+    topics, `group` says whose rows they are. RuntimeError where nobody reads who could act on it.
     """
     if verdict not in VERDICTS:
         raise ValueError(f"verdict={verdict!r}: must be one of {', '.join(VERDICTS)}")
+    boxes = _boxes(df.sparkSession, group)
     rows = df.select("topic", "partition", "offset").collect()
     places: dict[str, dict[str, list[int]]] = {}
     for topic, partition, offset in rows:
         places.setdefault(topic, {}).setdefault(str(partition), []).append(offset)
     if rows:
         text = json.dumps({"verdict": verdict, "places": places})
-        for box in _boxes(group):
+        for box in boxes:
             draft = box / f"{next(_numbers):012}.draft"
             draft.write_text(text)
             draft.replace(draft.with_suffix(".json"))
     return len(rows)
 
 
-def _boxes(group: str | None) -> Iterable[Path]:
+def _boxes(spark: SparkSession, group: str | None) -> list[Path]:
     pattern = "*" if group is None else f"{quote(group, safe='')}@*"
-    return sorted(verdict_folder().glob(pattern))
+    folder = spark.conf.get(FOLDER_KEY, None)
+    found = sorted(Path(folder).glob(pattern)) if folder else []
+    if not found:
+        whose = "a share group" if group is None else f"group {group!r}"
+        raise RuntimeError(f"no streaming query of {whose} reads here: verdicts are said inside foreachBatch")
+    return found
 
 
 class LetterBox:
     """Where one reader finds the verdicts for its batches."""
 
     def __init__(self, folder: str, group: str) -> None:
+        Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
         self._path = Path(tempfile.mkdtemp(prefix=f"{quote(group, safe='')}@", dir=folder))
 
     def empty(self) -> Mapping[Place, dict[int, int]]:
@@ -85,3 +96,5 @@ class LetterBox:
 
     def close(self) -> None:
         shutil.rmtree(self._path, ignore_errors=True)
+        with suppress(OSError):  # where others have theirs
+            self._path.parent.rmdir()

@@ -86,10 +86,11 @@ class Member:
         self._lock = Lock()
         self._held: list[Held] = []
         self._surplus: list[Held] = []
+        self._beyond: list[Held] = []
+        self._renews = renews
         self._closing = Event()
         self._do(lambda now_ms: self._core.subscribe(topics, now_ms))
-        if renews:
-            Thread(target=self._renew_until_closed, name="shareq-renewal", daemon=True).start()
+        Thread(target=self._renew_until_closed, name="shareq-renewal", daemon=True).start()
 
     def _do(self, call: Callable[[int], Any]) -> Any:
         return perform(self._connection, self._core.calls, call)
@@ -101,8 +102,10 @@ class Member:
     # ---- acquire -----------------------------------------------------------------------------------------------------
 
     def acquire(self, limit: int, wait_ms: float, ends: Mapping[Place, int] | None = None) -> tuple[Held, ...]:
-        """Up to `limit` records; none where none come within `wait_ms`. With `ends` only offsets below them: what lies
-        beyond is given back."""
+        """Up to `limit` records; none where none come within `wait_ms`. With `ends` only offsets below them.
+
+        What lies beyond stays ours until we leave: released, it would come again at once, until it was archived.
+        """
         taken = self._take(limit, 0, ends)
         self._do(self._core.begin_poll)
         count = sum(held.range.end - held.range.first for held in taken)
@@ -122,12 +125,11 @@ class Member:
                 self._surplus += self._held_of(self._do(self._core.take_pieces))
             taken: list[Held] = []
             surplus: list[Held] = []
-            beyond: list[Held] = []
             for held in self._surplus:
                 inside, outside = _divide(
                     held, held.range.end if ends is None else ends.get((held.range.topic, held.range.partition), 0)
                 )
-                beyond += outside
+                self._beyond += outside
                 for each in inside:
                     now, later = _divide(each, each.range.first + limit)
                     taken += now
@@ -135,7 +137,6 @@ class Member:
                     limit -= sum(part.range.end - part.range.first for part in now)
             self._surplus = surplus
             self._held += taken
-            self._send(beyond, AcknowledgeType.RELEASE)
         return taken
 
     def _held_of(self, pieces: Sequence[Piece]) -> list[Held]:
@@ -186,10 +187,11 @@ class Member:
     # ---- renew -------------------------------------------------------------------------------------------------------
 
     def renew(self) -> None:
-        """Start the locks of all that is held anew."""
+        """Start the locks of all that is held anew; of what lies beyond the ends in any case."""
         with self._lock:
             self._surplus += self._held_of(self._do(self._core.take_waiting))
-            self._send([*self._held, *self._surplus], AcknowledgeType.RENEW)
+            held = [*self._held, *self._surplus] if self._renews else []
+            self._send([*held, *self._beyond], AcknowledgeType.RENEW)
 
     def _renew_until_closed(self) -> None:
         while not self._closing.wait(self.lock_duration_ms / 3000):

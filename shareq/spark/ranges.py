@@ -65,15 +65,12 @@ def merged(ranges: Iterable[Range]) -> tuple[Range, ...]:
 
 
 def split(ranges: Sequence[Range], tasks: int, at_least: int = 1) -> Iterator[tuple[Range, ...]]:
-    """Cut ranges into about `tasks` shares of one partition each, of `at_least` so many offsets where there are."""
+    """Cut ranges into at most `tasks` shares of about one size, of `at_least` so many offsets where there are."""
     total = sum(at.end - at.first for at in ranges)
     size = max(ceil(total / max(tasks, 1)), at_least)
     share: list[Range] = []
     room = size
     for at in ranges:
-        if share and share[-1][:3] != at[:3]:
-            yield tuple(share)
-            share, room = [], size
         first = at.first
         while first < at.end:
             end = min(at.end, first + room)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from itertools import chain
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -13,7 +12,7 @@ from shareq.admin.asking import Asking
 from shareq.admin.core import AdminCore, Ask, Operation
 from shareq.client.config import ClientConfig
 from shareq.client.shell import perform
-from shareq.log.records import Record, decode
+from shareq.log.records import Record, stream
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicId
 from shareq.model.messages.fetch import FetchRequest, FetchResponse
@@ -135,42 +134,61 @@ def fetcher(bootstrap_servers: str) -> RangeFetcher:
 def read(bootstrap_servers: str, ranges: Iterable[Range]) -> Iterator[pa.RecordBatch]:
     """The records of the ranges, those that are still there."""
     connection = fetcher(bootstrap_servers)
-    return (
-        rows(records, wanted)
-        for wanted in ranges
-        for batches in connection.batches(wanted)
-        if (records := _records(batches, wanted))
-    )
+    for wanted in ranges:
+        for batches in connection.batches(wanted):
+            found = rows(_records(batches, wanted), wanted)
+            if found.num_rows:
+                yield found
 
 
-def _records(batches: Sequence[RecordBatch], wanted: Range) -> list[Record]:
-    """The records within the range, out of batches that may reach beyond it on both sides."""
-    inside = [b for b in batches if not b.is_control and b.last_offset >= wanted.first and b.base_offset < wanted.end]
-    records = list(chain.from_iterable(map(decode, inside)))
-    if inside and (inside[0].base_offset < wanted.first or inside[-1].last_offset >= wanted.end):
-        records = [record for record in records if wanted.first <= record.offset < wanted.end]
-    return records
+def _records(batches: Iterable[RecordBatch], wanted: Range) -> Iterator[Record]:
+    """The records of batches that may reach beyond the range on both sides."""
+    for batch in batches:
+        if not batch.is_control and batch.last_offset >= wanted.first and batch.base_offset < wanted.end:
+            yield from stream(batch)
 
 
-def rows(records: Sequence[Record], origin: Range) -> pa.RecordBatch:
-    """Records as columns."""
-    size = len(records)
-    times = pa.array([record.timestamp * 1000 for record in records], pa.int64())
-    headers = [
-        [{"key": key, "value": value} for key, value in record.headers] if record.headers else None
-        for record in records
-    ]
+def rows(records: Iterable[Record], origin: Range) -> pa.RecordBatch:
+    """The records within the range, as columns.
+
+    One pass that keeps no record: a list of them would cost the garbage collector three times what decoding costs.
+    """
+    keys: list[bytes | None] = []
+    values: list[bytes | None] = []
+    offsets: list[int] = []
+    times: list[int] = []
+    kinds: list[int] = []
+    headers: list[Any] = []
+    _, _, _, first, end, _ = origin
+    for record in records:
+        offset = record.offset
+        if first <= offset < end:
+            keys.append(record.key)
+            values.append(record.value)
+            offsets.append(offset)
+            times.append(record.timestamp)
+            kinds.append(record.timestamp_type)
+            headers.append(record.headers or None)
+    size = len(offsets)
     return pa.RecordBatch.from_arrays(
         [
-            pa.array([record.key for record in records], pa.binary()),
-            pa.array([record.value for record in records], pa.binary()),
+            pa.array(keys, pa.binary()),
+            pa.array(values, pa.binary()),
             pa.repeat(pa.scalar(origin.topic, pa.string()), size),
             pa.repeat(pa.scalar(origin.partition, pa.int32()), size),
-            pa.array([record.offset for record in records], pa.int64()),
-            times.cast(_TIMESTAMP),
-            pa.array([record.timestamp_type for record in records], pa.int32()),
-            pa.array(headers, _HEADERS),
+            pa.array(offsets, pa.int64()),
+            pa.array(times, pa.timestamp("ms", tz="UTC")).cast(_TIMESTAMP),
+            pa.array(kinds, pa.int32()),
+            _of_headers(headers),
             pa.repeat(pa.scalar(origin.delivery_count, pa.int32()), size),
         ],
         schema=ARROW_SCHEMA,
     )
+
+
+def _of_headers(headers: Sequence[Sequence[tuple[str, bytes | None]] | None]) -> pa.Array:
+    """null where a record has none, as in Spark's source."""
+    if not any(headers):
+        return pa.nulls(len(headers), _HEADERS)
+    told = ([{"key": key, "value": value} for key, value in each] if each else None for each in headers)
+    return pa.array(list(told), _HEADERS)

@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 
 import shareq  # noqa: F401    # in the processes of Spark's, this is what knows how to reach brokers over TCP
 from shareq.admin import Admin
+from shareq.model.errors import KafkaError, KafkaException
 from shareq.model.states import AcknowledgeType
 from shareq.spark.acknowledge import LetterBox
 from shareq.spark.member import Held, Member
@@ -115,9 +116,13 @@ class BatchReader(DataSourceReader):
 
 def _places(admin: Admin, topics: Sequence[str]) -> dict[tuple[str, int], str]:
     """Topic ids by (topic, partition) of all partitions; KafkaException for a topic that there is not."""
+    described = admin.describe_topics(topics)
+    for name, found in described.items():
+        if found.error is not None:
+            raise KafkaException(KafkaError(found.error.code(), f"topic {name!r}: {found.error.str()}"))
     return {
         (name, partition.partition): str(found.topic_id)
-        for name, found in admin.describe_topics(topics).check().items()
+        for name, found in described.items()
         for partition in found.partitions
     }
 
@@ -131,6 +136,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._member: Member | None = None
         self._box: LetterBox | None = None
         self._planned = NO_BATCH
+        self._begun = 0
         self._held: tuple[Held, ...] = ()
         self._ends: dict[tuple[str, int], int] | None = None
 
@@ -201,7 +207,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: object, end: Mapping[str, Any]) -> Sequence[InputPartition]:  # noqa: ARG002    # as above
         """The tasks of the batch that `end` describes, which may be one of before a restart."""
-        return _tasks(self._options, from_json(end).ranges)
+        batch = from_json(end)
+        self._begun = batch.number
+        return _tasks(self._options, batch.ranges)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Share)
@@ -220,10 +228,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._member.settle(held, AcknowledgeType.ACCEPT, self._box.empty())
 
     def stop(self) -> None:
-        """What is held of a batch that is not known to be done gets onFailure's verdict."""
+        """What is held of a batch that is not known to be done gets onFailure's verdict.
+
+        A batch that Spark never began is given back in any case: no restart would read it again.
+        """
         if self._member is not None and self._box is not None:
             if self._held:
-                self._member.settle(self._held, _ON_FAILURE[self._options.on_failure], self._box.empty())
+                begun = self._planned.number <= self._begun
+                verdict = _ON_FAILURE[self._options.on_failure] if begun else AcknowledgeType.RELEASE
+                self._member.settle(self._held, verdict, self._box.empty())
                 self._held = ()
             self._member.close()
             self._box.close()

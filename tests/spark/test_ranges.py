@@ -69,7 +69,14 @@ def test_ranges_are_joined_where_they_agree(
 def test_tasks_cover_each_offset_once(some: tuple[Range, ...], tasks: int, at_least: int) -> None:
     shares = list(split(some, tasks, at_least))
     assert [at for share in shares for at in offsets(share)] == offsets(some)
-    assert all(len({(at.topic, at.partition) for at in share}) == 1 for share in shares)
+    assert len(shares) <= tasks
+    assert all(sum(at.end - at.first for at in share) >= at_least for share in shares[:-1])
+
+
+def test_one_task_reads_several_partitions() -> None:
+    """A task has its price: many small partitions do not make many tasks."""
+    several = ranges(*(("t", partition, 0, 10, 1) for partition in range(4)))
+    assert list(split(several, 2)) == [several[:2], several[2:]]
 
 
 def test_one_partition_feeds_several_tasks() -> None:

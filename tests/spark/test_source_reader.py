@@ -1,0 +1,295 @@
+"""The source as Spark drives it, without a Spark: plan, read, settle, restart; on a cluster in this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+
+from shareq import Cluster, Producer
+from shareq.admin import Admin
+from shareq.model.errors import KafkaException
+from shareq.model.events import RecordsChanged
+from shareq.spark.acknowledge import VERDICTS
+from shareq.spark.options import parse
+from shareq.spark.reader import fetcher
+from shareq.spark.source import BatchReader, StreamReader
+
+TOPIC, GROUP = "orders", "g"
+RECORDS = 40
+PATIENCE = 60
+"""How often a query asks, half a second of virtual time each."""
+
+Place = tuple[int, int]
+"""(partition, offset)."""
+
+EVERY = sorted((number % 2, number // 2) for number in range(RECORDS))
+
+
+class Scene(NamedTuple):
+    cluster: Cluster
+    folder: str
+
+    def reader(self, **options: str) -> StreamReader:
+        needed = {"kafka.bootstrap.servers": self.cluster.bootstrap_servers, "subscribe": TOPIC, "group.id": GROUP}
+        strict = {"kafka.share.acquire.mode": "record_limit", "minPartitions": "2"}
+        return StreamReader(parse({**needed, **strict, **options}), self.folder)
+
+    def lag(self) -> int:
+        """How many records the group has not finished with; all of a partition where it has not begun."""
+        with Admin({"bootstrap.servers": self.cluster.bootstrap_servers}) as admin:
+            lags = {at.partition: row.lag for at, row in admin.list_share_group_offsets(GROUP).items()}
+        return sum(RECORDS // 2 if (lag := lags.get(partition)) is None else lag for partition in (0, 1))
+
+    def crash(self, reader: StreamReader) -> None:
+        """The driver's machine loses power, and its locks run out."""
+        self.cluster.crash(reader._member)
+        self.cluster.advance(60_000)
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> Iterator[Scene]:
+    fetcher.cache_clear()  # clusters with the same seed have the same name
+    with Cluster(brokers=1, seed=5) as cluster:
+        cluster.create_topic(TOPIC, 2)
+        cluster.configure_group(GROUP, {"share.auto.offset.reset": "earliest"})
+        with Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
+            for number in range(RECORDS):
+                producer.produce(TOPIC, b"value-%d" % number, partition=number % 2)
+        yield Scene(cluster, str(tmp_path / "verdicts"))
+
+
+Offset = dict[str, Any]
+
+
+def at_most(rows: int) -> Any:
+    """Spark's limit, which PySpark 4.0 and 4.1 do not have."""
+    return SimpleNamespace(max_rows=rows)
+
+
+def through_json(offset: Offset) -> Offset:
+    """As Spark keeps it."""
+    told: Offset = json.loads(json.dumps(offset))
+    return told
+
+
+def plan(reader: StreamReader, start: Offset, limit: int = RECORDS) -> Offset:
+    """The next offset; `start` where none comes: a query asks again and again, joining a group takes some time."""
+    return asked(lambda: reader.latestOffset(start, at_most(limit)), start)
+
+
+def asked(question: Callable[[], Offset], start: Offset) -> Offset:
+    return next((told for _ in range(PATIENCE) if (told := through_json(question())) != start), start)
+
+
+def rows(reader: StreamReader, start: Offset, end: Offset) -> list[tuple[int, int, int]]:
+    """What tasks make of a batch: (partition, offset, delivery_count)."""
+    found = [batch for task in reader.partitions(start, end) for batch in reader.read(task)]
+    columns = (("partition", "offset", "deliveryCount"), found)
+    return [tuple(row.values()) for batch in columns[1] for row in batch.select(list(columns[0])).to_pylist()]
+
+
+def places(several: Sequence[tuple[int, int, int]]) -> list[Place]:
+    return sorted((partition, offset) for partition, offset, _ in several)
+
+
+def drain(reader: StreamReader, offset: Offset) -> list[tuple[int, int, int]]:
+    """Run batches until none comes any more."""
+    found: list[tuple[int, int, int]] = []
+    while (end := plan(reader, offset)) != offset:
+        found += rows(reader, offset, end)
+        offset = end
+    reader.stop()
+    return found
+
+
+@pytest.mark.parametrize("limit", [1, 7, 25, RECORDS])
+def test_no_batch_is_larger_than_the_limit_and_all_records_come_once(at: Scene, limit: int) -> None:
+    reader = at.reader()
+    offset, sizes, found = reader.initialOffset(), [], []
+    while (end := plan(reader, offset, limit)) != offset:
+        batch = rows(reader, offset, end)
+        sizes.append(len(batch))
+        found += batch
+        offset = end
+    assert max(sizes) == limit
+    assert places(found) == EVERY
+    assert at.lag() == 0
+    reader.stop()
+
+
+def test_a_batch_goes_to_as_many_tasks_as_were_asked_for(at: Scene) -> None:
+    reader = at.reader(minPartitions="8")
+    end = plan(reader, reader.initialOffset())
+    assert len(reader.partitions(reader.initialOffset(), end)) == 8
+    reader.stop()
+
+
+def test_a_batch_is_acknowledged_when_the_next_one_is_asked_for(at: Scene) -> None:
+    reader = at.reader()
+    zero = reader.initialOffset()
+    one = plan(reader, zero, 10)
+    assert len(rows(reader, zero, one)) == 10
+    assert at.lag() == RECORDS  # read, and not known to be done
+    plan(reader, one, 10)
+    assert at.lag() == RECORDS - 10
+    reader.stop()
+
+
+def test_commit_acknowledges_too_and_may_come_twice(at: Scene) -> None:
+    reader = at.reader()
+    one = plan(reader, reader.initialOffset(), 10)
+    for _ in range(2):
+        reader.commit(one)
+        assert at.lag() == RECORDS - 10
+    reader.stop()
+
+
+def test_a_planned_batch_that_was_never_run_is_planned_again(at: Scene) -> None:
+    reader = at.reader()
+    zero = reader.initialOffset()
+    assert plan(reader, zero, 10) == plan(reader, zero, 10)
+    reader.stop()
+
+
+def test_spark_before_limits_asks_without_saying_what_is_done(at: Scene) -> None:
+    """PySpark 4.0 and 4.1: `latestOffset()` comes when the batch before is done."""
+    reader = at.reader(maxRecordsPerBatch="10")
+    offset, found = reader.initialOffset(), []
+    for _ in range(4):
+        end = asked(reader.latestOffset, offset)
+        found += rows(reader, offset, end)
+        offset = end
+    assert asked(reader.latestOffset, offset) == offset
+    assert places(found) == EVERY
+    assert at.lag() == 0
+    reader.stop()
+
+
+def test_a_restart_reads_exactly_what_the_offset_says_though_the_locks_are_gone(at: Scene) -> None:
+    first = at.reader()
+    zero = first.initialOffset()
+    one = plan(first, zero, 15)
+    before = rows(first, zero, one)
+    at.crash(first)
+    second = at.reader()
+    assert rows(second, zero, one) == before
+    assert set(places(drain(second, one))) == set(EVERY)  # those of the replayed batch, too: nobody has accepted them
+    assert at.lag() == 0
+
+
+def test_the_records_of_a_driver_that_is_gone_come_to_the_others(at: Scene) -> None:
+    lost, other = at.reader(maxRecordsPerBatch="12"), at.reader()
+    held = rows(lost, lost.initialOffset(), plan(lost, lost.initialOffset()))
+    at.crash(lost)
+    found = drain(other, other.initialOffset())
+    assert places(found) == EVERY
+    assert {(p, o) for p, o, count in found if count == 2} == set(places(held))
+
+
+def test_two_queries_of_a_group_share_the_work(at: Scene) -> None:
+    readers = [at.reader(maxRecordsPerBatch="5") for _ in range(2)]
+    offsets = [reader.initialOffset() for reader in readers]
+    found: list[list[tuple[int, int, int]]] = [[], []]
+    for number in [0, 1] * PATIENCE:
+        end = through_json(readers[number].latestOffset(offsets[number], at_most(5)))
+        if end != offsets[number]:
+            found[number] += rows(readers[number], offsets[number], end)
+            offsets[number] = end
+    assert all(found)
+    assert places(found[0] + found[1]) == EVERY
+    assert at.lag() == 0
+    for reader in readers:
+        reader.stop()
+
+
+@pytest.mark.parametrize(
+    ("on_failure", "begun", "again"),
+    [
+        pytest.param("release", True, True, id="released when it failed"),
+        pytest.param("release", False, True, id="released when it never began"),
+        pytest.param("reject", True, False, id="rejected when it failed"),
+        pytest.param("reject", False, True, id="given back when it never began: no restart would read it"),
+    ],
+)
+def test_what_becomes_of_a_batch_when_a_query_ends(at: Scene, on_failure: str, begun: bool, again: bool) -> None:
+    reader = at.reader(onFailure=on_failure)
+    zero = reader.initialOffset()
+    one = plan(reader, zero, 10)
+    if begun:
+        reader.partitions(zero, one)
+    reader.stop()
+    other = at.reader()
+    found = drain(other, other.initialOffset())
+    assert len(found) == (RECORDS if again else RECORDS - 10)
+    assert at.lag() == 0
+
+
+def test_verdicts_go_with_the_batch_that_they_are_about(at: Scene) -> None:
+    reader = at.reader()
+    zero = reader.initialOffset()
+    one = plan(reader, zero)
+    (box,) = Path(at.folder).iterdir()
+    for number, verdict in enumerate(VERDICTS):
+        letter = {"verdict": verdict, "places": {TOPIC: {"0": [number]}}}
+        (box / f"{number}.json").write_text(json.dumps(letter))
+    two = plan(reader, one)
+    assert rows(reader, one, two) == [(0, 0, 2)]  # released; the rejected one does not come again
+    assert plan(reader, two) == two
+    assert at.lag() == 0
+    reader.stop()
+    assert not Path(at.folder).exists()
+
+
+def test_a_reader_without_a_query_leaves_nothing(at: Scene) -> None:
+    at.reader().stop()
+    assert not Path(at.folder).exists()
+
+
+@pytest.mark.parametrize("renews", [True, False], ids=["renewed", "not renewed"])
+def test_a_batch_may_take_longer_than_its_locks(at: Scene, renews: bool) -> None:
+    """The thread that renews goes by the wall, so its work is done here by hand."""
+    reader = at.reader(lockRenewal=str(renews))
+    zero = reader.initialOffset()
+    held = plan(reader, zero, 10)
+    member = reader._member
+    assert member is not None
+    assert member.lock_duration_ms == 30_000
+    for _ in range(6):
+        at.cluster.advance(10_000)
+        member.renew()
+    causes = {entry.event.cause for entry in at.cluster.journal.entries() if isinstance(entry.event, RecordsChanged)}
+    assert ("renew" in causes, "lock_timeout" in causes) == (renews, not renews)
+    reader.commit(held)
+    assert at.lag() == RECORDS - (10 if renews else 0)
+    reader.stop()
+
+
+def test_what_is_available_now_ends_where_the_logs_end_now(at: Scene) -> None:
+    reader = at.reader()
+    reader.prepareForTriggerAvailableNow()
+    with Producer({"bootstrap.servers": at.cluster.bootstrap_servers}) as producer:
+        producer.produce(TOPIC, b"late", partition=0)
+    assert places(drain(reader, reader.initialOffset())) == EVERY
+    assert at.lag() == 1
+    other = at.reader()
+    assert places(drain(other, other.initialOffset())) == [(0, RECORDS // 2)]  # however often it was in the way
+
+
+def test_available_now_waits_for_what_others_have_locked(at: Scene) -> None:
+    other = at.reader(lockRenewal="false", maxRecordsPerBatch="12")
+    plan(other, other.initialOffset())
+    reader = at.reader()
+    reader.prepareForTriggerAvailableNow()
+    assert places(drain(reader, reader.initialOffset())) == EVERY
+    other.stop()
+
+
+def test_a_batch_read_of_a_topic_that_there_is_not_says_so(at: Scene) -> None:
+    options = {"kafka.bootstrap.servers": at.cluster.bootstrap_servers, "subscribe": "nowhere", "group.id": GROUP}
+    with pytest.raises(KafkaException, match="nowhere"):
+        BatchReader(parse(options)).partitions()
