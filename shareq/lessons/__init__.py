@@ -1,4 +1,5 @@
-"""What the tutorials share: a bench to try things on, the life of one record, crews at work, checks that can fail.
+"""What the tutorials share: a bench to try things on, the life of one record, crews and programs at work, and checks
+that can fail.
 
 A learner's answer is a function; a check looks at what the journal says of it, and at nothing else.
 """
@@ -6,7 +7,9 @@ A learner's answer is a function; a check looks at what the journal says of it, 
 from shareq.lessons.bench import Bench, settle, with_one_stuck
 from shareq.lessons.checks import NotYet, Passed, check, check_life, check_window, in_flight
 from shareq.lessons.crew import Crew, Shift, Stint, shifts_plot, work_together
+from shareq.lessons.delays import delays_plot
 from shareq.lessons.life import LOADED, Life, Moment, life
+from shareq.lessons.program import Program, ProgramFailed
 
 __all__ = [
     "LOADED",
@@ -16,11 +19,14 @@ __all__ = [
     "Moment",
     "NotYet",
     "Passed",
+    "Program",
+    "ProgramFailed",
     "Shift",
     "Stint",
     "check",
     "check_life",
     "check_window",
+    "delays_plot",
     "in_flight",
     "life",
     "settle",
