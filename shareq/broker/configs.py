@@ -37,8 +37,19 @@ READ_AT_START = frozenset(
 )
 """Broker keys that nothing follows from once the cluster runs. All others take effect at once, more than in Kafka."""
 
-NULL_BY_DEFAULT = frozenset({"log.retention.ms", "log.roll.ms", "log.roll.jitter.ms"})
-"""Broker keys for which Kafka has coarser ones beside them, in hours, that say what holds where these say nothing."""
+NULL_BY_DEFAULT = frozenset({"log.flush.interval.ms", "log.retention.ms", "log.roll.jitter.ms", "log.roll.ms"})
+"""Broker keys for which Kafka has others beside them, mostly in hours, that say what holds where these say nothing."""
+
+OF_TOPICS_ALONE = frozenset(
+    {
+        "follower.replication.throttled.replicas",
+        "leader.replication.throttled.replicas",
+        "remote.log.copy.disable",
+        "remote.log.delete.on.disable",
+        "remote.storage.enable",
+    }
+)
+"""Topic keys that have no counterpart among a broker's."""
 
 Said = tuple[str, str, ConfigSource]
 """One that has said something: (key, value, source)."""
@@ -48,7 +59,7 @@ class Entry(NamedTuple):
     """A configuration as it stands; `said`: all that have said something, the one in force first."""
 
     key: str
-    value: str
+    value: str | None
     type: ConfigType
     doc: str
     said: tuple[Said, ...]
@@ -68,7 +79,8 @@ def _broker_says(key: str, image: ClusterImage) -> Iterator[Said]:
         yield key, image.dynamic_configs[key], ConfigSource.DYNAMIC_DEFAULT_BROKER
     if key in image.static_configs:
         yield key, _text(image.static_configs[key]), ConfigSource.STATIC_BROKER
-    yield key, _text(BROKER_CONFIGS[key].default), ConfigSource.DEFAULT
+    if key not in NULL_BY_DEFAULT:
+        yield key, _text(BROKER_CONFIGS[key].default), ConfigSource.DEFAULT
 
 
 def topic_configs(overrides: Mapping[str, str], image: ClusterImage) -> Iterator[Entry]:
@@ -77,12 +89,9 @@ def topic_configs(overrides: Mapping[str, str], image: ClusterImage) -> Iterator
         said = _said(key, overrides, ConfigSource.TOPIC)
         if d.synonym in BROKER_CONFIGS:
             said += tuple(_broker_says(d.synonym, image))
-        else:
+        elif d.synonym not in NULL_BY_DEFAULT | OF_TOPICS_ALONE:
             said += ((d.synonym, _text(d.default), ConfigSource.DEFAULT),)
-        value = said[0][1]
-        if d.synonym in NULL_BY_DEFAULT:
-            said = tuple(one for one in said if one[2] is not ConfigSource.DEFAULT)
-        yield Entry(key, value, _TOPIC_TYPES[d.type], d.doc, said)
+        yield Entry(key, said[0][1] if said else _text(d.default), _TOPIC_TYPES[d.type], d.doc, said)
 
 
 def group_configs(overrides: Mapping[str, str], image: ClusterImage) -> Iterator[Entry]:
@@ -100,7 +109,7 @@ def broker_configs(image: ClusterImage) -> Iterator[Entry]:
     """All configurations of a broker."""
     for key, d in BROKER_CONFIGS.items():
         said = tuple(_broker_says(key, image))
-        yield Entry(key, said[0][1], _type(d), d.doc, said, key in READ_AT_START)
+        yield Entry(key, said[0][1] if said else None, _type(d), d.doc, said, key in READ_AT_START)
 
 
 def _said(key: str, overrides: Mapping[str, str], source: ConfigSource) -> tuple[Said, ...]:
@@ -117,10 +126,17 @@ _TOPIC_TYPES = {
 }
 
 _TYPES = {
+    "connections.max.idle.ms": ConfigType.LONG,
     "group.share.assignors": ConfigType.LIST,
     "group.share.persister.class.name": ConfigType.CLASS,
     "log.cleanup.policy": ConfigType.LIST,
+    "offsets.retention.check.interval.ms": ConfigType.LONG,
+    "offsets.topic.replication.factor": ConfigType.SHORT,
+    "share.coordinator.state.topic.min.isr": ConfigType.SHORT,
+    "share.coordinator.state.topic.replication.factor": ConfigType.SHORT,
+    "transaction.state.log.replication.factor": ConfigType.SHORT,
 }
+"""What the definitions do not tell."""
 
 
 def is_list(resource_type: int, key: str) -> bool:

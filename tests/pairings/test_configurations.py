@@ -1,0 +1,73 @@
+"""DescribeConfigs on a cluster of ours and on Apache Kafka: the same keys, values, sources, types and synonyms."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from shareq import Admin, NewTopic
+from shareq.kafka import LocalKafka
+from shareq.model.messages.topics import DescribeConfigsRequest, DescribeConfigsResponse, ResourceType
+from shareq.wire.server import Server
+from tests.polling import PATIENCE_S
+from tests.wire.raw import Raw
+
+Configs = dict[str, str | None]
+OF_TOPICS: Configs = {"cleanup.policy": "compact", "retention.ms": "5000", "flush.ms": "1000"}
+OF_GROUPS: Configs = {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": "20000"}
+
+OURS = {
+    "group.consumer.regex.refresh.interval.ms",
+    "group.share.initialize.retry.interval.ms",
+    "group.share.persister.class.name",
+    "share.coordinator.cold.partition.snapshot.interval.ms",
+    "share.coordinator.state.topic.prune.interval.ms",
+}
+"""Keys of brokers that Kafka has and keeps to itself."""
+
+
+def described(broker: Server | LocalKafka, kind: ResourceType, name: str) -> dict[str, DescribeConfigsResponse.Config]:
+    """By key, without the words that document it."""
+    resource = DescribeConfigsRequest.Resource(resource_type=kind, resource_name=name, configuration_keys=None)
+    with Raw(int(broker.bootstrap_servers.rpartition(":")[2])) as raw:
+        (result,) = raw.ask(DescribeConfigsRequest(resources=(resource,), include_synonyms=True)).results
+    assert not result.error_code, result.error_message
+    return {config.name: config for config in result.configs}
+
+
+@pytest.mark.parametrize("configs", [{}, OF_TOPICS], ids=["as it comes", "with configurations of its own"])
+def test_a_topic(served: Server, kafka: LocalKafka, fresh: Callable[[str], str], configs: Configs) -> None:
+    topic = fresh("topic")
+    for broker in (served, kafka):
+        with Admin({"bootstrap.servers": broker.bootstrap_servers}) as admin:
+            admin.create_topics([NewTopic(topic, 1, config=configs)]).check()
+    assert described(served, ResourceType.TOPIC, topic) == described(kafka, ResourceType.TOPIC, topic)
+
+
+@pytest.mark.parametrize("configs", [{}, OF_GROUPS], ids=["as it comes", "with configurations of its own"])
+def test_a_group(served: Server, kafka: LocalKafka, fresh: Callable[[str], str], configs: Configs) -> None:
+    """Groups of streams are not offered; `group.type` is ours."""
+    group = fresh("group")
+    for broker in (served, kafka):
+        with Admin({"bootstrap.servers": broker.bootstrap_servers}) as admin:
+            if configs:
+                admin.alter_group_configs(group, configs)
+    ours = described(served, ResourceType.GROUP, group)
+    assert ours.pop("group.type").value == ""
+    apache, deadline = described(kafka, ResourceType.GROUP, group), time.monotonic() + PATIENCE_S
+    while any(apache[key].value != value for key, value in configs.items()):
+        assert time.monotonic() < deadline, "the broker does not learn what its controller was told"
+        apache = described(kafka, ResourceType.GROUP, group)
+    assert ours == {key: config for key, config in apache.items() if not key.startswith("streams.")}
+
+
+def test_a_broker(served: Server, kafka: LocalKafka) -> None:
+    """Ours has the keys that mean something here, and more of them can be altered while it runs."""
+    ours, apache = (described(broker, ResourceType.BROKER, "0") for broker in (served, kafka))
+    assert ours.keys() - apache.keys() == OURS
+    for key in ours.keys() & apache.keys():
+        assert ours[key] == replace(apache[key], read_only=ours[key].read_only), key
+        assert apache[key].read_only >= ours[key].read_only, key
