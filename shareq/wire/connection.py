@@ -51,6 +51,8 @@ class Backend(Protocol):
     loop: EventLoop
     network: Network
     observer: Callable[[Exchanged], None] | None
+    inbox: memoryview
+    """Where what a peer has sent is read into: one for all connections, for it is empty again when the call returns."""
 
     def answered(self, connection: ServerConnection) -> None:
         """An answer has come from wherever the loop runs: call `go_on` soon, in the server's thread."""
@@ -64,7 +66,7 @@ class Backend(Protocol):
     def lost(self, connection: ServerConnection) -> None: ...
 
 
-class ServerConnection(asyncio.Protocol):
+class ServerConnection(asyncio.BufferedProtocol):
     """Lives in the server's thread; `deliver` alone is called from wherever the cluster's loop runs."""
 
     def __init__(self, backend: Backend, broker_id: int, connection_id: int, max_frame_bytes: int) -> None:
@@ -100,11 +102,15 @@ class ServerConnection(asyncio.Protocol):
         self._context = ClientContext(client_host=f"/{host}", connection_id=self.connection_id)
         self._backend.opened(self)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        del sizehint
+        return self._backend.inbox
+
+    def buffer_updated(self, nbytes: int) -> None:
         if self._transport is None:
             return
         self.active_ms = self._backend.loop.now_ms()
-        frames = self._frames.feed(data)
+        frames = self._frames.feed(self._backend.inbox[:nbytes])
         if frames or self._frames.failure is not None:
             self._kept.extend(frames)
             self._kept_bytes += sum(map(len, frames))

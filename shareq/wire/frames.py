@@ -129,7 +129,7 @@ class FrameReader:
         self._max_bytes = max_bytes
         self._held = bytearray()
 
-    def feed(self, data: bytes) -> list[bytes]:
+    def feed(self, data: bytes | memoryview) -> list[bytes]:
         """The frames that are complete now, without their sizes."""
         if self.failure is not None:
             return []

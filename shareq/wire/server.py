@@ -31,6 +31,9 @@ _log = logging.getLogger("shareq.server")
 GOODBYE_S = 1.0
 """How long a server that closes waits for peers to take what has been answered."""
 
+INBOX_BYTES = 1 << 18
+"""The most that is read from a socket at once."""
+
 MAX_REQUEST = "socket.request.max.bytes"
 MAX_IDLE = "connections.max.idle.ms"
 
@@ -57,6 +60,7 @@ class Server:
         self.closed = True
         self.failures: deque[BaseException] = deque(maxlen=100)
         self.connections: set[ServerConnection] = set()
+        self.inbox = memoryview(bytearray(INBOX_BYTES))
         cluster.served_by(self)
         self._listeners = self._bind(host, ports)
         self.closed = False
