@@ -1,0 +1,103 @@
+"""Functions in processes of their own, and delays in a picture."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from matplotlib.patches import Rectangle
+
+from shareq.lessons import Program, ProgramFailed, delays_plot
+
+PATIENCE_S = 120.0
+
+
+def endless(path: Path) -> Callable[[], None]:
+    """Has a child, says its number, and never comes to an end."""
+
+    def live() -> None:
+        import subprocess
+        import sys
+        import time
+
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        draft = path.with_suffix(".draft")
+        draft.write_text(f"{child.pid}")
+        draft.rename(path)
+        time.sleep(600)
+
+    return live
+
+
+def failing() -> None:
+    print("so far so good")
+    raise ValueError("the sink is full")
+
+
+def comes(true: Callable[[], bool]) -> bool:
+    """Whether it comes to be so."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not true() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return true()
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended, if only as a zombie that nobody has asked after."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def test_a_function_runs_elsewhere_with_what_it_refers_to(tmp_path: Path) -> None:
+    here, found = os.getpid(), tmp_path / "found"
+    with Program(lambda: found.write_text(f"{here} {os.getpid()}")) as program:
+        program.wait(PATIENCE_S)
+        assert repr(program) == "ended with 0"
+    told, there = map(int, found.read_text().split())
+    assert told == here != there
+
+
+def test_what_is_killed_is_gone_with_all_that_it_has_started(tmp_path: Path) -> None:
+    with Program(endless(tmp_path / "child")) as program:
+        program.follow((tmp_path / "child").exists, PATIENCE_S)
+        assert (program.running, repr(program)) == (True, "at work")
+        program.kill()
+        program.kill()
+        program.wait(PATIENCE_S)
+        assert (program.running, repr(program)) == (False, "killed")
+    assert comes(lambda: gone(int((tmp_path / "child").read_text())))
+
+
+def test_it_goes_with_its_block(tmp_path: Path) -> None:
+    with Program(endless(tmp_path / "child")) as program:
+        program.follow((tmp_path / "child").exists, PATIENCE_S)
+    assert not program.running
+    assert not program.log.exists()
+    assert comes(lambda: gone(int((tmp_path / "child").read_text())))
+
+
+def test_a_program_that_fails_says_why() -> None:
+    with Program(failing) as program, pytest.raises(ProgramFailed, match=r"(?s)so far so good.*the sink is full"):
+        program.wait(PATIENCE_S)
+
+
+def test_nobody_is_waited_for_without_end(tmp_path: Path) -> None:
+    with Program(endless(tmp_path / "child")) as program, pytest.raises(TimeoutError, match="still at work after 0 s"):
+        program.wait(0)
+
+
+def test_the_picture_of_delays_says_who_is_late() -> None:
+    table = pd.DataFrame({"flights": [3000, 100], "mean": [12.5, -2.0], "worst_tenth": [61.0, 5.0]}, index=["AA", "ZZ"])
+    plot = delays_plot(table, {"AA": "Air A"})
+    assert plot.text == (
+        "3,100 flights. Least late: ZZ, -2.0 minutes on average; "
+        "most: Air A, 12.5 minutes, and one flight in ten later than 61."
+    )
+    assert [label.get_text() for label in plot.axes[0].get_yticklabels()] == ["ZZ  100", "Air A  3,000"]
+    assert [bar.get_width() for bar in plot.axes[0].patches if isinstance(bar, Rectangle)] == [-2.0, 12.5]
