@@ -29,9 +29,9 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that need Apache Kafka go to one worker, which starts one; so do those that need Spark."""
     for item in items:
-        fixtures = getattr(item, "fixturenames", ())
-        chosen = getattr(getattr(item, "callspec", None), "params", {}).get("broker")
-        if "kafka" in fixtures or chosen == "kafka" or "tests/kafka/" in item.nodeid:
+        chosen = getattr(getattr(item, "callspec", None), "params", {}).values()
+        fixtures = {*getattr(item, "fixturenames", ()), *(value for value in chosen if isinstance(value, str))}
+        if fixtures & {"kafka", "kafka_of_three"} or "tests/kafka/" in item.nodeid:
             item.add_marker(pytest.mark.xdist_group("apache-kafka"))
         elif "spark" in fixtures:
             item.add_marker(pytest.mark.xdist_group("spark"))

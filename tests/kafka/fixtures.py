@@ -1,4 +1,5 @@
-"""Brokers to point clients at: `kafka` is Apache Kafka, `served` a cluster of ours, `broker` ours and then Apache's.
+"""Brokers to point clients at: `kafka` is Apache Kafka, `kafka_of_three` one of three brokers, `served` a cluster of
+ours, `broker` ours and then Apache's.
 
 They live as long as the run (of a worker), so tests take names of their own: the fixture `fresh` makes them.
 """
@@ -46,6 +47,13 @@ def kafka_or_skip(brokers: int) -> LocalKafka:
 def kafka() -> Iterator[LocalKafka]:
     """Apache Kafka, one broker."""
     with kafka_or_skip(1) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def kafka_of_three() -> Iterator[LocalKafka]:
+    """Apache Kafka, three brokers. Who ends one starts it again."""
+    with kafka_or_skip(3) as running:
         yield running
 
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,6 @@ from shareq.kafka import LocalKafka, LocalKafkaError
 from shareq.kafka import local as local_module
 from shareq.kafka.local import laptop_config
 from shareq.model.errors import ConfigException, IllegalStateException
-from tests.kafka.fixtures import kafka_or_skip
 from tests.polling import PATIENCE_S
 
 
@@ -111,12 +110,6 @@ def test_it_starts_stops_and_starts_anew(kafka: LocalKafka, fresh: Callable[[str
 # ---- three brokers -------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def three() -> Iterator[LocalKafka]:
-    with kafka_or_skip(3) as running:
-        yield running
-
-
 def leader(address: str, topic: str) -> int:
     return AdminClient({"bootstrap.servers": address}).list_topics(topic, timeout=10).topics[topic].partitions[0].leader
 
@@ -126,9 +119,10 @@ def leader(address: str, topic: str) -> int:
     [pytest.param(LocalKafka.kill_broker, id="killed"), pytest.param(LocalKafka.stop_broker, id="stopped")],
 )
 def test_what_a_lost_broker_led_moves(
-    three: LocalKafka, end: Callable[[LocalKafka, int], None], fresh: Callable[[str], str]
+    kafka_of_three: LocalKafka, end: Callable[[LocalKafka, int], None], fresh: Callable[[str], str]
 ) -> None:
-    topic, address = fresh("moving"), three.bootstrap_servers
+    topic, three = fresh("moving"), kafka_of_three
+    address = three.bootstrap_servers
     assert len(address.split(",")) == 3
     create(address, topic, replicas=3)
     produce(address, topic, "before")
@@ -147,11 +141,11 @@ def test_what_a_lost_broker_led_moves(
         three.start_broker(lost)
 
 
-def test_a_broker_that_does_not_exist_is_refused(three: LocalKafka) -> None:
+def test_a_broker_that_does_not_exist_is_refused(kafka_of_three: LocalKafka) -> None:
     with pytest.raises(ConfigException, match=r"broker_id=3: must be one of \[0, 1, 2\]"):
-        three.kill_broker(3)
+        kafka_of_three.kill_broker(3)
     with pytest.raises(ConfigException, match="broker_id=-1"):
-        three.tail(broker_id=-1)
+        kafka_of_three.tail(broker_id=-1)
 
 
 # ---- what is refused -----------------------------------------------------------------------------------------------

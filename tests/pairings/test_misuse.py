@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import pytest
 
 from tests.pairings.scene import CLIENTS, Scene, pairing, raised
-from tests.polling import take
+from tests.polling import PATIENCE_S, take
 
 NOBODY = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
 
@@ -151,10 +152,17 @@ def test_two_threads_at_once(scene: Scene) -> Any:
     scene.create()
     consumer = scene.consumer()
     polled: list[Any] = []
-    thread = threading.Thread(target=lambda: polled.extend(take(consumer, 1)))
+    deadline = time.monotonic() + PATIENCE_S
+
+    def poll() -> None:
+        """It is in the way of the other thread as the other is in its way, and then tries again."""
+        while not polled and time.monotonic() < deadline:
+            raised(lambda: polled.extend(consumer.poll(1)))
+
+    thread = threading.Thread(target=poll)
     thread.start()
     beside = "nothing"
-    while beside == "nothing":  # until the other has begun to poll
+    while beside == "nothing" and time.monotonic() < deadline:  # until the other has begun to poll
         beside = raised(consumer.subscription)
     scene.write("a")
     thread.join()
