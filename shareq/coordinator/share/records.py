@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from shareq.coordinator.codec import Reader, Writer
@@ -59,14 +60,24 @@ _SNAPSHOT = struct.Struct(">iiiqqq")
 _UPDATE = struct.Struct(">iiq")
 _BATCH = struct.Struct(">qqbhx")  # the last byte is an empty tag section
 _BATCH_FIELDS = struct.Struct(">qqbh")
-_INT32 = struct.Struct(">i")
 _VERSION = 0
+_VERSION_BYTES = struct.pack(">h", _VERSION)
 _COUNT_TAG = 0
+_COUNTED = struct.Struct(">bbbi")
+"""A tag section that holds nothing but the delivery complete count: how many tags, its tag, its size, the count."""
+
+_COUNTED_HEAD = _COUNTED.pack(1, _COUNT_TAG, 4, 0)[:3]
+_ONE_BYTE = 0x7F
+"""Lengths up to this take one byte."""
+
+_KNOWN_KEYS = 1 << 14
+"""So many keys are remembered in both forms: a share-partition's is met with each of its records."""
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------
 
 
+@lru_cache(_KNOWN_KEYS)
 def encode_key(key: SharePartitionKey, key_type: int) -> bytes:
     """The record key; `key_type` SNAPSHOT (tombstones, too) or UPDATE."""
     group = key.group_id.encode()
@@ -97,9 +108,10 @@ def encode_state_record(record: StateRecord) -> CoordinatorRecord:
 def _encode_value(head: bytes, batches: Sequence[StateBatch], delivery_complete_count: int) -> bytes:
     """Version, head, state batches, then the tag section: the count is left out when it is -1, its default."""
     pack = _BATCH.pack
-    body = b"".join([pack(*batch) for batch in batches])
-    tags = () if delivery_complete_count == -1 else ((_COUNT_TAG, _INT32.pack(delivery_complete_count)),)
-    return Writer().int16(_VERSION).raw(head).uvarint(len(batches) + 1).raw(body).tags(tags).finish()
+    count = len(batches) + 1
+    length = bytes((count,)) if count <= _ONE_BYTE else Writer().uvarint(count).finish()
+    tags = b"\0" if delivery_complete_count == -1 else _COUNTED.pack(1, _COUNT_TAG, 4, delivery_complete_count)
+    return b"".join((_VERSION_BYTES, head, length, *[pack(*batch) for batch in batches], tags))
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
@@ -111,11 +123,9 @@ def decode_state_record(key: bytes, value: bytes | None) -> StateRecord | None:
     Tags that we do not know and bytes behind the message are tolerated, as Kafka does. Raises UnreadableRecordError for
     another version of a value, for bytes that end early or make no sense, and for an update that is null.
     """
-    reader = Reader(key)
-    key_type = reader.int16()
-    if key_type not in (SNAPSHOT, UPDATE):
+    key_type, name = _decode_key(key)
+    if name is None:
         return None
-    name = _decode_key(reader)
     if value is None:
         if key_type == UPDATE:
             raise UnreadableRecordError(f"{name}: an update cannot be null")
@@ -132,14 +142,21 @@ def decode_state_record(key: bytes, value: bytes | None) -> StateRecord | None:
     return StateSnapshot._make((name, *epochs_and_times, batches, delivery_complete_count))
 
 
-def _decode_key(reader: Reader) -> SharePartitionKey:
+@lru_cache(_KNOWN_KEYS)
+def _decode_key(key: bytes) -> tuple[int, SharePartitionKey | None]:
+    """The type, and the name where that is one of ours."""
+    reader = Reader(key)
+    key_type = reader.int16()
+    if key_type not in (SNAPSHOT, UPDATE):
+        return key_type, None
     group_id = reader.string()
     topic_id, partition = _KEY_TAIL.unpack(reader.take(_KEY_TAIL.size))
-    return SharePartitionKey(group_id, topic_id_from_bytes(topic_id), partition)
+    return key_type, SharePartitionKey(group_id, topic_id_from_bytes(topic_id), partition)
 
 
 def _decode_tail(reader: Reader) -> tuple[tuple[StateBatch, ...], int]:
-    """State batches and the delivery complete count. Batches without tags, as Kafka writes them, are read at once."""
+    """State batches and the delivery complete count. What is written as we and Kafka do is read at once: batches
+    without tags, the count as the only tag."""
     count = reader.uvarint() - 1
     if count < 0:
         raise UnreadableRecordError("state batches cannot be null")
@@ -148,6 +165,9 @@ def _decode_tail(reader: Reader) -> tuple[tuple[StateBatch, ...], int]:
         batches = tuple(map(StateBatch._make, _BATCH.iter_unpack(reader.take(size))))
     else:
         batches = tuple(_decode_batch(reader) for _ in range(count))
+    tags = reader.peek(_COUNTED.size)
+    if len(tags) == _COUNTED.size and tags.startswith(_COUNTED_HEAD):
+        return batches, _COUNTED.unpack(tags)[3]
     delivery_complete_count = reader.tags().get(_COUNT_TAG)
     return batches, -1 if delivery_complete_count is None else Reader(delivery_complete_count).int32()
 

@@ -69,10 +69,12 @@ class _Writing:
 
     def pack(self) -> None:
         """Write what has gathered."""
-        letters = "".join(letter for letter, _ in self._run)
+        fixed = struct.Struct(">" + "".join(letter for letter, _ in self._run))
         values = ", ".join(value for _, value in self._run if value)
-        if letters:
-            self._line(f"{self.source.bind('pack', struct.Struct('>' + letters).pack)}({values})")
+        if values:
+            self._line(f"{self.source.bind('pack', fixed.pack)}({values})")
+        elif self._run:
+            self._line(repr(fixed.pack()))
         self._run.clear()
 
     def _line(self, piece: str) -> None:
