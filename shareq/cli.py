@@ -1,4 +1,7 @@
-"""`shareq serve`: a cluster for real Kafka clients. `shareq kafka`: Apache Kafka itself. Ctrl-C ends either."""
+"""`shareq serve`: a cluster for real Kafka clients. `shareq kafka`: Apache Kafka itself. Ctrl-C ends either.
+
+`shareq pipeline`: tables and a report of what happened.
+"""
 
 from __future__ import annotations
 
@@ -27,16 +30,20 @@ KEPT_EVENTS = 200_000
 """What the journal keeps in memory: ample for FLUSH_S, and bounded in a server that runs for days."""
 
 
+LATE = {"kafka": "shareq.kafka.command", "pipeline": "shareq.spark.pipeline.command"}
+"""Commands that are imported when they are asked for: nothing else needs what they need."""
+
+
 class _Shareq(click.Group):
-    """`kafka` is imported when it is asked for: nothing else needs what it needs."""
+    """Knows the late ones, too."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return ["kafka", *super().list_commands(ctx)]
+        return [*LATE, *super().list_commands(ctx)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name != "kafka":
+        if cmd_name not in LATE:
             return super().get_command(ctx, cmd_name)
-        command: click.Command = _needed("shareq.kafka.command").kafka
+        command: click.Command = getattr(_needed(LATE[cmd_name]), cmd_name)
         return command
 
 

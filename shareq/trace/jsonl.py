@@ -30,6 +30,20 @@ class JournalFileError(ValueError):
         self.line = line
 
 
+def header_line(journal: Journal) -> str:
+    """Line 1."""
+    return _dumps({"shareq_journal": VERSION, "origin_ms": journal.origin_ms})
+
+
+def entry_line(entry: Entry) -> str:
+    """Each further line."""
+    head = {"order": entry.order, "time_ms": entry.time_ms, "broker": entry.broker_id}
+    return _dumps(head | {"type": type(entry.event).__name__} | encode(entry.event))
+
+
+_dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 def write(journal: Journal, path: str | PathLike[str]) -> None:
     """Write what the journal keeps."""
     with growing(journal, path):
@@ -42,17 +56,15 @@ def growing(journal: Journal, path: str | PathLike[str]) -> Iterator[Callable[[]
 
     What a bounded journal has dropped in between is missing: the reader will name the gap.
     """
-    dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
     order = 0
     with Path(path).open("w", encoding="utf-8", newline="\n") as file:
-        file.write(dumps({"shareq_journal": VERSION, "origin_ms": journal.origin_ms}) + "\n")
+        file.write(header_line(journal) + "\n")
 
         def flush() -> None:
             nonlocal order
             for entry in journal.since(order):
                 order = entry.order + 1
-                head = {"order": entry.order, "time_ms": entry.time_ms, "broker": entry.broker_id}
-                file.write(dumps(head | {"type": type(entry.event).__name__} | encode(entry.event)) + "\n")
+                file.write(entry_line(entry) + "\n")
             file.flush()
 
         yield flush

@@ -11,7 +11,7 @@ Columns (null where an event has no such field):
     spso, speo int64        the window, half-open
     cause, state, to_state string (available, acquired, ...); delivery_count int32; deadline_ms int64
     member_id, client_id string
-    write_id int64; error int32
+    write_id int64; error int32; why string
     payload string          all fields of the event as a JSON object; this is what is read back
 
 Metadata of the schema: `shareq_journal` (version, 1) and `origin_ms`. Needs pyarrow.
@@ -47,6 +47,7 @@ FIELDS = (
     ("client_id", "string"),
     ("write_id", "int64"),
     ("error", "int32"),
+    ("why", "string"),
 )
 _STATES = {int(state): state.name.lower() for state in RecordState}
 

@@ -1,0 +1,268 @@
+"""The pictures of the report, each with what it shows in words. matplotlib is imported when one is drawn."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from shareq.spark.pipeline.figures import BINS
+from shareq.trace.palette import LIGHT, SERIES
+from shareq.trace.words import listed, many, member_name
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Row = Mapping[str, Any]
+
+MOST_LINES = 6
+MOST_BARS = 16
+
+OUTCOMES: Mapping[str, tuple[str, str]] = {
+    "accept": (LIGHT["acknowledged"], ""),
+    "held": (LIGHT["acquired"], ""),
+    "release": (LIGHT["available"], "..."),
+    "lock_timeout": (LIGHT["alarm"], "\\\\"),
+    "session_release": (LIGHT["unknown"], "--"),
+    "lost": (LIGHT["bandline"], "oo"),
+    "reject": (LIGHT["archived"], "////"),
+    "gap": (LIGHT["line"], "xx"),
+    "aborted": (LIGHT["line"], "++"),
+    "log_start": (LIGHT["line"], "||"),
+    "missing": (LIGHT["line"], "**"),
+    "passed": (LIGHT["card"], ""),
+}
+"""Colour and hatch of each outcome: those that are records' states have theirs."""
+
+_STYLE: Any = {
+    "svg.hashsalt": "shareq",
+    "svg.fonttype": "none",
+    "font.family": ["DejaVu Sans", "sans-serif"],
+    "font.size": 9.5,
+    "hatch.linewidth": 0.7,
+    "hatch.color": LIGHT["bg"],
+}
+"""Letters stay letters, and the same picture the same bytes."""
+
+ACTIVITY = {"acquired": "acquired", "accepted": "acknowledged", "returned": "available", "archived": "archived"}
+"""What happens to records -> the state whose colour it has."""
+
+
+class Chart(NamedTuple):
+    """A picture as SVG in a data address, and what it shows."""
+
+    title: str
+    text: str
+    source: str
+
+
+def _chart(title: str, text: str, draw: Callable[[Axes], None], *, height: float = 3.0) -> Chart:
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(6.4, height), layout="constrained")
+        axis = figure.subplots()
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(color=LIGHT["line"], linewidth=0.6)
+        axis.set_axisbelow(True)
+        draw(axis)
+        out = BytesIO()
+        figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    return Chart(title, text, f"data:image/svg+xml;base64,{b64encode(out.getvalue()).decode()}")
+
+
+def activity(rows: Sequence[Row], span_s: float) -> Chart:
+    """Records by what happened to them, over time."""
+    width = span_s / BINS
+    series: dict[str, list[float]] = {what: [0.0] * BINS for what in ACTIVITY}
+    for row in rows:
+        series[row["what"]][row["bin"]] += row["records"]
+    totals = {what: sum(values) for what, values in series.items()}
+
+    def draw(axis: Axes) -> None:
+        xs = [bin_ * width for bin_ in range(BINS)]
+        for (what, values), (_, dash) in zip(series.items(), SERIES, strict=False):
+            if totals[what]:
+                axis.plot(xs, values, color=LIGHT[ACTIVITY[what]], linestyle=dash, linewidth=1.8, label=what)
+        axis.set_xlim(0, span_s)
+        axis.set_xlabel("seconds since the start")
+        axis.set_ylabel(f"records in {width:,.3g} s")
+        axis.set_ylim(bottom=0)
+        _thousands(axis.yaxis)
+        axis.legend(fontsize="small", frameon=False, ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
+
+    said = ", ".join(f"{int(total):,} {what}" for what, total in totals.items() if total)
+    return _chart("What happened", f"Records over {span_s:,.1f} s: {said}. An acquisition counts each time.", draw)
+
+
+def lag(rows: Sequence[Row], span_s: float) -> Chart:
+    """How far behind, by share-partition; the worst ones on their own, the others added up."""
+    series: dict[str, dict[int, int]] = {}
+    for row in rows:
+        series.setdefault(f"{row['topic']}-{row['partition']}", {})[row["bin"]] = row["lag"]
+    worst = sorted(series, key=lambda name: (-max(series[name].values()), name))
+    shown = {name: series[name] for name in worst[: MOST_LINES - (len(worst) > MOST_LINES)]}
+    others = worst[len(shown) :]
+    if others:
+        shown[f"{len(others)} others, together"] = {
+            at: sum(series[name].get(at, 0) for name in others)
+            for at in range(min(min(series[n]) for n in others), BINS)
+        }
+    width = span_s / BINS
+
+    def draw(axis: Axes) -> None:
+        for (name, values), (colour, dash) in zip(shown.items(), SERIES, strict=False):
+            axis.step([at * width for at in values], list(values.values()), where="post", color=colour, linestyle=dash,
+                      linewidth=1.8, label=name)  # fmt: skip
+        axis.set_xlim(0, span_s)
+        axis.set_xlabel("seconds since the start")
+        axis.set_ylabel("records to do")
+        axis.set_ylim(bottom=0)
+        _thousands(axis.yaxis)
+        axis.legend(fontsize="small", frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0, 1))
+
+    said = [f"{name} at most {max(v.values()):,}, {list(v.values())[-1]:,} in the end" for name, v in shown.items()]
+    return _chart("Lag", f"Records above the SPSO that are not done with: {'; '.join(said)}.", draw)
+
+
+def latency(rows: Sequence[Row]) -> Chart:
+    """Percentiles by stage, weighted over topics by the worst of them."""
+    marks = (
+        ("p50_ms", "o", "half"),
+        ("p95_ms", "D", "95 of 100"),
+        ("p99_ms", "s", "99 of 100"),
+        ("max_ms", "|", "all"),
+    )
+    named = {f"{row['topic']}: {row['stage']}": row for row in _stages(rows)}
+
+    def draw(axis: Axes) -> None:
+        names = list(named)
+        for place, name in enumerate(names):
+            axis.hlines(place, named[name]["p50_ms"], named[name]["max_ms"], color=LIGHT["line"], linewidth=3)
+        for (column, marker, label), (colour, _) in zip(marks, SERIES, strict=False):
+            values = [named[name][column] for name in names]
+            axis.plot(values, range(len(names)), marker, color=colour, markersize=8, label=label, markeredgewidth=2)
+        axis.set_yticks(range(len(names)), names)
+        axis.set_ylim(len(names) - 0.4, -0.6)
+        axis.set_xscale("symlog", linthresh=1)
+        axis.set_xlim(left=0)
+        axis.set_xlabel("ms, logarithmic above 1")
+        _thousands(axis.xaxis)
+        axis.legend(title=None, fontsize="small", frameon=False, ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
+
+    said = [
+        f"{name} p50 {row['p50_ms']:,.0f} ms, p95 {row['p95_ms']:,.0f}, p99 {row['p99_ms']:,.0f}, "
+        f"at most {row['max_ms']:,.0f}"
+        for name, row in named.items()
+    ]
+    text = (
+        "Delivery: from the append to the first acquisition; processing: from there to its durable acceptance; whole: "
+        f"both. {'; '.join(said)}."
+    )
+    return _chart("Latency", text, draw, height=1.3 + 0.36 * max(len(named), 3))
+
+
+def _stages(rows: Sequence[Row]) -> list[Row]:
+    """Stages in their order, of the topics with the most records."""
+    order = ("delivery", "processing", "whole")
+    topics = sorted({row["topic"] for row in rows}, key=lambda t: -sum(r["records"] for r in rows if r["topic"] == t))[
+        :4
+    ]
+    return sorted(
+        (r for r in rows if r["topic"] in topics), key=lambda r: (topics.index(r["topic"]), order.index(r["stage"]))
+    )
+
+
+def attempts(rows: Sequence[Row]) -> Chart:
+    """How the nth deliveries ended."""
+    counts = sorted({row["delivery_count"] for row in rows})
+    ended: dict[str, dict[int, int]] = {}
+    for row in rows:
+        of_outcome = ended.setdefault(row["outcome"], dict.fromkeys(counts, 0))
+        of_outcome[row["delivery_count"]] += row["records"]
+    outcomes = [outcome for outcome in OUTCOMES if outcome in ended]
+
+    def draw(axis: Axes) -> None:
+        bottoms = [0] * len(counts)
+        for outcome in outcomes:
+            heights = [ended[outcome][count] for count in counts]
+            colour, hatch = OUTCOMES[outcome]
+            axis.bar([str(c) for c in counts], heights, bottom=bottoms, color=colour, hatch=hatch, linewidth=0.6,
+                     edgecolor=LIGHT["bg"], label=outcome, width=0.7)  # fmt: skip
+            bottoms = [low + height for low, height in zip(bottoms, heights, strict=True)]
+        axis.set_xlabel("which delivery of a record")
+        axis.set_ylabel("records")
+        axis.grid(visible=False, axis="x")
+        _thousands(axis.yaxis)
+        axis.legend(fontsize="small", frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+
+    said = [f"delivery {c}: " + ", ".join(f"{ended[o][c]:,} {o}" for o in outcomes if ended[o][c]) for c in counts]
+    return _chart("Redeliveries", f"How deliveries ended. {'; '.join(said)}.", draw)
+
+
+def occupancy(rows: Sequence[Row]) -> Chart:
+    """How full the windows were."""
+    fullest = sorted(rows, key=lambda r: (-(r["mean_occupancy"] or 0), r["topic"], r["partition"]))[:MOST_BARS]
+    names = [f"{row['topic']}-{row['partition']}" for row in fullest]
+
+    def draw(axis: Axes) -> None:
+        means = [100 * (row["mean_occupancy"] or 0) for row in fullest]
+        full = [100 * (row["full_share"] or 0) for row in fullest]
+        places = range(len(names))
+        axis.barh([p - 0.19 for p in places], means, height=0.36, color=LIGHT["available"], label="filled, on average")
+        axis.barh([p + 0.19 for p in places], full, height=0.36, color=LIGHT["alarm"], hatch="////", linewidth=0,
+                  edgecolor=LIGHT["bg"], label="time in which it was full")  # fmt: skip
+        _names(axis, names)
+        axis.set_xlim(0, 100)
+        axis.set_xlabel("% of the record locks, % of the time")
+        axis.legend(fontsize="small", frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
+
+    said = [
+        f"{name} {100 * (row['mean_occupancy'] or 0):.0f} % on average, at most {row['max_in_flight']:,} in flight"
+        for name, row in zip(names, fullest, strict=True)
+    ]
+    text = f"How full the windows were: {listed(said, 6)}."
+    return _chart("Window occupancy", text, draw, height=1.3 + 0.36 * max(len(names), 3))
+
+
+def shares(rows: Sequence[Row], fairness: float | None) -> Chart:
+    """What each member accepted."""
+    busiest = sorted(rows, key=lambda row: (-row["accepted"], -row["acquired"], row["member_id"]))
+    shown = busiest[:MOST_BARS]
+    names = [_member(row) for row in shown]
+
+    def draw(axis: Axes) -> None:
+        axis.barh(names, [row["acquired"] for row in shown], height=0.7, color=LIGHT["line"], label="acquired")
+        axis.barh(names, [row["accepted"] for row in shown], height=0.42, color=LIGHT["acknowledged"], label="accepted")
+        _names(axis, names)
+        axis.set_xlabel("records")
+        _thousands(axis.xaxis)
+        axis.legend(fontsize="small", frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
+
+    index = "nothing was accepted" if fairness is None else f"Jain's index {fairness:.2f}, where 1 is even"
+    said = [f"{name} {row['accepted']:,}" for name, row in zip(names, shown, strict=True)]
+    text = f"{many(len(rows), 'member')}, {index}. Accepted: {listed(said, 6)}."
+    return _chart("Fairness", text, draw, height=1.3 + 0.36 * max(len(names), 3))
+
+
+def _member(row: Row) -> str:
+    name = member_name(row["member_id"])
+    return name if row["client_id"] in (None, "", row["member_id"]) else f"{row['client_id']} {name}"
+
+
+def _names(axis: Axes, names: Sequence[str]) -> None:
+    """What bars are called, the first one on top."""
+    axis.set_yticks(range(len(names)), names)
+    axis.set_ylim(len(names) - 0.4, -0.6)
+    axis.grid(visible=False, axis="y")
+
+
+def _thousands(axis: Any) -> None:
+    axis.set_major_formatter("{x:,.0f}")
+
+
+def drawn(charts: Iterable[Chart | None]) -> list[Chart]:
+    """Those that there is something to draw for."""
+    return [chart for chart in charts if chart is not None]

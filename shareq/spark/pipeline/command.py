@@ -1,0 +1,35 @@
+"""`shareq pipeline ...`: a trace to tables and a report."""
+
+from __future__ import annotations
+
+import click
+
+from shareq.jvm import JavaNotFound
+from shareq.spark.pipeline.pipeline import follow, run
+from shareq.spark.session import SparkDoesNotFit, session
+from shareq.trace.jsonl import JournalFileError
+
+
+@click.group()
+def pipeline() -> None:
+    """Traces as tables: what became of every record, by Spark."""
+
+
+@pipeline.command("run")
+@click.argument("trace")
+@click.option("--out", required=True, metavar="DIR", help="Where tables and report go; what is there is replaced.")
+@click.option("--master", metavar="URL", help="Of Spark.  [default: local[*]]")
+@click.option("--follow", "every", metavar="INTERVAL", help='Go on with what comes, such as every "1 minute".')
+@click.option("--report/--no-report", default=True, help="Draw the report, too.", show_default=True)
+@click.option("--progress/--no-progress", default=True, help="Show how far it is.", show_default=True)
+def run_(*, trace: str, out: str, master: str | None, every: str | None, report: bool, progress: bool) -> None:
+    """Make tables, figures and a report of TRACE: a file or folder of journals, or kafka://HOST:PORT/TOPIC."""
+    try:
+        spark = session(master=master)
+        if every:
+            follow(trace, out, spark=spark, report=report, processingTime=every).awaitTermination()
+            return
+        done = run(trace, out, spark=spark, report=report, progress=progress)
+    except (JavaNotFound, JournalFileError, SparkDoesNotFit, ValueError) as problem:
+        raise click.ClickException(str(problem)) from problem
+    click.echo(f"{done.events:,} events, {done.bad:,} bad lines, in {done.out}{': report.html' if report else ''}")

@@ -1,0 +1,156 @@
+"""Lines of a journal as rows: one column for each field that any event has, and what is wrong with a line that is none.
+
+The columns are read off the events' own annotations, so that a new event needs nothing here. What makes an event good
+is what `shareq.trace.jsonl` asks for, with one mercy: a field that is not known here is passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
+
+from shareq.model.states import RecordState
+from shareq.trace.codec import EVENT_TYPES
+from shareq.trace.jsonl import VERSION
+from shareq.trace.parquet import FIELDS, HEAD
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+BAD = "bad"
+"""What stands in the place of a type in rows that are no events."""
+
+_SCALARS = {int: "bigint", str: "string", bool: "boolean"}
+_STATE_NAMES = ", ".join(f"'{state.name.lower()}'" for state in RecordState)
+_STATES = ("state", "to_state")
+_WRITES = "('prepared', 'settled', 'abandoned')"
+
+
+def _spark_type(annotation: Any) -> str:
+    """Spark's type for a field; a text of JSON for what is nested more than arrays of one kind can say."""
+    if get_origin(annotation) in (Union, UnionType):
+        (annotation,) = (a for a in get_args(annotation) if a is not NoneType)
+    if get_origin(annotation) is not tuple:
+        return _SCALARS[annotation]
+    items = {a for a in get_args(annotation) if a is not Ellipsis}
+    if items in ({int}, {str}):
+        return f"array<{_SCALARS[items.pop()]}>"
+    runs = all(hasattr(a, "_fields") and set(get_type_hints(a).values()) == {int} for a in items)
+    return "array<array<bigint>>" if runs else "string"
+
+
+@cache
+def fields() -> dict[str, str]:
+    """Spark type by name of all fields that events have; states are names, not codes."""
+    found: dict[str, str] = {}
+    for event_type in EVENT_TYPES.values():
+        for name, annotation in get_type_hints(event_type).items():
+            kind = _spark_type(annotation)
+            assert found.setdefault(name, kind) == kind, f"{name} is {kind} and {found[name]}"
+    return found
+
+
+def columns() -> dict[str, str]:
+    """All columns of the table of events."""
+    head = {"journal": "string", "order": "bigint", "time_ms": "bigint", "broker": "bigint", "type": "string"}
+    return head | {name: "string" if name in _STATES else kind for name, kind in fields().items()}
+
+
+def parquet_schema() -> str:
+    """The columns of a journal's Parquet file, as Spark writes a schema."""
+    kinds = {"int64": "bigint", "int32": "int", "string": "string"}
+    return ", ".join(f"`{name}` {kinds[kind]}" for name, kind in (*HEAD, *FIELDS, ("payload", "string")))
+
+
+def _schema(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}` {fields()[name]}" for name in names)
+
+
+def of_lines(lines: DataFrame) -> DataFrame:
+    """(journal, value) -> events, with `why_bad` and `line` where a line is none. Headers and empty lines go."""
+    from pyspark.sql import functions as f
+
+    head = (
+        "`order` bigint, `time_ms` bigint, `broker` bigint, `type` string, `shareq_journal` bigint, `_corrupt` string"
+    )
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "_corrupt"}
+    parsed = lines.where("trim(value) <> ''").select(
+        "journal",
+        f.col("value").alias("line"),
+        f.from_json("value", f"{head}, {_schema(fields())}", options).alias("e"),
+    )
+    flat = parsed.select("journal", "line", "e.*")
+    strange = f"shareq_journal <> {VERSION}"
+    strange_version = f.when(
+        f.expr(strange), f.format_string(f"version %s of journals; known is {VERSION}", "shareq_journal")
+    )
+    return _rows(
+        flat.where(f"shareq_journal IS NULL OR {strange}").withColumn("why_bad", strange_version), f.col("line")
+    )
+
+
+def of_table(table: DataFrame) -> DataFrame:
+    """The same from a journal's Parquet file: JSON is read only where the typed columns do not tell everything."""
+    from pyspark.sql import functions as f
+
+    flat = {name for name, _ in FIELDS}
+    rest = [name for name in fields() if name not in flat or name == "why"]
+    partly = [name for name, t in EVENT_TYPES.items() if not {*t._fields} <= {*flat, "why"}]
+    needed = f.col("type").isin(partly) | f.expr(f"cause IN {_WRITES} AND why IS NULL")
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "_corrupt"}
+    payload = f.when(needed, f.from_json("payload", f"{_schema(rest)}, `_corrupt` string", options))
+    named = [f.col(name).cast(fields()[name]).alias(name) for name in flat if name not in (*_STATES, "why")]
+    told = [f.coalesce(f.col("why"), f.col("e.why")).alias("why")] if "why" in flat else [f.col("e.why")]
+    shown = table.withColumn("e", payload).select(
+        "journal", "order", "time_ms", f.col("broker").cast("bigint").alias("broker"), "type", "payload",
+        *_STATES, *named, *told, *[f.col(f"e.`{name}`") for name in rest if name != "why"], "e._corrupt",
+    )  # fmt: skip
+    return _rows(shown.withColumn("why_bad", f.lit(None).cast("string")), f.to_json(f.struct(*table.columns)))
+
+
+def _rows(flat: DataFrame, line: Column) -> DataFrame:
+    """What both have in common: the reasons, and the columns in their order."""
+    from pyspark.sql import functions as f
+
+    whole = flat.withColumn("why_bad", f.expr(_why_bad()))
+    is_bad = f.col("why_bad").isNotNull()
+    coded = dict(flat.dtypes)
+    states = [
+        f.expr(f"element_at(array({_STATE_NAMES}), CAST({name} + 1 AS int)) AS {name}")
+        if coded[name] == "bigint"
+        else f.col(name)
+        for name in _STATES
+    ]
+    kind = f.when(is_bad, f.lit(BAD)).otherwise(f.col("type")).alias("type")
+    others = [name for name in columns() if name not in ("type", *_STATES)]
+    return whole.select(*others, kind, *states, "why_bad", f.when(is_bad, line).alias("line"))
+
+
+def _why_bad() -> str:
+    """An SQL expression: what is wrong with a row, or null."""
+    heads = "".join(f"WHEN `{name}` IS NULL THEN '{name} must be a whole number' " for name, _ in HEAD[:3])
+    types = "".join(f"WHEN '{name}' THEN {_lacking(name)} " for name in sorted(EVENT_TYPES, key=_rarity))
+    return f"""
+        CASE WHEN why_bad IS NOT NULL THEN why_bad
+             WHEN _corrupt IS NOT NULL THEN 'no JSON object, or a field of the wrong type'
+             {heads}
+             ELSE CASE type {types} ELSE concat('no event is called ', coalesce(type, 'null')) END END"""
+
+
+def _lacking(name: str) -> str:
+    """What an event of this type lacks, or null."""
+    event_type = EVENT_TYPES[name]
+    needed = [
+        field
+        for field, annotation in get_type_hints(event_type).items()
+        if field not in event_type._field_defaults and NoneType not in get_args(annotation)
+    ]
+    cases = " ".join(f"WHEN `{field}` IS NULL THEN '{name} lacks the field {field}'" for field in needed)
+    return f"CASE {cases} END" if cases else "NULL"
+
+
+def _rarity(name: str) -> bool:
+    """A CASE is read from its beginning: what a journal is mostly made of comes first."""
+    return name not in ("RecordsChanged", "WindowMoved", "StateWritePrepared", "StateWriteSettled", "RecordsDelivered")

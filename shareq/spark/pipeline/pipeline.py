@@ -1,0 +1,210 @@
+"""From a trace to tables, figures and a report: `run` once, `follow` as it goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shareq.spark.pipeline.events import BAD
+from shareq.spark.pipeline.report import report_html
+from shareq.spark.pipeline.schema import EVENTS_SCHEMA, TABLES, as_json
+from shareq.spark.pipeline.sources import READER, SCHEME, events_of
+from shareq.trace.jsonl import JournalFileError
+from shareq.trace.words import many
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+LANDED = "_landed"
+"""The folder for what may have come twice, until it is in `events`, once."""
+
+Step = Callable[[str], object]
+"""Told the name of what begins."""
+
+EVENTS_PER_TASK = 250_000
+"""What one task sorts in memory on a laptop."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run has written into the folder `out`. `bad` lines are aside, in its `_bad`."""
+
+    out: str
+    events: int
+    bad: int
+
+
+def run(
+    trace: Any,
+    out: str | PathLike[str],
+    *,
+    spark: SparkSession | None = None,
+    progress: bool = True,
+    report: bool = True,
+) -> Outcome:
+    """Read a trace once and write its tables, figures and report to the folder `out`, which is replaced.
+
+    `trace`: a file or folder of journals, kafka://HOST:PORT/TOPIC, a `Journal` or what has one, or a DataFrame with
+    `value` (lines) and `key` or `journal`. `out`: where all of Spark's executors can write. JournalFileError for what
+    has no event at all.
+    """
+    spark = spark or _session()
+    with _bar(progress, 2 + len(TABLES) + report) as step:
+        step("events")
+        landed = LANDED if _may_repeat(trace) else "events"
+        land(events_of(spark, trace), f"{fspath(out)}/{landed}", 0, fresh=True)
+        outcome = derive(spark, fspath(out), landed, step, report=report)
+    if not outcome.events:
+        raise JournalFileError(fspath(out), 0, f"no event in {trace}, and {many(outcome.bad, 'bad line')}: see _bad")
+    return outcome
+
+
+def follow(
+    trace: Any,
+    out: str | PathLike[str],
+    *,
+    checkpoint: str | PathLike[str] | None = None,
+    group: str = READER,
+    spark: SparkSession | None = None,
+    report: bool = True,
+    **trigger: Any,
+) -> StreamingQuery:
+    """Follow a trace: a folder into which journals come, kafka://HOST:PORT/TOPIC (in share group `group`), or a stream
+    of Spark's. After each batch the tables tell of everything that has come so far.
+
+    Making them anew costs what `run` costs, so let batches be few: `trigger` is that of Spark, such as
+    `processingTime="1 minute"` or `availableNow=True`. Notes go to `checkpoint`, by default `out`/_checkpoint.
+    """
+    spark = spark or _session()
+    place = fspath(out)
+
+    def take_in(events: DataFrame, batch: int) -> None:
+        land(events, f"{place}/{LANDED}", batch)
+        derive(events.sparkSession, place, LANDED, lambda _: None, report=report)
+
+    writer = events_of(spark, trace, streaming=True, group=group).writeStream.foreachBatch(take_in)
+    writer = writer.option("checkpointLocation", fspath(checkpoint or f"{place}/_checkpoint"))
+    return (writer.trigger(**trigger) if trigger else writer).start()
+
+
+def read(spark: SparkSession, out: str | PathLike[str], name: str) -> DataFrame:
+    """A table that has been written, or "events"; its columns are as documented, whatever values look like."""
+    place = f"{fspath(out)}/{name}"
+    if name in ("events", LANDED):
+        return spark.read.schema(f"{EVENTS_SCHEMA}, batch bigint").parquet(place).where(f"type <> '{BAD}'")
+    return spark.read.schema(TABLES[name].schema).parquet(place)
+
+
+# ---- the steps -------------------------------------------------------------------------------------------------------
+
+
+def land(events: DataFrame, place: str, batch: int, *, fresh: bool = False) -> None:
+    """Keep a batch of events, bad lines among them; the same batch again replaces itself, and `fresh` all others."""
+    from pyspark.sql import functions as f
+
+    numbered = events.withColumn("batch", f.lit(batch))
+    mode = "static" if fresh else "dynamic"
+    writer = numbered.write.mode("overwrite").option("partitionOverwriteMode", mode)
+    writer.partitionBy("batch", "type").option("compression", "zstd").parquet(place)
+
+
+def derive(spark: SparkSession, out: str, landed: str, step: Step, *, report: bool) -> Outcome:
+    """Make all tables of what has landed, if anything has."""
+    step("bad lines")
+    good, bad = _count(spark, out, landed)
+    if not good:
+        return Outcome(out, good, bad)
+    with _settings(spark, {"spark.sql.shuffle.partitions": str(-(-good // EVENTS_PER_TASK))}):
+        if landed != "events":  # some of it may have come twice
+            once = read(spark, out, landed).drop("batch").dropDuplicates(["journal", "order"])
+            land(once, f"{out}/events", 0, fresh=True)
+        known = {"events": read(spark, out, "events").drop("batch")}
+        for name, table in TABLES.items():
+            step(name)
+            _write(spark.sql(table.sql, **_used(table.sql, known)), out, name)
+            known[name] = read(spark, out, name)
+        if report:
+            step("report")
+            _put(out, "report.html", report_html(lambda name: known[name], good, bad))
+    _put(out, "schema.json", json.dumps(as_json(), indent=1))
+    return Outcome(out, good, bad)
+
+
+def _used(sql: str, known: Mapping[str, DataFrame]) -> dict[str, Any]:
+    return {name: table for name, table in known.items() if f"{{{name}}}" in sql}
+
+
+def _write(made: DataFrame, out: str, name: str) -> None:
+    from pyspark.sql import functions as f
+
+    table = TABLES[name]
+    cast = made.select(*[f.col(c.name).cast(c.type).alias(c.name) for c in table.columns])
+    if not table.time:
+        cast.repartition(1).write.mode("overwrite").parquet(f"{out}/{name}")
+        return
+    day = f.expr(f"date_from_unix_date(CAST(floor(`{table.time}` / 86400000) AS int))")
+    dated = cast.withColumn("date", day).hint("rebalance", "group_id", "date")
+    writer = dated.write.mode("overwrite").option("partitionOverwriteMode", "static")
+    writer.partitionBy("group_id", "date").option("compression", "zstd").parquet(f"{out}/{name}")
+
+
+def _count(spark: SparkSession, out: str, landed: str) -> tuple[int, int]:
+    """How many events there are, and bad lines, which are put aside."""
+    lines = spark.read.schema("journal string, why_bad string, line string, type string").parquet(f"{out}/{landed}")
+    bad = lines.where(f"type = '{BAD}'").selectExpr("journal", "why_bad AS reason", "line")
+    bad.repartition(1).write.mode("overwrite").json(f"{out}/_bad")
+    counts: dict[bool, int] = dict(lines.groupBy(lines.type == BAD).count().collect())
+    return counts.get(False, 0), counts.get(True, 0)
+
+
+def _put(out: str, name: str, text: str) -> None:
+    """A file beside the tables, wherever they are."""
+    from pyarrow.fs import FileSystem
+
+    files, place = FileSystem.from_uri(out if "://" in out else str(Path(out).absolute()))
+    with files.open_output_stream(f"{place}/{name}") as file:
+        file.write(text.encode())
+
+
+@contextmanager
+def _settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+    """Settings of the session for a while."""
+    before = {name: str(spark.conf.get(name)) for name in values}
+    for name, value in values.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+
+
+def _session() -> SparkSession:
+    from shareq.spark.session import session
+
+    return session()
+
+
+def _may_repeat(trace: Any) -> bool:
+    """Whether a line may come twice: producers and share groups deliver at least once."""
+    return str(trace).startswith(SCHEME) or hasattr(trace, "columns")
+
+
+@contextmanager
+def _bar(shown: bool, steps: int) -> Iterator[Step]:
+    """A progress bar that is told which step begins."""
+    from tqdm.auto import tqdm
+
+    with tqdm(total=steps, unit=" steps", disable=None if shown else True) as bar:
+
+        def begin(name: str) -> None:
+            bar.set_description(f"{name:<12}")
+            bar.update(bar.n < steps)
+
+        yield begin

@@ -1,0 +1,130 @@
+"""Where a trace comes from: files and folders of journals, a topic, a journal in memory, or rows of Spark's.
+
+One journal a file; a folder that is itself called `*.jsonl` or `*.parquet` holds one journal in parts, as Spark and
+others write it. In a topic each record is a line, and its key the name of the journal.
+"""
+
+from __future__ import annotations
+
+from os import PathLike, fspath
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
+
+from shareq.admin import Admin
+from shareq.spark.pipeline.events import of_lines, of_table, parquet_schema
+from shareq.trace.jsonl import entry_line, header_line
+from shareq.trace.story import journal_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from shareq.producer import Producer
+
+SCHEME = "kafka://"
+READER = "shareq-pipeline"
+"""The share group that follows a topic, if no other is named."""
+
+_PART = r"/([^/]+\.(?:jsonl|parquet))/[^/]+$"
+_LAST = r"([^/]+)$"
+
+
+def publish(source: Any, producer: Producer, topic: str, *, journal: str = "journal", since: int = 0) -> int:
+    """Send a journal's entries from order `since` on to a topic, as lines of JSON; the order to go on from next time.
+
+    `source`: a `Journal`, or whatever has one as `.journal`. Raises what the first failed delivery says.
+    """
+    found = journal_of(source)
+    failed: list[Exception] = []
+
+    def hear(error: Any, message: object) -> None:
+        del message
+        if error is not None:
+            failed.append(RuntimeError(f"{topic}: an entry was not taken: {error.str()}"))
+
+    for text in [header_line(found)] if since == 0 else []:
+        producer.produce(topic, text, journal, on_delivery=hear)
+    for entry in found.since(since):
+        since = entry.order + 1
+        while True:
+            try:
+                producer.produce(topic, entry_line(entry), journal, on_delivery=hear)
+                break
+            except BufferError:
+                producer.poll(1)
+    producer.flush()
+    if failed:
+        raise failed[0]
+    return since
+
+
+def events_of(spark: SparkSession, trace: Any, *, streaming: bool = False, group: str = READER) -> DataFrame:
+    """The events of a trace, good and bad; see `events`."""
+    if isinstance(trace, (str, PathLike)):
+        address = fspath(trace)
+        if address.startswith(SCHEME):
+            return of_lines(_of_topic(spark, address, group if streaming else READER, streaming=streaming))
+        return _of_files(spark, address, streaming=streaming)
+    if hasattr(trace, "columns"):
+        return of_lines(_named(trace))
+    if streaming:
+        raise ValueError(
+            f"{trace!r} cannot be followed: only a folder, kafka://HOST:PORT/TOPIC, or a stream of Spark's"
+        )
+    return of_lines(_of_journal(spark, trace))
+
+
+def _of_files(spark: SparkSession, path: str, *, streaming: bool) -> DataFrame:
+    """Journals in either form: what is not called `*.parquet` has lines. A folder may have both."""
+    reader: Any = spark.readStream if streaming else spark.read
+    if path.endswith(".parquet"):
+        return of_table(reader.schema(parquet_schema()).parquet(path).select(_file(), "*"))
+    if PurePath(path).suffix or (not streaming and Path(path).is_file()):
+        return of_lines(reader.text(path).select(_file(), "value"))
+    texts = reader.option("pathGlobFilter", "*.json*").text(path).select(_file(), "value")
+    tables = reader.option("pathGlobFilter", "*.parquet").schema(parquet_schema()).parquet(path)
+    return of_lines(texts).unionByName(of_table(tables.select(_file(), "*")))
+
+
+def _file() -> Column:
+    """The name of the journal that a row's file is, or is a part of."""
+    from pyspark.sql import functions as f
+
+    at = f.col("_metadata.file_path")
+    return (
+        f.when(at.rlike(_PART), f.regexp_extract(at, _PART, 1))
+        .otherwise(f.regexp_extract(at, _LAST, 1))
+        .alias("journal")
+    )
+
+
+def _of_topic(spark: SparkSession, address: str, group: str, *, streaming: bool) -> DataFrame:
+    servers, _, topic = address.removeprefix(SCHEME).partition("/")
+    if not servers or not topic:
+        raise ValueError(f"{address!r}: must be {SCHEME}HOST:PORT/TOPIC")
+    reader: Any = spark.readStream if streaming else spark.read
+    if streaming:  # a share group begins with what comes next, unless it is told to begin at the beginning
+        with Admin({"bootstrap.servers": servers}) as admin:
+            admin.alter_group_configs(group, {"share.auto.offset.reset": "earliest"})
+    options = {"kafka.bootstrap.servers": servers, "subscribe": topic, "group.id": group}
+    return _named(reader.format("shareq").options(**options).load())
+
+
+def _named(rows: DataFrame) -> DataFrame:
+    """Rows with `value`, and with `journal` or `key`, as Spark's sources of Kafka topics have them."""
+    from pyspark.sql import functions as f
+
+    names = [f.col(name).cast("string") for name in ("journal", "key", "topic") if name in rows.columns]
+    return rows.select(
+        f.coalesce(*names, f.lit("journal")).alias("journal"), f.col("value").cast("string").alias("value")
+    )
+
+
+def _of_journal(spark: SparkSession, source: Any) -> DataFrame:
+    import pyarrow as pa
+
+    lines = [entry_line(entry) for entry in journal_of(source).entries()]
+    table = pa.table(
+        {"journal": ["journal"] * len(lines), "value": lines},
+        pa.schema([("journal", pa.string()), ("value", pa.string())]),
+    )
+    return spark.createDataFrame(table)

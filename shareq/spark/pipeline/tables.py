@@ -1,0 +1,255 @@
+"""The tables of a trace, in Spark's SQL, each over events and the tables before it.
+
+A change of records counts as told by the leader that has loaded the share-partition last: one that was superseded and
+does not know it yet speaks of its own memory. `load`, the order of that load, names this spell of leadership; within it
+a record has each delivery count once at most. So the runs of one share-partition, load and delivery count are disjoint,
+those of acquisitions as well as those of their ends, and where they meet is found in one walk along the offsets,
+however many runs there are: no run is compared with another one, and no record is looked at.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from shareq.model.configs import GroupConfig
+
+_KEY = "journal, group_id, topic, partition"
+_FOREVER = 2**63 - 1
+RECORD_LOCKS = GroupConfig().partition_max_record_locks
+
+OUTCOMES: Final = (
+    "accept, release, reject, gap, lock_timeout, session_release, aborted, log_start, missing; "
+    "passed: the SPSO went by; lost: their leader ended; held: still acquired"
+)
+"""How attempts end."""
+
+
+def _same(left: str, right: str, names: str = _KEY) -> str:
+    return " AND ".join(f"{left}.{name} = {right}.{name}" for name in names.split(", "))
+
+
+def _told(*types: str) -> str:
+    """The events of these types as told by who has the share-partition loaded."""
+    return f"""
+        SELECT e.*, coalesce(l.load, -1) AS load
+        FROM {{events}} e LEFT JOIN {{leaderships}} l
+          ON {_same("e", "l")} AND e.`order` >= l.load AND e.`order` < coalesce(l.next_load, {_FOREVER})
+        WHERE e.type IN ({", ".join(f"'{t}'" for t in types)}) AND (l.leader IS NULL OR l.leader = e.broker)"""
+
+
+JOURNALS: Final = """
+    SELECT journal, count(*) AS events, min(`order`) AS first_order, max(`order`) AS last_order,
+           max(`order`) - min(`order`) + 1 - count(*) AS missing, min(time_ms) AS since_ms, max(time_ms) AS until_ms
+    FROM {events} GROUP BY journal
+"""
+
+LEADERSHIPS: Final = f"""
+    WITH loads AS (
+        SELECT *, lead(`order`) OVER loading AS next_load, lead(time_ms) OVER loading AS next_ms
+        FROM {{events}} WHERE type = 'SharePartitionLoaded'
+        WINDOW loading AS (PARTITION BY {_KEY} ORDER BY `order`)
+    ), ends AS (
+        SELECT {_KEY.replace("journal", "l.journal", 1).replace(", ", ", l.")}, l.`order` AS load, 'dropped' AS ended,
+               e.`order`, e.time_ms
+        FROM loads l JOIN {{events}} e ON {_same("l", "e")} AND e.broker = l.broker
+        WHERE e.type = 'SharePartitionDropped' AND e.`order` > l.`order`
+        UNION ALL
+        SELECT {_KEY.replace("journal", "l.journal", 1).replace(", ", ", l.")}, l.`order` AS load, 'stopped' AS ended,
+               e.`order`, e.time_ms
+        FROM loads l JOIN {{events}} e ON e.journal = l.journal AND e.broker_id = l.broker
+        WHERE e.type = 'BrokerStopped' AND e.`order` > l.`order`
+        UNION ALL
+        SELECT {_KEY}, `order` AS load, 'superseded' AS ended, next_load AS `order`, next_ms AS time_ms
+        FROM loads WHERE next_load IS NOT NULL
+    ), first_ends AS (
+        SELECT {_KEY}, load, min_by(ended, `order`) AS ended, min_by(time_ms, `order`) AS until_ms
+        FROM ends GROUP BY {_KEY}, load
+    ), topics AS (
+        SELECT journal, topic, `order` AS topic_made, lead(`order`) OVER (
+            PARTITION BY journal, topic ORDER BY `order`) AS next_made
+        FROM {{events}} WHERE type = 'TopicCreated'
+    )
+    SELECT l.journal, l.group_id, l.topic, l.partition, l.`order` AS load, l.next_load, l.broker AS leader,
+           l.time_ms AS since_ms, x.until_ms, x.ended, l.spso, l.speo, l.max_record_locks, l.delivery_count_limit,
+           l.lock_duration_ms, l.state_epoch, l.leader_epoch, t.topic_made, t.next_made
+    FROM loads l LEFT JOIN first_ends x ON {_same("l", "x")} AND x.load = l.`order`
+    LEFT JOIN topics t ON {_same("l", "t", "journal, topic")}
+      AND l.`order` > t.topic_made AND l.`order` < coalesce(t.next_made, {_FOREVER})
+"""
+
+DELIVERIES: Final = f"""
+    SELECT {_KEY}, `order`, time_ms, member_id, client_id, `first`, `end`, record_count AS records, delivery_count
+    FROM {{events}} WHERE type = 'RecordsDelivered'
+"""
+
+LOCKS: Final = f"""
+    WITH told AS ({_told("RecordsChanged")})
+    SELECT {_KEY}, load, `order`, time_ms, broker AS leader, `first`, `end`, `end` - `first` AS records, delivery_count,
+           CASE cause WHEN 'acquire' THEN 'acquired' WHEN 'renew' THEN 'renewed' ELSE 'timed_out' END AS event,
+           member_id, deadline_ms, deadline_ms - time_ms AS lock_ms, state
+    FROM told WHERE (cause IN ('acquire', 'renew') AND state = 'acquired') OR cause = 'lock_timeout'
+"""
+
+_RUNS = f"{_KEY}, load, delivery_count"
+
+ATTEMPTS: Final = f"""
+    WITH told AS (
+        SELECT {_RUNS}, `order`, time_ms, member_id, cause, state, `first`, `end`, coalesce(broker, -1) AS leader,
+               CASE WHEN cause = 'settled' THEN why ELSE cause END AS outcome,
+               CASE WHEN cause = 'acquire' AND state = 'acquired' THEN 'begun'
+                    WHEN cause = 'renew' THEN 'renewed'
+                    WHEN cause IN ('settled', 'lock_timeout', 'aborted') THEN 'ended'
+                    WHEN cause IN ('log_start', 'missing') THEN 'gone' END AS kind
+        FROM ({_told("RecordsChanged")}) changes
+    ), reach AS (
+        SELECT {_RUNS}, min(`first`) AS low, max(`end`) AS high FROM told WHERE kind = 'begun' GROUP BY {_RUNS}
+    ), ranges AS (
+        SELECT {_RUNS}, kind, `first`, `end`, `order`, time_ms, leader, member_id, outcome, state
+        FROM told WHERE kind IS NOT NULL
+        UNION ALL
+        SELECT r.journal, r.group_id, r.topic, r.partition, r.load, r.delivery_count, 'appended' AS kind,
+               a.`first`, a.`end`, a.`order`, a.time_ms, NULL AS leader, NULL AS member_id, NULL AS outcome,
+               NULL AS state
+        FROM reach r LEFT JOIN {{leaderships}} l ON {_same("r", "l")} AND r.load = l.load
+        JOIN {{events}} a ON {_same("a", "r", "journal, topic, partition")} AND a.`first` < r.high AND r.low < a.`end`
+        WHERE a.type = 'RecordsAppended' AND a.`order` > coalesce(l.topic_made, -1)
+          AND a.`order` < coalesce(l.next_made, {_FOREVER})
+        UNION ALL
+        SELECT r.journal, r.group_id, r.topic, r.partition, r.load, r.delivery_count, 'passed' AS kind,
+               r.low AS `first`, w.spso AS `end`, NULL AS `order`, NULL AS time_ms, NULL AS leader, NULL AS member_id,
+               NULL AS outcome, NULL AS state
+        FROM reach r JOIN (SELECT {_KEY}, load, max(spso) AS spso FROM {{windows}} GROUP BY {_KEY}, load) w
+          ON {_same("r", "w")} AND r.load = w.load AND r.low < w.spso
+    ), edges AS (
+        SELECT {_RUNS}, `first` AS at, kind, struct(`end` AS until, `order`, time_ms, leader, member_id, outcome, state)
+               AS told, CASE WHEN kind = 'renewed' THEN 1 ELSE 0 END AS renewals
+        FROM ranges
+        UNION ALL
+        SELECT {_RUNS}, `end` AS at, 'edge' AS kind, NULL AS told,
+               CASE WHEN kind = 'renewed' THEN -1 ELSE 0 END AS renewals
+        FROM ranges
+    ), walk AS (
+        SELECT {_RUNS}, at AS `first`, lead(at) OVER (PARTITION BY {_RUNS} ORDER BY at) AS `end`,
+               last_value(CASE WHEN kind = 'begun' THEN told END) IGNORE NULLS OVER so_far AS begun,
+               last_value(CASE WHEN kind = 'ended' THEN told END) IGNORE NULLS OVER so_far AS ended,
+               last_value(CASE WHEN kind = 'gone' THEN told END) IGNORE NULLS OVER so_far AS gone,
+               last_value(CASE WHEN kind = 'appended' THEN told END) IGNORE NULLS OVER so_far AS appended,
+               last_value(CASE WHEN kind = 'passed' THEN told END) IGNORE NULLS OVER so_far AS passed,
+               sum(renewals) OVER so_far AS renewals
+        FROM edges
+        WINDOW so_far AS (PARTITION BY {_RUNS} ORDER BY at RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
+    ), pieces AS (
+        SELECT {_RUNS}, `first`, `end`, renewals, begun, passed.until > `first` AS passed,
+               CASE WHEN appended.until > `first` THEN appended.time_ms END AS appended_ms,
+               CASE WHEN ended.until > `first` THEN ended WHEN gone.until > `first` THEN gone END AS ended
+        FROM walk WHERE `first` < `end` AND begun.until > `first`
+    )
+    SELECT p.journal, p.group_id, p.topic, p.partition, p.load, p.begun.`order` AS `order`, p.begun.leader AS leader,
+           p.`first`, p.`end`, p.`end` - p.`first` AS records, p.delivery_count, p.begun.member_id AS member_id,
+           p.appended_ms, p.begun.time_ms AS acquired_ms, p.renewals,
+           coalesce(p.ended.time_ms, CASE WHEN NOT coalesce(p.passed, false) THEN l.until_ms END) AS ended_ms,
+           CASE WHEN p.ended IS NOT NULL THEN p.ended.outcome WHEN p.passed THEN 'passed'
+                WHEN l.ended IS NOT NULL THEN 'lost' ELSE 'held' END AS outcome,
+           p.ended.state AS state
+    FROM pieces p LEFT JOIN {{leaderships}} l ON {_same("p", "l")} AND p.load = l.load
+"""
+
+WINDOWS: Final = f"""
+    WITH told AS ({_told("SharePartitionLoaded", "WindowMoved", "RecordsChanged")}),
+    moves AS (
+        SELECT {_KEY}, load, `order`, time_ms, broker, spso, speo, max_record_locks
+        FROM told WHERE type <> 'RecordsChanged'
+    ), done AS (
+        SELECT {_KEY}, load, `order`, `first`, `end` FROM told
+        WHERE type = 'RecordsChanged' AND state IN ('acknowledged', 'archived')
+        UNION ALL
+        SELECT {_KEY}, load, `order`, run[0] AS `first`, run[1] AS `end`
+        FROM told LATERAL VIEW explode(runs) loaded AS run WHERE type = 'SharePartitionLoaded' AND run[2] IN (2, 4)
+    ), limits AS (
+        SELECT l.journal, l.group_id, l.topic, l.partition, l.load, e.`order`,
+               coalesce(try_cast(e.value AS bigint), {RECORD_LOCKS}) AS record_locks
+        FROM {{events}} e JOIN {{leaderships}} l
+          ON e.journal = l.journal AND e.resource = concat('group:', l.group_id)
+         AND e.`order` > l.load AND e.`order` < coalesce(l.next_load, {_FOREVER})
+        WHERE e.type = 'ConfigChanged' AND e.key = 'share.partition.max.record.locks'
+    ), by_offset AS (
+        SELECT {_KEY}, load, `order`, time_ms, broker, spso, speo, max_record_locks,
+               coalesce((sum(records) OVER below) - greatest((max(until) OVER below) - at, 0), 0) AS passed
+        FROM (
+            SELECT *, spso AS at, 0 AS records, NULL AS until FROM moves
+            UNION ALL
+            SELECT {_KEY}, load, `order`, NULL AS time_ms, NULL AS broker, NULL AS spso, NULL AS speo,
+                   NULL AS max_record_locks, `first` AS at, `end` - `first` AS records, `end` AS until FROM done
+        )
+        WINDOW below AS (PARTITION BY {_KEY}, load ORDER BY at RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
+    ), by_order AS (
+        SELECT {_KEY}, load, `order`, time_ms, broker, spso, speo,
+               last_value(record_locks) IGNORE NULLS OVER so_far AS record_locks,
+               (sum(records) OVER so_far) - passed AS complete,
+               lead(time_ms) IGNORE NULLS OVER (PARTITION BY {_KEY}, load ORDER BY `order`) AS next_ms
+        FROM (
+            SELECT *, max_record_locks AS record_locks, 0 AS records FROM by_offset WHERE spso IS NOT NULL
+            UNION ALL
+            SELECT {_KEY}, load, `order`, NULL AS time_ms, NULL AS broker, NULL AS spso, NULL AS speo,
+                   NULL AS max_record_locks, NULL AS passed, NULL AS record_locks, `end` - `first` AS records FROM done
+            UNION ALL
+            SELECT {_KEY}, load, `order`, NULL AS time_ms, NULL AS broker, NULL AS spso, NULL AS speo,
+                   NULL AS max_record_locks, NULL AS passed, record_locks, 0 AS records FROM limits
+        )
+        WINDOW so_far AS (PARTITION BY {_KEY}, load ORDER BY `order` RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
+    ), with_log AS (
+        SELECT *, last_value(appended) IGNORE NULLS OVER (
+            PARTITION BY journal, topic, partition ORDER BY `order` RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+        ) AS log
+        FROM (
+            SELECT *, NULL AS appended FROM by_order WHERE spso IS NOT NULL
+            UNION ALL
+            SELECT journal, NULL AS group_id, topic, partition, NULL AS load, `order`, NULL AS time_ms, NULL AS broker,
+                   NULL AS spso, NULL AS speo, NULL AS record_locks, NULL AS complete, NULL AS next_ms,
+                   struct(`order`, `end`) AS appended
+            FROM {{events}} WHERE type = 'RecordsAppended'
+        )
+    ), whole AS (
+        SELECT w.*, coalesce(w.next_ms, l.until_ms) AS until_ms,
+               greatest(w.speo, CASE WHEN w.log.`order` > coalesce(l.topic_made, -1) THEN w.log.`end` END) AS log_end
+        FROM with_log w LEFT JOIN {{leaderships}} l ON {_same("w", "l")} AND w.load = l.load
+        WHERE w.spso IS NOT NULL
+    )
+    SELECT {_KEY}, load, `order`, time_ms, until_ms, broker AS leader, spso, speo, speo - spso AS in_flight,
+           record_locks, complete, log_end, log_end - spso - complete AS lag
+    FROM whole
+"""
+
+MEMBERS: Final = """
+    WITH seen AS (
+        SELECT *, sum(CASE WHEN type = 'MemberJoined' THEN 1 ELSE 0 END) OVER (
+            PARTITION BY journal, group_id, member_id ORDER BY `order`) AS spell
+        FROM {events} WHERE type IN ('MemberJoined', 'MemberLeft', 'MemberReconciled', 'HeartbeatReceived')
+    )
+    SELECT journal, group_id, member_id, spell, max(client_id) AS client_id,
+           max_by(subscribed_topic_names, `order`) FILTER (WHERE type = 'MemberJoined') AS topics,
+           min(time_ms) AS since_ms, max(time_ms) AS until_ms,
+           max(CASE WHEN type = 'MemberLeft' THEN time_ms END) AS left_ms,
+           max_by(reason, `order`) FILTER (WHERE type = 'MemberLeft') AS reason,
+           max(member_epoch) AS member_epoch,
+           count_if(type = 'HeartbeatReceived') AS heartbeats,
+           count_if(type = 'HeartbeatReceived' AND error <> 0) AS refused_heartbeats
+    FROM seen GROUP BY journal, group_id, member_id, spell
+"""
+
+WRITES: Final = f"""
+    WITH pairs AS (
+        SELECT *, lead(type) OVER writing AS next_type, lead(time_ms) OVER writing AS next_ms,
+               lead(error) OVER writing AS next_error
+        FROM {{events}} WHERE type IN ('StateWritePrepared', 'StateWriteSettled')
+        WINDOW writing AS (PARTITION BY {_KEY}, broker, write_id ORDER BY `order`)
+    )
+    SELECT {_KEY}, `order`, broker AS leader, write_id, time_ms AS prepared_ms,
+           CASE WHEN next_type = 'StateWriteSettled' THEN next_ms END AS settled_ms,
+           CASE WHEN next_type = 'StateWriteSettled' THEN next_error END AS error,
+           CASE WHEN coalesce(next_type, '') <> 'StateWriteSettled' THEN 'untold' WHEN next_error = 0 THEN 'durable'
+                ELSE 'failed' END AS outcome,
+           start_offset, delivery_complete_count, size(state_batches) AS batches,
+           aggregate(state_batches, 0L, (sum, batch) -> sum + batch[1] - batch[0] + 1) AS records
+    FROM pairs WHERE type = 'StateWritePrepared'
+"""

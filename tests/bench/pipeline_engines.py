@@ -1,0 +1,92 @@
+"""The tables of a trace by Spark and by DuckDB, each in a process of its own: `pipeline_engines.py ENGINE CORES ...`.
+
+DuckDB carries out the same SQL, translated, over the same Parquet files into the same folders. It keeps events in a
+database of its own instead of Parquet, and checks no lines. Prints one object of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from shareq.spark.pipeline.events import fields
+from shareq.spark.pipeline.schema import TABLES
+
+COMPARED = ("journals", "leaderships", "deliveries", "locks", "windows", "attempts", "members", "writes")
+"""The tables; figures and report are Spark's alone."""
+
+
+def spark(cores: str, trace: str, out: str) -> dict[str, float]:
+    from shareq.spark import session
+    from shareq.spark.pipeline.pipeline import derive, land
+    from shareq.spark.pipeline.sources import events_of
+
+    made = session(master=f"local[{cores}]")
+    made.range(1000).selectExpr("sum(id)").collect()  # a session that is warm, as in a notebook
+    began = time.perf_counter()
+    at: dict[str, float] = {}
+    land(events_of(made, trace), f"{out}/events", 0, fresh=True)
+    derive(made, out, "events", lambda step: at.setdefault(step, time.perf_counter() - began), report=True)
+    whole = time.perf_counter() - began
+    java = made.sparkContext._gateway.proc.pid  # type: ignore[union-attr]  # set as long as it runs
+    made_in = {"landed_s": at["bad lines"], "tables_s": at["latency"], "whole_s": whole}
+    return made_in | {"peak_mib": _peak_mib(java) + _peak_mib("self")} | {f"at {name}": s for name, s in at.items()}
+
+
+def duckdb(cores: str, trace: str, out: str) -> dict[str, float]:
+    import duckdb
+    import sqlglot
+
+    database = duckdb.connect(f"{out}.duckdb")
+    database.execute(f"SET threads = {cores}; SET preserve_insertion_order = false")
+    began = time.perf_counter()
+    database.execute(_events(f"{trace}/*.parquet", Path(trace).name))
+    landed = time.perf_counter() - began
+    for name in COMPARED:
+        table = TABLES[name]
+        (sql,) = sqlglot.transpile(
+            table.sql.format(**{n: n for n in ("events", *TABLES)}), read="spark", write="duckdb"
+        )
+        database.execute(f"CREATE TABLE {name} AS {sql}")
+        dated = f"*, CAST(make_timestamp_ms({table.time}) AS DATE) AS date" if table.time else "*"
+        parted = ", PARTITION_BY (group_id, date), OVERWRITE" if table.time else ""
+        target = f"{out}/{name}" if table.time else f"{out}/{name}.parquet"
+        Path(out).mkdir(exist_ok=True)
+        database.execute(f"COPY (SELECT {dated} FROM {name}) TO '{target}' (FORMAT parquet, COMPRESSION zstd{parted})")
+    return {"landed_s": landed, "tables_s": time.perf_counter() - began, "peak_mib": _peak_mib("self")}
+
+
+def _events(files: str, journal: str) -> str:
+    """What a journal's typed columns lack comes out of the JSON beside them, where the tables ask for it."""
+    flat = set(duckdb_columns(files))
+    asked = " ".join(TABLES[name].sql for name in COMPARED)
+    types = {"bigint": "BIGINT", "string": "VARCHAR", "boolean": "BOOLEAN"}
+    types |= {"array<string>": "VARCHAR[]", "array<bigint>": "BIGINT[]", "array<array<bigint>>": "BIGINT[][]"}
+    partly = "('BrokerStopped', 'TopicCreated', 'ConfigChanged', 'SharePartitionLoaded', 'StateWritePrepared', "
+    partly += "'RecordsDelivered', 'MemberJoined', 'MemberLeft', 'MemberReconciled', 'HeartbeatReceived')"
+    rest = {name: kind for name, kind in fields().items() if name not in flat and name in asked}
+    shape = json.dumps({name: types[kind] for name, kind in rest.items()})
+    return f"""
+        CREATE TABLE events AS SELECT * EXCLUDE (payload, said), {", ".join(f'said."{n}" AS "{n}"' for n in rest)}
+        FROM (SELECT '{journal}' AS journal, *,
+                     CASE WHEN type IN {partly} THEN from_json(payload, '{shape}') END AS said
+              FROM read_parquet('{files}'))"""
+
+
+def duckdb_columns(files: str) -> list[str]:
+    import duckdb
+
+    return duckdb.read_parquet(files).columns
+
+
+def _peak_mib(process: object) -> float:
+    """The most memory that a process had resident."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM"))
+
+
+if __name__ == "__main__":
+    engine = {"spark": spark, "duckdb": duckdb}[sys.argv[1]]
+    print(json.dumps(engine(*sys.argv[2:])))

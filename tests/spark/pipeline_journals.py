@@ -1,0 +1,128 @@
+"""Journals for the pipeline: clusters in trouble, a leader driven at random, and a story with all that is rare."""
+
+from __future__ import annotations
+
+from random import Random
+
+from shareq.model.errors import KafkaException
+from shareq.model.events import (
+    BrokerStopped,
+    ConfigChanged,
+    Event,
+    HeartbeatReceived,
+    MemberJoined,
+    MemberLeft,
+    RecordsAppended,
+    RecordsChanged,
+    Run,
+    SharePartitionDropped,
+    SharePartitionLoaded,
+    StateWritePrepared,
+    StateWriteSettled,
+    TopicCreated,
+    WindowMoved,
+)
+from shareq.model.messages.share_state import StateBatch
+from shareq.trace import Journal
+from tests.broker.test_random_faults import WEIGHTS, Trouble
+from tests.trace.histories import ORIGIN_MS, random_history
+
+AVAILABLE, ACQUIRED, ACKNOWLEDGED, _, ARCHIVED = range(5)
+
+
+def in_trouble(seed: int, actions: int) -> Journal:
+    """A cluster under random faults, and in peace at last."""
+    trouble = Trouble(seed)
+    for action in trouble.rng.choices(list(WEIGHTS), list(WEIGHTS.values()), k=actions):
+        try:
+            getattr(trouble, action)()
+        except KafkaException:  # clients may fail in bad times
+            continue
+    trouble.make_peace()
+    return trouble.cluster.journal
+
+
+def of_a_leader(seed: int, steps: int) -> Journal:
+    """Failed writes, renewals, gaps, a moving log start, locks that run out for the last time."""
+    *_, (journal, _) = random_history(Random(seed), steps)
+    return journal
+
+
+AT = ("007", "orders", 0)
+"""A group whose name looks like a number, as it stands in a folder's name."""
+
+
+def _loaded(spso: int, speo: int, *runs: Run, locks: int = 100) -> SharePartitionLoaded:
+    return SharePartitionLoaded(*AT, spso, speo, runs, 1, 0, 5, locks, 30_000)
+
+
+def _acquired(first: int, end: int, member: str, count: int = 1) -> RecordsChanged:
+    return RecordsChanged(*AT, "acquire", first, end, ACQUIRED, count, member, ORIGIN_MS + 30_000)
+
+
+def _became(first: int, end: int, state: int, why: str, count: int = 1) -> RecordsChanged:
+    return RecordsChanged(*AT, "settled", first, end, state, count, why=why)
+
+
+STORY: tuple[tuple[int, int, Event], ...] = (
+    (0, -1, TopicCreated("orders", "first", 1)),
+    (0, -1, ConfigChanged("group:007", "share.partition.max.record.locks", "100")),
+    (1, 0, RecordsAppended("orders", 0, 0, 40)),
+    (2, 0, RecordsAppended("orders", 0, 40, 60)),
+    (3, 1, MemberJoined("007", "anna", "client-a", ("orders",))),
+    (3, 1, MemberJoined("007", "ben", "client-b", ("orders",))),
+    (3, 1, MemberJoined("007", "idle", "client-c", ("orders",))),
+    (4, 0, _loaded(0, 0)),
+    (5, 0, _acquired(0, 50, "anna")),
+    (5, 0, _acquired(50, 60, "ben")),
+    (5, 0, WindowMoved(*AT, 0, 60)),
+    (6, 0, RecordsChanged(*AT, "renew", 10, 20, ACQUIRED, 1, "anna", ORIGIN_MS + 90_000)),
+    (7, 0, RecordsChanged(*AT, "renew", 15, 25, ACQUIRED, 1, "anna", ORIGIN_MS + 95_000)),
+    (8, 0, RecordsChanged(*AT, "prepared", 0, 12, ACQUIRED, 1, "anna", ORIGIN_MS, 0, ACKNOWLEDGED, "accept")),
+    (8, 0, StateWritePrepared(*AT, 0, 0, 12, (StateBatch(0, 11, ACKNOWLEDGED, 1), StateBatch(50, 54, 4, 1)))),
+    (9, 0, StateWriteSettled(*AT, 0, 0)),
+    (9, 0, _became(0, 12, ACKNOWLEDGED, "accept")),
+    (9, 0, RecordsChanged(*AT, "aborted", 50, 55, ARCHIVED, 1)),
+    (9, 0, WindowMoved(*AT, 12, 60)),
+    (10, 1, HeartbeatReceived("007", "ben", 3, 0)),
+    (11, -1, ConfigChanged("group:007", "share.partition.max.record.locks", "60")),
+    (12, 0, _became(12, 14, AVAILABLE, "release")),
+    (13, 0, WindowMoved(*AT, 12, 72)),
+    (14, -1, ConfigChanged("group:007", "share.partition.max.record.locks", None)),
+    (14, 0, RecordsChanged(*AT, "prepared", 40, 42, ACQUIRED, 1, "anna", ORIGIN_MS, 1, AVAILABLE, "release")),
+    (15, 0, RecordsChanged(*AT, "missing", 40, 42, ARCHIVED, 1)),
+    (15, 0, _acquired(12, 14, "ben", 2)),
+    (16, 0, StateWritePrepared(*AT, 1, 12, 17, ())),
+    # another broker loads it; the first one goes on for a while, which is nobody's truth
+    (20, 2, _loaded(12, 60, Run(20, 25, ACKNOWLEDGED, 1), Run(50, 55, ARCHIVED, 1))),
+    (21, 0, _became(12, 14, ACKNOWLEDGED, "accept", 2)),
+    (21, 0, WindowMoved(*AT, 14, 60)),
+    (22, 2, _acquired(12, 20, "ben", 1)),
+    (22, 2, _acquired(25, 30, "ben", 1)),
+    (23, 2, RecordsChanged(*AT, "lock_timeout", 12, 16, AVAILABLE, 1)),
+    (24, 2, RecordsChanged(*AT, "log_start", 12, 16, ARCHIVED, 1)),
+    (24, 2, WindowMoved(*AT, 18, 60)),  # the log starts at 18 now: 16 and 17 are passed while they are acquired
+    (25, 2, BrokerStopped(2, True)),
+    (30, 1, MemberLeft("007", "ben", "session expired")),
+    (31, 1, MemberJoined("007", "ben", "client-b", ("orders", "more"))),
+    (31, 1, HeartbeatReceived("007", "ben", 0, 25)),
+    (32, 1, _loaded(18, 60, locks=500)),
+    (33, 1, _acquired(18, 30, "anna", 1)),
+    (34, 1, SharePartitionDropped(*AT, "leader moved")),
+    (35, -1, TopicCreated("orders", "second", 1)),
+    (36, 1, RecordsAppended("orders", 0, 0, 7)),
+    (37, 1, _loaded(0, 0)),
+    (38, 1, RecordsAppended("orders", 0, 7, 9)),
+    (39, 1, _acquired(0, 9, "anna", 1)),
+    (39, 1, WindowMoved(*AT, 0, 9)),
+    (40, 1, _became(0, 2, ARCHIVED, "reject")),
+    (41, 1, WindowMoved(*AT, 2, 9)),
+)
+
+
+def story() -> Journal:
+    """Leaders that come and go, a topic made anew, limits that change, records that nobody lets go of."""
+    journal = Journal(ORIGIN_MS)
+    for seconds, broker, event in STORY:
+        journal.record(ORIGIN_MS + 1000 * seconds, broker, event)
+    return journal

@@ -1,0 +1,208 @@
+"""The tables of a trace equal what DuckDB makes of the same journals, record by record."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+from click.testing import CliRunner
+
+from shareq import Producer
+from shareq.admin import Admin, NewTopic
+from shareq.cli import main
+from shareq.spark import pipeline
+from shareq.spark.pipeline.events import columns
+from shareq.spark.pipeline.schema import TABLES, as_markdown
+from shareq.spark.pipeline.sources import events_of
+from shareq.trace import Journal
+from tests.kafka.fixtures import Reachable
+from tests.spark.pipeline_journals import in_trouble, of_a_leader, story
+from tests.spark.pipeline_oracle import BY_RECORD, oracle
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BAD_LINES = {
+    '{"order": 9000, "time_ms": 1, "broker"': "no JSON object, or a field of the wrong type",
+    "[1, 2]": "no JSON object, or a field of the wrong type",
+    '{"order":9001,"time_ms":true,"broker":0,"type":"BrokerStarted","broker_id":1}': "no JSON object, or a field of",
+    '{"order":9002,"broker":0,"type":"BrokerStarted","broker_id":1}': "time_ms must be a whole number",
+    '{"order":9003,"time_ms":1,"broker":0,"type":"Nonsense"}': "no event is called Nonsense",
+    '{"order":9004,"time_ms":1,"broker":0}': "no event is called null",
+    '{"order":9005,"time_ms":1,"broker":0,"type":"WindowMoved","group_id":"g","topic":"t","partition":0,"spso":1}': (
+        "WindowMoved lacks the field speo"
+    ),
+    '{"order":9006,"time_ms":1,"broker":0,"type":"BrokerStopped","broker_id":1,"killed":"yes"}': "no JSON object, or a",
+}
+
+
+class Trace(NamedTuple):
+    """A folder of journals, what has become of it, and what should have."""
+
+    journals: Mapping[str, Journal]
+    out: Path
+    said: str
+    oracle: Any
+
+
+def rows_of(spark: SparkSession, out: Path, name: str) -> Counter[tuple[Any, ...]]:
+    """The rows of a table, one a record where runs are compared so."""
+    table = pipeline.read(spark, out, name)
+    if name in BY_RECORD:
+        table = table.selectExpr("*", "explode(sequence(`first`, `end` - 1)) AS o")
+    names = names_of(name)
+    return counted(table.select(*names).collect())
+
+
+def names_of(name: str) -> list[str]:
+    names = [column.name for column in TABLES[name].columns]
+    return (
+        [column for column in names if column not in ("first", "end", "records")] + ["o"]
+        if name in BY_RECORD
+        else names
+    )
+
+
+def counted(rows: list[Any]) -> Counter[tuple[Any, ...]]:
+    return Counter(tuple(_plain(value) for value in row) for row in rows)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(value)
+    return f"{value:.9g}" if isinstance(value, float) else value
+
+
+@pytest.fixture(scope="module")
+def trace(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    """The journals in a folder, one as Parquet, one with bad lines, through the command."""
+    del spark  # the command finds it
+    folder, out = tmp_path_factory.mktemp("journals"), tmp_path_factory.mktemp("out") / "tables"
+    in_trouble(11, 120).to_jsonl(folder / "faults.jsonl")
+    lines = (folder / "faults.jsonl").read_text().splitlines()
+    (folder / "faults.jsonl").write_text("\n".join([*lines[:40], *BAD_LINES, "", *lines[40:], ""]))
+    of_a_leader(1, 300).to_jsonl(folder / "leader.jsonl")
+    story().to_jsonl(folder / "story.jsonl")
+    in_trouble(12, 80).to_parquet(folder / "more.parquet")
+    done = CliRunner().invoke(main, ["pipeline", "run", str(folder), "--out", str(out)], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    journals = {path.name: Journal.from_jsonl(path, strict=False) for path in folder.glob("*.jsonl")}
+    journals["more.parquet"] = Journal.from_parquet(folder / "more.parquet")
+    return Trace(journals, out, done.output, oracle(journals))
+
+
+def expected_of(oracle: Any, name: str) -> Counter[tuple[Any, ...]]:
+    names = ", ".join(f'"{column}"' for column in names_of(name))
+    return counted(oracle.execute(f"SELECT {names} FROM {BY_RECORD.get(name, name)}").fetchall())
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_equals_an_independent_computation_to_the_row(trace: Trace, spark: SparkSession, name: str) -> None:
+    expected = expected_of(trace.oracle, name)
+    assert rows_of(spark, trace.out, name) == expected
+    assert expected
+
+
+def test_the_journals_have_everything_that_can_happen(trace: Trace) -> None:
+    """Else the comparison would say little."""
+    found = {name for (name,) in trace.oracle.execute("SELECT DISTINCT outcome FROM records").fetchall()}
+    assert found >= {
+        "accept", "release", "reject", "gap", "lock_timeout", "session_release", "aborted", "log_start", "missing",
+        "passed", "lost", "held",
+    }  # fmt: skip
+    ends = {name for (name,) in trace.oracle.execute("SELECT DISTINCT ended FROM leaderships").fetchall()}
+    assert ends == {"dropped", "stopped", "superseded", None}
+
+
+def test_every_event_is_in_the_table_of_events(trace: Trace, spark: SparkSession) -> None:
+    events = pipeline.read(spark, trace.out, "events")
+    expected = Counter((name, type(e.event).__name__) for name, journal in trace.journals.items() for e in journal)
+    assert {
+        (row.journal, row.type): row["count"] for row in events.groupBy("journal", "type").count().collect()
+    } == expected
+    assert {name for name, _ in events.dtypes} == {*columns(), "batch"}
+
+
+def test_bad_lines_are_counted_and_kept_aside(trace: Trace) -> None:
+    kept = [json.loads(line) for part in (trace.out / "_bad").glob("*.json") for line in part.read_text().splitlines()]
+    assert {row["line"]: row["journal"] for row in kept} == dict.fromkeys(BAD_LINES, "faults.jsonl")
+    assert all(row["reason"].startswith(BAD_LINES[row["line"]]) for row in kept)
+    assert f"{len(BAD_LINES)} bad lines" in trace.said
+
+
+def test_tables_are_partitioned_by_group_and_date(trace: Trace) -> None:
+    parts = {path.relative_to(trace.out).parts[:3] for path in trace.out.glob("attempts/*/*/*.parquet")}
+    assert ("attempts", "group_id=007", "date=2026-01-01") in parts
+    assert {group for _, group, _ in parts} == {"group_id=007", "group_id=g"}
+
+
+def test_the_schema_is_documented_and_versioned(trace: Trace, spark: SparkSession) -> None:
+    document = Path(pipeline.__file__).with_name("TABLES.md")
+    assert document.read_text() == as_markdown()
+    written = json.loads((trace.out / "schema.json").read_text())
+    assert written["version"] == pipeline.VERSION
+    for name, table in TABLES.items():
+        there = dict(spark.read.parquet(str(trace.out / name)).dtypes)
+        assert there.keys() == {column.name for column in table.columns} | ({"date"} if table.time else set())
+        said = {column["name"]: column["type"] for column in written["tables"][name]}
+        assert {column.name: column.type for column in table.columns}.items() <= said.items()
+        assert all(there[column] == kind for column, kind in said.items() if column not in ("group_id", "date"))
+
+
+def test_the_report_says_in_words_what_its_pictures_show(trace: Trace) -> None:
+    report = (trace.out / "report.html").read_text()
+    figures = re.findall(r'<figure>.*?<img src="(.*?)" alt="(.*?)"><figcaption>(.*?)</figcaption>', report, re.DOTALL)
+    assert len(figures) >= 6 * len(trace.journals) - 2  # one of them tells of no append, hence nothing of its latency
+    assert all(source.startswith("data:image/svg+xml;base64,") and alt == text for source, alt, text in figures)
+    assert not re.search(r'(?:src|href)="(?!data:)', report)
+    accepted = trace.oracle.execute("SELECT accepted FROM rates WHERE journal = 'faults.jsonl'").fetchone()[0]
+    assert f"{accepted:,} accepted" in report
+
+
+def test_a_topic_is_followed_and_what_comes_twice_counts_once(
+    spark: SparkSession, served: Reachable, fresh: Callable[[str], str], tmp_path: Path
+) -> None:
+    topic, journal = fresh("trace"), story()
+    with Admin({"bootstrap.servers": served.bootstrap_servers}) as admin:
+        admin.create_topics([NewTopic(topic, 2)]).check()
+    with Producer({"bootstrap.servers": served.bootstrap_servers}) as producer:
+        assert pipeline.publish(journal, producer, topic, journal="story") == journal.total
+        assert pipeline.publish(journal, producer, topic, journal="story", since=10) == journal.total
+    address = f"kafka://{served.bootstrap_servers}/{topic}"
+    query = pipeline.follow(address, tmp_path / "out", group=fresh("g"), spark=spark, report=False, availableNow=True)
+    assert query.awaitTermination(240)
+    expected = oracle({"story": journal})
+    assert {name for name in TABLES if rows_of(spark, tmp_path / "out", name) != expected_of(expected, name)} == set()
+
+
+def test_a_journal_in_memory_and_one_in_parts(spark: SparkSession, tmp_path: Path) -> None:
+    journal = story()
+    journal.to_jsonl(tmp_path / "whole.jsonl")
+    lines = (tmp_path / "whole.jsonl").read_text().splitlines(keepends=True)
+    parts = tmp_path / "parts.jsonl"
+    parts.mkdir()
+    (parts / "part-0").write_text("".join(lines[:20]))
+    (parts / "part-1").write_text("".join(lines[20:]))
+    names = ["order", *(name for name in columns() if name not in ("journal", "order"))]
+    rows = [
+        sorted(events_of(spark, trace).select(*names, "why_bad").collect())
+        for trace in (journal, tmp_path / "whole.jsonl", parts)
+    ]
+    assert rows[0] == rows[1] == rows[2]
+    assert [row.order for row in rows[0]] == list(range(journal.total))
+    assert {row.journal for row in events_of(spark, str(parts)).select("journal").collect()} == {"parts.jsonl"}
+
+
+def test_what_is_no_journal_is_refused_in_plain_words(spark: SparkSession, tmp_path: Path) -> None:
+    del spark  # the command finds it
+    (tmp_path / "prose.txt").write_text("It was a dark and stormy night.\n")
+    command = ["pipeline", "run", str(tmp_path / "prose.txt"), "--out", str(tmp_path / "out"), "--no-progress"]
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 1
+    assert "no event in" in done.output
+    assert "1 bad line" in done.output
