@@ -35,8 +35,9 @@ class SparkDoesNotFit(RuntimeError):
 def session(*, master: str | None = None, app_name: str = "shareq", **config: Any) -> SparkSession:
     """A session with the format "shareq" registered, settings for a laptop beneath `config`.
 
-    Spark's keys have dots: `session(**{"spark.sql.shuffle.partitions": 8})`. Where a session is active already, it is
-    that one, with `config` applied as far as Spark changes it at run time. Raises SparkDoesNotFit, JavaNotFound.
+    Spark's keys have dots: `session(**{"spark.sql.shuffle.partitions": 8})`; "spark.remote" asks for Spark Connect.
+    Where a session is active already, it is that one, with `config` applied as far as Spark changes it at run time.
+    Raises SparkDoesNotFit, JavaNotFound.
     """
     check_pyspark()
     from pyspark.sql import SparkSession
@@ -46,9 +47,12 @@ def session(*, master: str | None = None, app_name: str = "shareq", **config: An
     strange = sorted(key for key in config if not key.startswith("spark."))
     if strange:
         raise ValueError(f"not Spark's: {', '.join(strange)}; its keys begin with 'spark.'")
-    _prepare_environment()
+    remote = config.get("spark.remote", os.environ.get("SPARK_REMOTE"))
+    if remote and master:
+        raise ValueError(f"master={master!r} and Spark Connect at {remote!r}: only one can be had")
+    _prepare_environment(java=not remote or remote.startswith("local"))
     builder = SparkSession.builder.appName(app_name)
-    if SparkSession.getActiveSession() is None:
+    if not remote and SparkSession.getActiveSession() is None:
         builder = builder.master(master or config.get("spark.master", "local[*]"))
         config = {**LAPTOP, **config}
     for key, value in config.items():
@@ -71,10 +75,10 @@ def check_pyspark(found: str | None = None) -> None:
         raise SparkDoesNotFit(f"PySpark {found} has no streaming sources written in Python, 4.0 has: {advice}")
 
 
-def _prepare_environment() -> None:
+def _prepare_environment(*, java: bool) -> None:
     """Spark reads these when its JVM and its workers start; what the user has set stays."""
-    java = find_java(JAVA_MINIMUM)
-    os.environ["JAVA_HOME"] = str(java.home)
+    if java:
+        os.environ["JAVA_HOME"] = str(find_java(JAVA_MINIMUM).home)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

@@ -42,9 +42,12 @@ def sweep(
     """
 
     def compute(settings: list[Setting]) -> Iterator[Any]:
+        from shareq.spark.register import ship
         from shareq.spark.session import session
 
-        return _waves(spark or session(), settings)
+        chosen = spark or session()
+        ship(chosen)
+        return _waves(chosen, settings)
 
     return gather(grid, seeds, scenario, checkpoint=checkpoint, progress=progress, compute=compute)
 

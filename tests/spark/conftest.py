@@ -25,6 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def spark() -> Iterator[SparkSession]:
     from shareq.spark import session
 
-    made = session(master="local[2]", **{"spark.sql.streaming.stopTimeout": "20s"})
+    # Two cores, and as many attempts of a task as on a cluster.
+    made = session(master="local[2,4]", **{"spark.sql.streaming.stopTimeout": "20s"})
     yield made
     made.stop()

@@ -48,7 +48,8 @@ class Scene(NamedTuple):
         return None if None in lags else sum(lag or 0 for lag in lags)
 
 
-def scene(spark: SparkSession, broker: Reachable, name: Callable[[str], str], folder: Path, records: int) -> Scene:
+def prepare(broker: Reachable, name: Callable[[str], str], records: int) -> dict[str, str]:
+    """A topic of two partitions with records, and a group that begins at its beginning, as options of the source."""
     topic, group, address = name("topic"), name("group"), broker.bootstrap_servers
     with Admin({"bootstrap.servers": address}) as admin:
         admin.create_topics([NewTopic(topic, 2)]).check()
@@ -57,8 +58,11 @@ def scene(spark: SparkSession, broker: Reachable, name: Callable[[str], str], fo
         for number in range(records):
             headers = [("n", b"%d" % number)] if number == 3 else None
             producer.produce(topic, b"value-%d" % number, b"key-%d" % number, partition=number % 2, headers=headers)
-    options = {"kafka.bootstrap.servers": address, "subscribe": topic, "group.id": group}
-    return Scene(spark, options, str(folder / "checkpoint"), records)
+    return {"kafka.bootstrap.servers": address, "subscribe": topic, "group.id": group}
+
+
+def scene(spark: SparkSession, broker: Reachable, name: Callable[[str], str], folder: Path, records: int) -> Scene:
+    return Scene(spark, prepare(broker, name, records), str(folder / "checkpoint"), records)
 
 
 @pytest.fixture
@@ -72,6 +76,18 @@ def places(df: DataFrame) -> list[Place]:
 
 def every_place(records: int) -> list[Place]:
     return sorted((number % 2, number // 2) for number in range(records))
+
+
+def logged_places(checkpoint: str, number: int) -> list[Place]:
+    """What Spark's offset log says of a batch."""
+    logged = json.loads(Path(checkpoint, "offsets", str(number)).read_text().splitlines()[2])
+    return sorted(
+        (int(partition), offset)
+        for topic in logged["topics"].values()
+        for partition, rows in topic["partitions"].items()
+        for begin, end, _ in rows
+        for offset in range(begin, end)
+    )
 
 
 def test_rows_are_those_of_sparks_kafka_source(small: Scene) -> None:
@@ -137,14 +153,6 @@ def test_an_unfinished_batch_is_replayed_as_its_offset_says(small: Scene) -> Non
         small.run(fails, maxRecordsPerBatch="15")
     batches: dict[int, list[Place]] = {}
     small.run(lambda df, number: batches.update({number: places(df)}), maxRecordsPerBatch="15")
-    logged = json.loads(Path(small.checkpoint, "offsets", "0").read_text().splitlines()[2])
-    said = [
-        (int(partition), offset)
-        for topic in logged["topics"].values()
-        for partition, rows in topic["partitions"].items()
-        for begin, end, _ in rows
-        for offset in range(begin, end)
-    ]
-    assert sorted(batches[0]) == sorted(first) == sorted(said)
+    assert sorted(batches[0]) == sorted(first) == logged_places(small.checkpoint, 0)
     assert {place for batch in batches.values() for place in batch} == set(every_place(small.records))
     assert small.lag() == 0

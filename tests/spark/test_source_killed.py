@@ -10,48 +10,97 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
-from itertools import islice
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
 
+from shareq.admin import Admin
 from tests.kafka.fixtures import Reachable
-from tests.spark.test_source import every_place, places, scene
+from tests.spark.test_source import Place, every_place, logged_places, places, scene
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-KILLS = int(os.environ.get("SHAREQ_KILLS", "1"))
+KILLS = int(os.environ.get("SHAREQ_KILLS", "2"))
+POINTS = ("acquired", "begun", "read", "written", "committed")
+"""Before the offset log, at the begin and in the middle of a batch, after the sink before the commit, after that."""
+
 PER_BATCH = 10
 ROOT = Path(__file__).parents[2]
+PATIENCE_S = 300
 
 
-def run_and_kill(arguments: list[str], words: int) -> list[str]:
-    """Run a driver until it has said so many words, then kill it; what it has said."""
+def session_of(driver: int) -> list[int]:
+    """The processes that a driver has started, itself included: a session of the operating system's."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            if int(stat.read_text().rpartition(")")[2].split()[3]) == driver:
+                found.append(int(stat.parent.name))
+    return found
+
+
+def run_and_kill(arguments: list[str], words: Path, *, everything: bool) -> None:
+    """Run a driver to its fatal word, then kill it: its JVM and what belongs to it, or all its processes at once."""
+    words.write_text("")
     command = [sys.executable, "-m", "tests.spark.driver", *arguments]
     with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
+        command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     ) as driver:
-        assert driver.stdout is not None
-        said = list(islice(driver.stdout, words))
-        os.killpg(driver.pid, signal.SIGKILL)
-    return said
+        deadline = time.monotonic() + PATIENCE_S
+        while not words.read_text().endswith("now\n"):
+            assert time.monotonic() < deadline, words.read_text()
+            with suppress(subprocess.TimeoutExpired):
+                pytest.fail(f"the driver ended by itself, with {driver.wait(0.1)}")
+        if not everything:  # Spark's Python workers notice, and its reader says goodbye to the group
+            os.killpg(driver.pid, signal.SIGKILL)
+            driver.wait()
+        for pid in session_of(driver.pid) if everything or arguments[-2] in {"acquired", "committed"} else []:
+            os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.timeout(240 + 60 * KILLS)
+@pytest.mark.timeout(900 + 300 * KILLS)
 def test_a_killed_drivers_records_reach_the_sink(
     spark: SparkSession, served: Reachable, fresh: Callable[[str], str], tmp_path: Path, seed: int
 ) -> None:
     rng = Random(seed)
     at = scene(spark, served, fresh, tmp_path, PER_BATCH * (4 + 3 * KILLS))
-    options = {**at.options, "maxRecordsPerBatch": str(PER_BATCH)}
-    for _ in range(KILLS):
-        words = rng.randint(1, 8)  # started, and three a batch
-        assert len(run_and_kill([json.dumps(options), at.checkpoint, str(tmp_path)], words)) == words
-    arrived = {tuple(row) for path in tmp_path.glob("batch-*.json") for row in json.loads(path.read_text())}
-    at.run(lambda df, _: arrived.update(places(df)), maxRecordsPerBatch="1000")
+    with Admin({"bootstrap.servers": at.options["kafka.bootstrap.servers"]}) as admin:
+        limits = {"share.record.lock.duration.ms": "5000", "share.delivery.count.limit": "25"}
+        admin.alter_group_configs(at.options["group.id"], limits)
+    options = json.dumps({**at.options, "maxRecordsPerBatch": str(PER_BATCH)})
+    points = rng.sample(POINTS, len(POINTS))
+    for number in range(KILLS):
+        point, nth, everything = points[number % len(points)], rng.randint(1, 2), rng.random() < 0.5
+        print(f"{number}: killed {'with all its processes' if everything else ''} when {point} for the {nth}. time")
+        run_and_kill([options, str(tmp_path), point, str(nth)], tmp_path / "words", everything=everything)
+    last: dict[int, list[Place]] = {}
+    at.run(lambda df, number: last.update({number: places(df)}), maxRecordsPerBatch="1000")
+    arrived = {place for batch in last.values() for place in batch}
+    for path in tmp_path.glob("batch-*.json"):
+        rows = [(partition, offset) for partition, offset in json.loads(path.read_text())]
+        arrived.update(rows)
+        assert sorted(rows) == logged_places(at.checkpoint, int(path.name.split("-")[1]))
+    for number, batch in last.items():
+        assert sorted(batch) == logged_places(at.checkpoint, number)
+    assert sorted(arrived) == every_place(at.records)
+    assert at.lag() == 0
+
+
+def test_the_records_of_a_killed_query_come_to_the_others(
+    spark: SparkSession, served: Reachable, fresh: Callable[[str], str], tmp_path: Path
+) -> None:
+    """Two queries in one group know nothing of each other's checkpoints."""
+    at = scene(spark, served, fresh, tmp_path, 40)
+    options = json.dumps({**at.options, "maxRecordsPerBatch": str(PER_BATCH)})
+    (theirs := tmp_path / "theirs").mkdir()
+    run_and_kill([options, str(theirs), "read", "1"], theirs / "words", everything=True)
+    arrived: list[Place] = []
+    at.run(lambda df, _: arrived.extend(places(df)))
     assert sorted(arrived) == every_place(at.records)
     assert at.lag() == 0

@@ -1,0 +1,74 @@
+"""A driver of a Spark that is not in its own process: reads a share group there, sweeps there, and tells what it found.
+
+Run as a script, so that its functions travel to the workers as they stand.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from shareq.sim import Scenario
+from shareq.spark import acknowledge, session, sweep
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+FEW = Scenario(records=20, max_poll_records=10, consumers=1)
+
+
+def where_from(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Where workers have the package from."""
+    import shareq
+
+    for batch in batches:
+        yield pa.RecordBatch.from_pydict({"file": [str(shareq.__file__)] * batch.num_rows})
+
+
+def dies_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Take the executor down with rows in hand, at the first attempt of the first task."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    for batch in batches:
+        if context.partitionId() == 0 and context.attemptNumber() == 0:
+            executor = int(Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[1])
+            os.kill(executor, signal.SIGKILL)
+        yield batch
+
+
+def main(config: dict[str, str], options: dict[str, str], checkpoint: str, kills: bool, told: Path) -> None:
+    def sink(df: DataFrame, number: int) -> None:
+        rows = df.select("topic", "partition", "offset")
+        if kills and not number:
+            rows = rows.mapInArrow(dies_once, rows.schema)
+        places = sorted((row.partition, row.offset) for row in rows.collect())
+        acknowledge(df.where("partition = 0 AND offset = 1 AND deliveryCount = 1"), "release")
+        (told.parent / f"rows-{number}.json").write_text(json.dumps(places))
+
+    spark = session(**config)
+    stream = spark.readStream.format("shareq").options(**options).load().writeStream
+    query = stream.foreachBatch(sink).option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    query.awaitTermination()
+    files = spark.range(0, 4, 1, 4).mapInArrow(where_from, "file string").distinct().collect()
+    found: dict[str, Any] = {
+        "batches": [json.loads(path.read_text()) for path in sorted(told.parent.glob("rows-*.json"))],
+        "read": spark.read.format("shareq").options(**{**options, "group.id": "nobody"}).load().count(),
+        "files": sorted(row.file for row in files),
+        "sweep": repr(sweep({"consumers": [1, 2]}, 2, FEW, spark=spark, progress=False).table.to_pylist()),
+    }
+    told.write_text(json.dumps(found))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    given = json.loads(sys.argv[1])
+    main(given[0], given[1], given[2], given[3], Path(sys.argv[2]))

@@ -1,0 +1,118 @@
+"""Past one machine: source and sweep on a standalone cluster, whose executor dies, and on Spark Connect."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import shareq.sim
+from shareq.admin import Admin
+from shareq.jvm import find_java
+from tests.kafka.fixtures import Reachable
+from tests.spark.remote_driver import FEW
+from tests.spark.test_source import every_place, prepare
+
+HERE = Path(__file__).parent
+PATIENCE_S = 600
+
+
+def environment() -> dict[str, str]:
+    return {
+        **os.environ,
+        "JAVA_HOME": str(find_java().home),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+
+
+class Daemon:
+    """One of a cluster's processes, in a folder of its own, which is also all that it sees of relative paths."""
+
+    def __init__(self, folder: Path, main_class: str, *arguments: str) -> None:
+        import pyspark
+
+        folder.mkdir()
+        self.log = folder / "log"
+        command = [str(Path(pyspark.__file__).parent / "bin" / "spark-class"), f"org.apache.spark.deploy.{main_class}"]
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [*command, "--host", "127.0.0.1", "--port", "0", "--webui-port", "0", *arguments],
+                cwd=folder,
+                env={**environment(), "SPARK_LOCAL_DIRS": str(folder), "SPARK_WORKER_DIR": str(folder / "work")},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+
+    def said(self, begin: str) -> str:
+        """The word of its log that begins so, once it is there."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not (words := [word for word in self.log.read_text().split() if word.startswith(begin)]):
+            assert time.monotonic() < deadline, self.log.read_text()
+            with suppress(subprocess.TimeoutExpired):
+                pytest.fail(f"it ended with {self.process.wait(0.1)}: {self.log.read_text()}")
+        return words[0]
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(PATIENCE_S)
+
+
+@pytest.fixture
+def master(tmp_path: Path) -> Iterator[str]:
+    """The address of a standalone cluster with two workers."""
+    with ExitStack() as running:
+        head = Daemon(tmp_path / "master", "master.Master")
+        running.callback(head.stop)
+        url = head.said("spark://")
+        for number in range(2):
+            worker = Daemon(tmp_path / f"worker-{number}", "worker.Worker", "--cores", "1", "--memory", "1g", url)
+            running.callback(worker.stop)
+        yield url
+
+
+def drive(config: dict[str, str], options: dict[str, str], folder: Path, *, kills: bool) -> dict[str, Any]:
+    """Run the driver of `remote_driver`, and hear what it has to tell."""
+    (told := folder / "told").mkdir()
+    arguments = json.dumps([config, options, str(folder / "checkpoint"), kills])
+    command = [sys.executable, str(HERE / "remote_driver.py"), arguments, str(told / "told.json")]
+    subprocess.run(command, check=True, env=environment(), cwd=folder, timeout=PATIENCE_S)
+    found: dict[str, Any] = json.loads((told / "told.json").read_text())
+    return found
+
+
+def check(found: dict[str, Any], options: dict[str, str], records: int) -> None:
+    arrived = [tuple(place) for batch in found["batches"] for place in batch]
+    assert sorted(arrived) == sorted([*every_place(records), (0, 1)])  # one was released, and came again
+    assert found["read"] == records
+    with Admin({"bootstrap.servers": options["kafka.bootstrap.servers"]}) as admin:
+        assert [row.lag for row in admin.list_share_group_offsets(options["group.id"]).values()] == [0, 0]
+    grid = {"consumers": [1, 2]}
+    assert found["sweep"] == repr(shareq.sim.sweep(grid, 2, FEW, progress=False).table.to_pylist())
+
+
+@pytest.mark.timeout(1200)
+def test_a_standalone_cluster_that_loses_an_executor(
+    master: str, served: Reachable, fresh: Callable[[str], str], tmp_path: Path
+) -> None:
+    """Workers get the package, have no folder in common with the driver, and tasks that die are tried again."""
+    options = prepare(served, fresh, 40)
+    config = {"spark.master": master, "spark.executor.memory": "512m", "spark.executor.cores": "1"}
+    found = drive(config, {**options, "minPartitions": "2"}, tmp_path, kills=True)
+    check(found, options, 40)
+    assert all("shareq.zip" in file for file in found["files"]), found["files"]
+
+
+@pytest.mark.timeout(1200)
+def test_spark_connect(served: Reachable, fresh: Callable[[str], str], tmp_path: Path) -> None:
+    options = prepare(served, fresh, 40)
+    found = drive({"spark.remote": "local[2]"}, {**options, "minPartitions": "2"}, tmp_path, kills=False)
+    check(found, options, 40)
