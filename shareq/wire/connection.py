@@ -20,9 +20,9 @@ from shareq.model.actor import Answer, Call, ClientContext
 from shareq.model.messages.api_versions import ApiVersionsRequest
 from shareq.model.messages.base import Request, Response
 from shareq.model.messages.data import ProduceRequest
+from shareq.wire.address import Address
 from shareq.wire.api_versions import api_versions
 from shareq.wire.apis import API_BY_KEY
-from shareq.wire.client.addresses import Address
 from shareq.wire.errors import MalformedFrame, UnsupportedVersion
 from shareq.wire.frames import FrameReader, RequestHeader, decode_request, encode_response
 from shareq.wire.observing import Exchanged, errors_of

@@ -20,7 +20,7 @@ from shareq.broker.cluster import Cluster
 from shareq.broker.loop import Timer
 from shareq.model.errors import ConfigException
 from shareq.model.html import strong, table
-from shareq.wire.client.addresses import Address
+from shareq.wire.address import Address
 from shareq.wire.connection import ServerConnection
 from shareq.wire.hints import hints_html
 from shareq.wire.listener import Listener, ports_of

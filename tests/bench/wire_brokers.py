@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from shareq.kafka import LocalKafka
@@ -15,13 +17,19 @@ CONFIG = {"group.share.heartbeat.interval.ms": 1000, "group.share.min.heartbeat.
 """What `LocalKafka` sets, too: members have their partitions after two heartbeats."""
 
 
+def _as_installed() -> dict[str, str]:
+    """An environment in which Python keeps what it has compiled, as pip does of all that it installs."""
+    kept = {"PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "shareq-bench-bytecode")}
+    return {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"} | kept
+
+
 class Serving:
     """`shareq serve` in a process of its own."""
 
     def __init__(self) -> None:
         configs = [f"--config={key}={value}" for key, value in CONFIG.items()]
         command = [sys.executable, "-m", "shareq.cli", "serve", "--port", "0", *configs]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=_as_installed())
         assert self.process.stdout is not None
         found = re.search(r"at (\S+)", self.process.stdout.readline())
         assert found

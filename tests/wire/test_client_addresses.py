@@ -10,7 +10,8 @@ from shareq import Admin, Producer, ShareConsumer
 from shareq.model.errors import Errors, KafkaError, KafkaException
 from shareq.model.messages.cluster import FindCoordinatorResponse, MetadataResponse
 from shareq.model.messages.share_fetch import NodeEndpoint, ShareAcknowledgeResponse, ShareFetchResponse
-from shareq.wire.client.addresses import Address, Directory, parse_bootstrap_servers
+from shareq.wire.address import Address
+from shareq.wire.client.addresses import Directory, parse_bootstrap_servers
 
 A, B, C = Address("a", 1), Address("b", 2), Address("c", 3)
 

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from shareq.model.errors import KafkaError, KafkaException
 from shareq.model.messages.base import Response
 from shareq.model.messages.cluster import FindCoordinatorResponse, MetadataResponse
+from shareq.wire.address import Address
 
 MAX_PORT = 65535
-
-
-class Address(NamedTuple):
-    """A host by name or number, and a port."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 def parse_bootstrap_servers(servers: str) -> tuple[Address, ...]:

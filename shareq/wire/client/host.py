@@ -15,8 +15,9 @@ from shareq.model.errors import Errors, KafkaError, KafkaException
 from shareq.model.messages.fetch import FetchRequest
 from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
 from shareq.model.transport import tell
+from shareq.wire.address import Address
 from shareq.wire.client import io_thread
-from shareq.wire.client.addresses import Address, Directory
+from shareq.wire.client.addresses import Directory
 from shareq.wire.client.link import Link
 from shareq.wire.client.settings import Settings
 

@@ -19,8 +19,9 @@ from shareq.model.errors import Errors
 from shareq.model.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from shareq.model.messages.base import Request, Response
 from shareq.model.messages.data import ProduceRequest, ProduceResponse
+from shareq.wire.address import Address
 from shareq.wire.apis import API_BY_KEY
-from shareq.wire.client.addresses import Address, Directory
+from shareq.wire.client.addresses import Directory
 from shareq.wire.client.io_thread import IoThread
 from shareq.wire.client.pipe import Pipe, connect
 from shareq.wire.client.settings import Settings

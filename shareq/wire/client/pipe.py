@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from shareq.wire.client.addresses import Address
+from shareq.wire.address import Address
 from shareq.wire.client.io_thread import IoThread
 from shareq.wire.client.settings import Settings
 from shareq.wire.frames import FrameReader
