@@ -82,7 +82,7 @@ def test_the_strip_follows_accepts_releases_rejects_and_locks_that_run_out(stage
             anna.acknowledge(messages[offset], ACCEPT)
         assert not any(anna.commit_sync().values())
         stage.expect("SPSO 3 | ◌1 ✕ ✓ ✓ ✓ ✓ ✓ | log end 10")
-        stage.admin.alter_group_configs(stage.group, {"share.record.lock.duration.ms": 1000})
+        stage.admin.alter_group_configs(stage.group, {"share.record.lock.duration.ms": 2000})
         assert [message.offset() for message in anna.poll(PATIENCE_S)] == [3]
         stage.expect("SPSO 3 | A2 ✕ ✓ ✓ ✓ ✓ ✓ | log end 10")
         stage.expect("SPSO 3 | ◌2 ✕ ✓ ✓ ✓ ✓ ✓ | log end 10")  # nobody said anything: the lock ran out

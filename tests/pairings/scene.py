@@ -55,6 +55,12 @@ class Scene:
         quick = {"share.auto.offset.reset": "earliest", "share.heartbeat.interval.ms": 100}
         self.admin.alter_group_configs(self.group, quick | dotted(group_config))
 
+    def lengthen_locks(self) -> None:
+        """From here on a lock lasts for as long as a test may take."""
+        key = "share.record.lock.duration.ms"
+        self.admin.alter_group_configs(self.group, {key: 600_000})
+        until(lambda: self.admin.describe_configs("group", self.group, [key])[key].value == "600000")
+
     def consumer(self, *topics: str, kind: str = "ShareConsumer", **conf: object) -> Any:
         """A consumer that is subscribed to the topic, or to what is named."""
         given = {"bootstrap.servers": self.address, "group.id": self.group, **dotted(conf)}

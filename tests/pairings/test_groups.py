@@ -77,7 +77,9 @@ def test_a_group_starts_at_the_end_unless_it_is_told(scene: Scene) -> Any:
     scene.admin.alter_group_configs(scene.group, {"share.heartbeat.interval.ms": 100})
     consumer = scene.consumer()
     found: list[Any] = []
+    deadline = time.monotonic() + PATIENCE_S
     while not found:
+        assert time.monotonic() < deadline
         scene.write("new")
         found += consumer.poll(0.3)
     scene.group = earliest

@@ -12,6 +12,8 @@ import socket
 import struct
 import sys
 
+import pytest
+
 from shareq import Admin, Cluster
 from shareq.model.messages.cluster import MetadataRequest
 from shareq.wire.apis import API_BY_KEY
@@ -33,6 +35,7 @@ GROWTH_MB = 300
 NAMES = ("orders", "g", "member")
 
 
+@pytest.mark.timeout(300 + FRAMES // 100)
 def test_mutated_frames(seed: int) -> None:
     rng = random.Random(seed)
     answered = round_of(rng, 100)
