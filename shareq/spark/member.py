@@ -90,7 +90,7 @@ class Member:
         self._renews = renews
         self._closing = Event()
         self._do(lambda now_ms: self._core.subscribe(topics, now_ms))
-        Thread(target=self._renew_until_closed, name="shareq-renewal", daemon=True).start()
+        self._renewal = Thread(target=self._renew_until_closed, name="shareq-renewal", daemon=True)
 
     def _do(self, call: Callable[[int], Any]) -> Any:
         return perform(self._connection, self._core.calls, call)
@@ -116,6 +116,8 @@ class Member:
             taken += more
             wait = LINGER_MS if taken else wait_ms
         self._do(self._core.rest)
+        if self._core.acquisition_lock_timeout_ms is not None and self._renewal.ident is None:
+            self._renewal.start()  # not before it is known how long locks last
         return tuple(sorted(taken))
 
     def _take(self, limit: int, polled: int, ends: Mapping[Place, int] | None) -> list[Held]:

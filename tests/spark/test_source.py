@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import UTC
 from pathlib import Path
+from threading import Barrier
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pyarrow as pa
 import pytest
 
 from shareq import Producer
@@ -18,7 +24,9 @@ from tests.kafka.fixtures import Reachable
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-TIMEOUT_S = 120
+TIMEOUT_S = 240
+
+MOMENT_MS = 1_760_000_000_123
 
 Place = tuple[int, int]
 """(partition, offset)."""
@@ -56,8 +64,7 @@ def prepare(broker: Reachable, name: Callable[[str], str], records: int) -> dict
         admin.alter_group_configs(group, {"share.auto.offset.reset": "earliest", "share.session.timeout.ms": "6000"})
     with Producer({"bootstrap.servers": address}) as producer:
         for number in range(records):
-            headers = [("n", b"%d" % number)] if number == 3 else None
-            producer.produce(topic, b"value-%d" % number, b"key-%d" % number, partition=number % 2, headers=headers)
+            producer.produce(topic, b"value-%d" % number, partition=number % 2)
     return {"kafka.bootstrap.servers": address, "subscribe": topic, "group.id": group}
 
 
@@ -90,17 +97,28 @@ def logged_places(checkpoint: str, number: int) -> list[Place]:
     )
 
 
-def test_rows_are_those_of_sparks_kafka_source(small: Scene) -> None:
-    df = small.spark.read.format("shareq").options(**small.options).load()
-    rows = {bytes(row.key): row for row in df.collect()}
-    assert len(rows) == small.records
-    row = rows[b"key-3"]
-    assert (bytes(row.value), row.topic, row.partition) == (b"value-3", small.options["subscribe"], 1)
-    assert (row.offset, row.timestampType, row.deliveryCount) == (1, 0, 0)
-    assert [(header.key, bytes(header.value)) for header in row.headers] == [("n", b"3")]
-    assert rows[b"key-4"].headers is None
-    with Admin({"bootstrap.servers": small.options["kafka.bootstrap.servers"]}) as admin:
-        assert admin.list_share_group_offsets(small.options["group.id"]) == {}  # a batch read takes nothing
+@pytest.mark.parametrize("time_type", ["CreateTime", "LogAppendTime"])
+@pytest.mark.parametrize("which", ["served", "kafka"], ids=["shareq", "apache-kafka"])
+def test_rows_are_those_of_sparks_kafka_source(
+    which: str, time_type: str, request: pytest.FixtureRequest, spark: SparkSession, fresh: Callable[[str], str]
+) -> None:
+    address, topic = request.getfixturevalue(which).bootstrap_servers, fresh("topic")
+    headers = [("n", b"3"), ("none", None), ("n", b"")]
+    with Admin({"bootstrap.servers": address}) as admin, Producer({"bootstrap.servers": address}) as producer:
+        admin.create_topics([NewTopic(topic, 1, config={"message.timestamp.type": time_type})]).check()
+        producer.produce(topic, b"value", b"key", headers=headers, timestamp=MOMENT_MS)
+        producer.produce(topic, None, None, timestamp=MOMENT_MS + 1)
+        producer.flush()
+        options = {"kafka.bootstrap.servers": address, "subscribe": topic, "group.id": topic}
+        first, second = spark.read.format("shareq").options(**options).load().orderBy("offset").collect()
+        assert admin.list_share_group_offsets(topic) == {}  # a batch read takes nothing
+    assert (bytes(first.key), bytes(first.value), first.topic, first.partition) == (b"key", b"value", topic, 0)
+    assert [(header.key, header.value and bytes(header.value)) for header in first.headers] == headers
+    assert (second.key, second.value, second.headers) == (None, None, None)
+    assert [(row.offset, row.deliveryCount) for row in (first, second)] == [(0, 0), (1, 0)]
+    assert {row.timestampType for row in (first, second)} == {int(time_type == "LogAppendTime")}
+    times = [round(row.timestamp.astimezone(UTC).timestamp() * 1000) for row in (first, second)]
+    assert (times == [MOMENT_MS, MOMENT_MS + 1]) == (time_type == "CreateTime")
 
 
 def test_an_unknown_option_is_refused_by_name(small: Scene) -> None:
@@ -156,3 +174,65 @@ def test_an_unfinished_batch_is_replayed_as_its_offset_says(small: Scene) -> Non
     assert sorted(batches[0]) == sorted(first) == logged_places(small.checkpoint, 0)
     assert {place for batch in batches.values() for place in batch} == set(every_place(small.records))
     assert small.lag() == 0
+
+
+def dies_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Take Spark's Python workers down with rows in hand, at the first attempt of the first task."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    assert os.getpgrp() == os.getppid()  # the daemon that has forked the workers
+    for batch in batches:
+        if context.partitionId() == 0 and context.attemptNumber() == 0:
+            os.killpg(os.getpgrp(), signal.SIGKILL)
+        attempts = pa.array([context.attemptNumber()] * batch.num_rows, pa.int32())
+        yield batch.set_column(2, "attempt", attempts)
+
+
+def test_tasks_that_die_are_tried_again(small: Scene) -> None:
+    found: list[tuple[int, int, int]] = []
+
+    def sink(df: DataFrame, _: int) -> None:
+        rows = df.selectExpr("partition", "offset", "0 AS attempt")
+        found.extend(tuple(row) for row in rows.mapInArrow(dies_once, rows.schema).collect())
+
+    small.run(sink, minPartitions="4", maxRecordsPerBatch="20", **{"kafka.share.acquire.mode": "record_limit"})
+    assert sorted((partition, offset) for partition, offset, _ in found) == every_place(small.records)
+    assert max(attempt for _, _, attempt in found) >= 1
+    assert small.lag() == 0
+
+
+def test_two_queries_of_a_group_share_the_work(small: Scene, tmp_path: Path) -> None:
+    """Each has a batch in hand at the same time as the other."""
+    found: list[list[Place]] = [[], []]
+    both = Barrier(2, timeout=TIMEOUT_S)
+
+    def start(number: int) -> Any:
+        def sink(df: DataFrame, _: int) -> None:
+            first = not found[number]
+            found[number] += places(df)
+            if first:
+                both.wait()
+
+        options = {"maxRecordsPerBatch": "5", "kafka.share.acquire.mode": "record_limit"}
+        writer = small.load(**options).writeStream.foreachBatch(sink)
+        return writer.option("checkpointLocation", str(tmp_path / f"of-{number}")).start()
+
+    queries = [start(number) for number in range(2)]
+    deadline = time.monotonic() + TIMEOUT_S
+    while small.lag() != 0:
+        assert time.monotonic() < deadline, found
+        assert all(query.exception() is None and not query.awaitTermination(0.2) for query in queries)
+    for query in queries:
+        query.stop()
+    assert all(found)
+    assert sorted(found[0] + found[1]) == every_place(small.records)
+
+
+def test_a_verdict_that_nobody_would_hear_is_refused(small: Scene) -> None:
+    rows = small.spark.read.format("shareq").options(**small.options).load()
+    with pytest.raises(RuntimeError, match="no streaming query of group 'nobody' reads here"):
+        acknowledge(rows, "reject", group="nobody")
+    with pytest.raises(ValueError, match="must be one of release, reject"):
+        acknowledge(rows, "accept")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -19,8 +19,12 @@ from shareq.spark.options import parse
 from shareq.spark.reader import fetcher
 from shareq.spark.source import BatchReader, StreamReader
 
+if TYPE_CHECKING:
+    from shareq.wire.server import Server
+
 TOPIC, GROUP = "orders", "g"
 RECORDS = 40
+LOCK_MS = 2000
 PATIENCE = 60
 """How often a query asks, half a second of virtual time each."""
 
@@ -47,7 +51,9 @@ class Scene(NamedTuple):
 
     def crash(self, reader: StreamReader) -> None:
         """The driver's machine loses power, and its locks run out."""
+        assert reader._member is not None
         self.cluster.crash(reader._member)
+        reader._member._closing.set()  # its thread dies with it
         self.cluster.advance(60_000)
 
 
@@ -293,3 +299,41 @@ def test_a_batch_read_of_a_topic_that_there_is_not_says_so(at: Scene) -> None:
     options = {"kafka.bootstrap.servers": at.cluster.bootstrap_servers, "subscribe": "nowhere", "group.id": GROUP}
     with pytest.raises(KafkaException, match="nowhere"):
         BatchReader(parse(options)).partitions()
+
+
+def test_locks_are_renewed_by_the_wall(served: Server, fresh: Callable[[str], str], tmp_path: Path) -> None:
+    """A batch outlives its locks. Where the machine is too busy to renew in time its records come again, and with them
+    another chance."""
+    cluster, topic, group = served.cluster, fresh("topic"), fresh("group")
+    cluster.create_topic(topic)
+    limits = {"share.auto.offset.reset": "earliest", "share.delivery.count.limit": 25}
+    cluster.configure_group(group, {**limits, "share.record.lock.duration.ms": LOCK_MS})
+    with Producer({"bootstrap.servers": served.bootstrap_servers}) as producer:
+        producer.produce(topic, b"long to do", partition=0)
+    options = {"kafka.bootstrap.servers": served.bootstrap_servers, "subscribe": topic, "group.id": group}
+    reader = StreamReader(parse(options), str(tmp_path))
+
+    def since(begun: int) -> list[tuple[str, int]]:
+        told = ((entry.event, entry.time_ms) for entry in cluster.journal.entries())
+        mine = [(e.cause, t) for e, t in told if isinstance(e, RecordsChanged) and e.group_id == group and t >= begun]
+        return [(cause, at - begun) for cause, at in mine]
+
+    def overruns(begun: int) -> bool:
+        return any(cause == "renew" and after > LOCK_MS for cause, after in since(begun))
+
+    def is_lost(begun: int) -> bool:
+        return any(cause == "lock_timeout" for cause, _ in since(begun))
+
+    for _ in range(20):
+        begun, zero = cluster.now_ms, reader.initialOffset()
+        end = asked(lambda: reader.latestOffset(zero, at_most(1)), zero)  # noqa: B023    # asked at once
+        assert cluster.wait(lambda: overruns(begun) or is_lost(begun), 60)  # noqa: B023    # as above
+        if not is_lost(begun):
+            break
+        reader.stop()
+        reader = StreamReader(parse(options), str(tmp_path))
+    assert overruns(begun)
+    reader.commit(end)
+    with Admin({"bootstrap.servers": served.bootstrap_servers}) as admin:
+        assert [row.lag for row in admin.list_share_group_offsets(group).values()] == [0]
+    reader.stop()
