@@ -73,7 +73,11 @@ class EventLoop:
         """Run everything that is ready, and what becomes ready by it."""
         ready = self._ready
         while ready:
-            self._run_ready()
+            call, args = ready.popleft()
+            try:
+                call(*args)
+            except Exception as failure:
+                self._failed(failure)
 
     def _run_ready(self) -> None:
         call, args = self._ready.popleft()

@@ -101,7 +101,8 @@ class Broker:
 
         carriers = self._carriers()
         self._hosts: list[Host] = []
-        self._leader = host("share-leader", ShareLeader(broker_id, traced=traced))
+        self._share_leader = ShareLeader(broker_id, traced=traced)
+        self._leader = host("share-leader", self._share_leader)
         self._groups = host("group-coordinator", GroupCoordinator(broker_id, rng, traced=traced))
         self._states = host("share-coordinator", ShareCoordinator(broker_id, traced=traced))
         self._persister = host("persister", make_persister(config[PERSISTER_CLASS], broker_id, rng))
@@ -157,7 +158,8 @@ class Broker:
         """Tell the journal, the share-partitions and waiting fetches of what was appended."""
         if self._traced:
             self._record(RecordsAppended(at.topic, at.partition, first, end))
-        self._loop.post(self._leader.deliver, LogGrew(at))
+        if self._share_leader.watches(at):
+            self._loop.post(self._leader.deliver, LogGrew(at))
         if self._fetcher.waits_for(at):
             self._loop.post(self._fetches.deliver, LogGrew(at))
 

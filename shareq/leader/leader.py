@@ -45,7 +45,7 @@ from shareq.model.actor import (
 )
 from shareq.model.errors import Errors
 from shareq.model.events import ShareSessionClosed, ShareSessionOpened
-from shareq.model.ids import SharePartitionKey, TopicIdPartition
+from shareq.model.ids import SharePartitionKey, TopicIdPartition, TopicPartition
 from shareq.model.messages.share_fetch import (
     FINAL_EPOCH,
     AcknowledgementBatch,
@@ -81,6 +81,10 @@ class ShareLeader:
             ImageChanged: self._image_changed,
             ConnectionClosed: self._connection_closed,
         }
+
+    def watches(self, log: TopicPartition) -> bool:
+        """Whether it has to hear of what is appended there."""
+        return bool(self._partitions.of_log(log))
 
     def handle(self, message: Message, now_ms: int) -> list[Effect]:
         """Take in a message. KeyError for one that no share-partition leader understands."""

@@ -166,8 +166,11 @@ def _largest_delta(column: bytes) -> int:
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
     """A zigzag varint of at most five bytes, and where it ends; IndexError where it does not."""
-    value = 0
-    for i in range(5):
+    byte = data[at]
+    if byte < 0x80:
+        return byte >> 1 ^ -(byte & 1), at + 1
+    value = byte & 0x7F
+    for i in range(1, 5):
         byte = data[at + i]
         value |= (byte & 0x7F) << 7 * i
         if byte < 0x80:

@@ -136,6 +136,8 @@ class FrameReader:
         held = self._held
         if held:
             held += data
+        elif len(data) > _SIZE.size and _SIZE.unpack_from(data)[0] == len(data) - _SIZE.size <= self._max_bytes:
+            return [bytes(data[_SIZE.size :])]  # the ordinary case: one whole frame
         frames = []
         at = 0
         with memoryview(held or data) as view:
