@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 PATIENCE_S = 60.0
@@ -17,3 +18,17 @@ def take(consumer: Any, count: int) -> list[Any]:
         assert time.monotonic() < deadline, f"{len(found)} of {count} records came: {found}"
         found += consumer.poll(1)
     return found
+
+
+def eventually(look: Callable[[], object], expected: object) -> None:
+    """Look until it is as expected: what a controller has written its brokers hear of a little later."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (found := look()) != expected:
+        assert time.monotonic() < deadline, f"{found} instead of {expected}"
+
+
+def configure(admin: Any, group: str, configs: Mapping[str, object]) -> None:
+    """Set a group's configurations, and wait until the broker has heard of them."""
+    admin.alter_group_configs(group, configs)
+    wanted = {key: str(value) for key, value in configs.items()}
+    eventually(lambda: {k: v.value for k, v in admin.describe_configs("group", group, list(wanted)).items()}, wanted)

@@ -12,7 +12,7 @@ from shareq.model.events import DurableStateRead, MemberLeft, StateRecordWritten
 from shareq.observer import Observer
 from shareq.trace import View
 from tests.kafka.fixtures import Reachable
-from tests.polling import PATIENCE_S
+from tests.polling import PATIENCE_S, configure
 
 ACCEPT, RELEASE, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
 RECORDS = 10
@@ -26,7 +26,7 @@ class Stage:
         self.admin = Admin(self.address)
         self.admin.create_topics([NewTopic(topic, 1)]).check()
         configs = {"share.auto.offset.reset": "earliest", "share.delivery.count.limit": 3}
-        self.admin.alter_group_configs(group, {**configs, "share.record.lock.duration.ms": 60_000})
+        configure(self.admin, group, {**configs, "share.record.lock.duration.ms": 60_000})
         self.produce()
         self.observer = observe(address, group, [topic], interval_ms=50)
         self.view = self.observer.view(topic)
@@ -82,7 +82,7 @@ def test_the_strip_follows_accepts_releases_rejects_and_locks_that_run_out(stage
             anna.acknowledge(messages[offset], ACCEPT)
         assert not any(anna.commit_sync().values())
         stage.expect("SPSO 3 | ◌1 ✕ ✓ ✓ ✓ ✓ ✓ | log end 10")
-        stage.admin.alter_group_configs(stage.group, {"share.record.lock.duration.ms": 2000})
+        configure(stage.admin, stage.group, {"share.record.lock.duration.ms": 2000})
         assert [message.offset() for message in anna.poll(PATIENCE_S)] == [3]
         stage.expect("SPSO 3 | A2 ✕ ✓ ✓ ✓ ✓ ✓ | log end 10")
         stage.expect("SPSO 3 | ◌2 ✕ ✓ ✓ ✓ ✓ ✓ | log end 10")  # nobody said anything: the lock ran out

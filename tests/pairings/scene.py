@@ -22,7 +22,7 @@ import shareq
 from shareq import Admin, Errors, NewTopic, Producer
 from tests.kafka.fixtures import Reachable
 from tests.pairings.exceptions import EXCEPTIONS
-from tests.polling import PATIENCE_S
+from tests.polling import PATIENCE_S, configure
 
 CLIENTS: dict[str, ModuleType] = {"shareq": shareq, "confluent": confluent_kafka}
 Fresh = Callable[[str], str]
@@ -53,13 +53,11 @@ class Scene:
 
     def configure(self, **group_config: object) -> None:
         quick = {"share.auto.offset.reset": "earliest", "share.heartbeat.interval.ms": 100}
-        self.admin.alter_group_configs(self.group, quick | dotted(group_config))
+        configure(self.admin, self.group, quick | dotted(group_config))
 
     def lengthen_locks(self) -> None:
         """From here on a lock lasts for as long as a test may take."""
-        key = "share.record.lock.duration.ms"
-        self.admin.alter_group_configs(self.group, {key: 600_000})
-        until(lambda: self.admin.describe_configs("group", self.group, [key])[key].value == "600000")
+        configure(self.admin, self.group, {"share.record.lock.duration.ms": 600_000})
 
     def consumer(self, *topics: str, kind: str = "ShareConsumer", **conf: object) -> Any:
         """A consumer that is subscribed to the topic, or to what is named."""

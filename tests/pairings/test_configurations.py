@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -12,7 +11,7 @@ from shareq import Admin, NewTopic
 from shareq.kafka import LocalKafka
 from shareq.model.messages.topics import DescribeConfigsRequest, DescribeConfigsResponse, ResourceType
 from shareq.wire.server import Server
-from tests.polling import PATIENCE_S
+from tests.polling import configure
 from tests.wire.raw import Raw
 
 Configs = dict[str, str | None]
@@ -54,13 +53,10 @@ def test_a_group(served: Server, kafka: LocalKafka, fresh: Callable[[str], str],
     for broker in (served, kafka):
         with Admin({"bootstrap.servers": broker.bootstrap_servers}) as admin:
             if configs:
-                admin.alter_group_configs(group, configs)
+                configure(admin, group, configs)
     ours = described(served, ResourceType.GROUP, group)
+    apache = described(kafka, ResourceType.GROUP, group)
     assert ours.pop("group.type").value == ""
-    apache, deadline = described(kafka, ResourceType.GROUP, group), time.monotonic() + PATIENCE_S
-    while any(apache[key].value != value for key, value in configs.items()):
-        assert time.monotonic() < deadline, "the broker does not learn what its controller was told"
-        apache = described(kafka, ResourceType.GROUP, group)
     assert ours == {key: config for key, config in apache.items() if not key.startswith("streams.")}
 
 

@@ -9,7 +9,7 @@ from confluent_kafka import Consumer
 
 from shareq import Errors
 from tests.pairings.scene import Scene, pairing, raised, seen, take_at_once, until, values
-from tests.polling import PATIENCE_S, take
+from tests.polling import PATIENCE_S, configure, take
 
 # ---- members ---------------------------------------------------------------------------------------------------------
 
@@ -74,7 +74,7 @@ def test_a_group_starts_at_the_end_unless_it_is_told(scene: Scene) -> Any:
     scene.create()
     scene.write("old")
     earliest, scene.group = scene.group, scene.fresh("late")
-    scene.admin.alter_group_configs(scene.group, {"share.heartbeat.interval.ms": 100})
+    configure(scene.admin, scene.group, {"share.heartbeat.interval.ms": 100})
     consumer = scene.consumer()
     found: list[Any] = []
     deadline = time.monotonic() + PATIENCE_S

@@ -10,13 +10,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from confluent_kafka import Producer, ShareConsumer
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
-from confluent_kafka.admin._resource import ResourceType
-from confluent_kafka.cimpl import NewTopic
 
+from shareq import Admin, NewTopic
 from shareq.kafka import tools
-from tests.polling import PATIENCE_S
+from tests.polling import PATIENCE_S, configure
 
 # What differs between two clusters, and between two runs on one.
 _ACCIDENTS = (
@@ -79,16 +76,14 @@ class SideBySide:
     def create(self, topic: str, partitions: int = 1) -> None:
         """Create a topic in both, where no tool is on trial."""
         for address in (self.ours, self.apache):
-            admin = AdminClient({"bootstrap.servers": address})
-            admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(PATIENCE_S)
+            with Admin({"bootstrap.servers": address}) as admin:
+                admin.create_topics([NewTopic(topic, partitions, 1)]).check()
 
     def begin_at_the_start(self, group: str) -> None:
         """Let a group of both begin at the start of a topic."""
         for address in (self.ours, self.apache):
-            entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
-            resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[entry])
-            admin = AdminClient({"bootstrap.servers": address})
-            admin.incremental_alter_configs([resource])[resource].result(PATIENCE_S)
+            with Admin({"bootstrap.servers": address}) as admin:
+                configure(admin, group, {"share.auto.offset.reset": "earliest"})
 
     def produce(self, topic: str, *values: str) -> None:
         """Write records to both, by hand where no tool is on trial."""

@@ -30,7 +30,7 @@ from shareq import (
     WakeupException,
 )
 from tests.kafka.fixtures import Reachable
-from tests.polling import PATIENCE_S, take
+from tests.polling import PATIENCE_S, configure, eventually, take
 
 
 class World:
@@ -52,7 +52,7 @@ class World:
         self.admin.create_topics([NewTopic(self.topic, partitions)]).check()
         quick = {"share.auto.offset.reset": "earliest", "share.heartbeat.interval.ms": 100}
         given = {key.replace("_", "."): value for key, value in group_config.items()}
-        self.admin.alter_group_configs(self.group, quick | given)
+        configure(self.admin, self.group, quick | given)
 
     def consumer(self, **conf: object) -> ShareConsumer:
         given = {key.replace("_", "."): value for key, value in conf.items()}
@@ -332,7 +332,7 @@ def test_two_groups_get_everything_each(world: World) -> None:
     world.write("a", "b")
     assert values(take(world.consumer(), 2)) == ["a", "b"]
     world.group = world.fresh("other")
-    world.admin.alter_group_configs(world.group, {"share.auto.offset.reset": "earliest"})
+    configure(world.admin, world.group, {"share.auto.offset.reset": "earliest"})
     assert values(take(world.consumer(), 2)) == ["a", "b"]
 
 
@@ -501,13 +501,17 @@ def test_groups_and_their_offsets_are_administrated(world: World) -> None:
 def test_configurations_are_administrated(world: World) -> None:
     world.create()
     admin, key = world.admin, "share.record.lock.duration.ms"
+
+    def told(kind: str, name: str, key: str) -> tuple[str | None, str]:
+        entry = admin.describe_configs(kind, name, [key])[key]
+        return entry.value, entry.source
+
     admin.alter_group_configs(world.group, {key: 20000})
-    entry = admin.describe_configs("group", world.group, [key])[key]
-    assert (entry.value, entry.source) == ("20000", "group")
+    eventually(lambda: told("group", world.group, key), ("20000", "group"))
     admin.alter_group_configs(world.group, {key: None})
-    assert admin.describe_configs("group", world.group, [key])[key].value == "30000"
+    eventually(lambda: told("group", world.group, key), ("30000", "default"))
     admin.incremental_alter_configs("topic", world.topic, {"retention.ms": 5000})
-    assert admin.describe_configs("topic", world.topic, ["retention.ms"])["retention.ms"].value == "5000"
+    eventually(lambda: told("topic", world.topic, "retention.ms"), ("5000", "topic"))
     broker = str(admin.describe_topics([world.topic])[world.topic].partitions[0].leader)
     assert admin.describe_configs("broker", broker, ["group.share.delivery.count.limit"])
     with pytest.raises(KafkaException) as raised:

@@ -30,8 +30,10 @@ class Bookkeeper:
         created = CreateTopicsRequest.Topic(name=topic, num_partitions=2, replication_factor=-1)
         raw.ask(CreateTopicsRequest(topics=(created,), timeout_ms=30_000))
         asked = MetadataRequest(topics=(MetadataRequest.Topic(name=topic),))
-        self.topic_id = raw.ask(asked).topics[0].topic_id
         deadline = time.monotonic() + PATIENCE_S
+        while (found := raw.ask(asked).topics[0]).error_code:  # the controller knows it, the broker does not yet
+            assert time.monotonic() < deadline
+        self.topic_id = found.topic_id
         while raw.ask(FindCoordinatorRequest(coordinator_keys=(group,))).coordinators[0].error_code:
             assert time.monotonic() < deadline
         while self.fetch("t-0") in ("COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE"):
