@@ -25,6 +25,7 @@ from shareq.wire.apis import APIS
 from shareq.wire.frames import FrameReader
 from shareq.wire.observing import Exchanged
 from shareq.wire.server import Server
+from tests.polling import PATIENCE_S
 from tests.wire.raw import Raw, topic_id
 
 SOFTWARE = ApiVersionsRequest(client_software_name="raw", client_software_version="1.0")
@@ -340,10 +341,12 @@ def test_a_peer_that_does_not_read_is_not_read_from_and_costs_nobody_else_anythi
     (connection,) = [c for c in server.connections if c.name == raw.client_id]
     assert connection._kept_bytes < 3 << 20
     slow.setblocking(True)
-    slow.settimeout(30)
+    slow.settimeout(PATIENCE_S)
     requests, answers, frames = sent // (len(pending) // 1000), 0, FrameReader()
     while answers < requests:
-        answers += len(frames.feed(slow.recv(1 << 20)))
+        data = slow.recv(1 << 20)
+        assert data, "the server has closed"
+        answers += len(frames.feed(data))
     assert answers == requests
     slow.close()
 
@@ -397,7 +400,7 @@ def test_a_handler_that_raises_closes_its_connection_and_the_server_lives(
 def test_a_timer_that_raises_does_not_end_a_served_wall_clock() -> None:
     with Cluster(brokers=1, clock="wall") as cluster, Server(cluster) as server, Raw(server.ports[0]) as raw:
         cluster.loop.enter(lambda: cluster.loop.at(cluster.now_ms, lambda: 1 // 0))
-        assert cluster.wait(lambda: bool(server.failures), 60)
+        assert cluster.wait(lambda: bool(server.failures), PATIENCE_S)
         assert raw.ask(EVERYTHING).brokers
 
 
