@@ -49,11 +49,11 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     whole = folder / "trace.parquet"
     duckdb.execute(f"""
         COPY (
-            SELECT * REPLACE (
+            SELECT * EXCLUDE (copy) REPLACE (
                 "order" + copy * {journal.total} AS "order", time_ms + copy * {span_ms} AS time_ms,
                 deadline_ms + copy * {span_ms} AS deadline_ms, group_id || '-' || copy % {GROUPS} AS group_id,
                 topic || '-' || copy AS topic, member_id || '-' || copy AS member_id
-            ) EXCLUDE (copy) FROM '{folder}/one.parquet', range({-(-EVENTS // journal.total)}) copies(copy)
+            ) FROM '{folder}/one.parquet', range({-(-EVENTS // journal.total)}) copies(copy)
         ) TO '{whole}' (FORMAT parquet, COMPRESSION zstd, FILE_SIZE_BYTES '64MB', ROW_GROUP_SIZE 200000)
     """)
     return whole

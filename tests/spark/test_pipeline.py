@@ -27,6 +27,8 @@ from tests.spark.pipeline_oracle import BY_RECORD, oracle
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.timeout(1200)  # some sixty jobs of Spark's are a lot for a machine that has other work, too
+
 BAD_LINES = {
     '{"order": 9000, "time_ms": 1, "broker"': "no JSON object, or a field of the wrong type",
     "[1, 2]": "no JSON object, or a field of the wrong type",
@@ -184,7 +186,7 @@ def test_a_journal_in_memory_and_one_in_parts(spark: SparkSession, tmp_path: Pat
     journal = story()
     journal.to_jsonl(tmp_path / "whole.jsonl")
     lines = (tmp_path / "whole.jsonl").read_text().splitlines(keepends=True)
-    parts = tmp_path / "parts.jsonl"
+    parts = tmp_path / "two parts.jsonl"
     parts.mkdir()
     (parts / "part-0").write_text("".join(lines[:20]))
     (parts / "part-1").write_text("".join(lines[20:]))
@@ -195,14 +197,21 @@ def test_a_journal_in_memory_and_one_in_parts(spark: SparkSession, tmp_path: Pat
     ]
     assert rows[0] == rows[1] == rows[2]
     assert [row.order for row in rows[0]] == list(range(journal.total))
-    assert {row.journal for row in events_of(spark, str(parts)).select("journal").collect()} == {"parts.jsonl"}
+    assert {row.journal for row in events_of(spark, str(parts)).select("journal").collect()} == {"two parts.jsonl"}
 
 
-def test_what_is_no_journal_is_refused_in_plain_words(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("trace", "said"),
+    [
+        pytest.param("prose.txt", "no event in {}, and 1 bad line", id="no journal"),
+        pytest.param("nothing.jsonl", "there is no {}", id="no file"),
+        pytest.param("kafka://host:9092", "must be kafka://HOST:PORT/TOPIC", id="no topic"),
+    ],
+)
+def test_what_is_no_trace_is_refused_in_plain_words(spark: SparkSession, tmp_path: Path, trace: str, said: str) -> None:
     del spark  # the command finds it
     (tmp_path / "prose.txt").write_text("It was a dark and stormy night.\n")
-    command = ["pipeline", "run", str(tmp_path / "prose.txt"), "--out", str(tmp_path / "out"), "--no-progress"]
-    done = CliRunner().invoke(main, command)
+    where = trace if ":" in trace else str(tmp_path / trace)
+    done = CliRunner().invoke(main, ["pipeline", "run", where, "--out", str(tmp_path / "out"), "--no-progress"])
     assert done.exit_code == 1
-    assert "no event in" in done.output
-    assert "1 bad line" in done.output
+    assert said.format(where) in done.output

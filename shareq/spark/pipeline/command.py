@@ -30,6 +30,8 @@ def run_(*, trace: str, out: str, master: str | None, every: str | None, report:
             follow(trace, out, spark=spark, report=report, processingTime=every).awaitTermination()
             return
         done = run(trace, out, spark=spark, report=report, progress=progress)
-    except (JavaNotFound, JournalFileError, SparkDoesNotFit, ValueError) as problem:
+    except ModuleNotFoundError as missing:
+        raise click.ClickException(f"{missing.name} is missing here: pip install 'shareq[spark]'") from missing
+    except (JavaNotFound, JournalFileError, OSError, SparkDoesNotFit, ValueError) as problem:
         raise click.ClickException(str(problem)) from problem
     click.echo(f"{done.events:,} events, {done.bad:,} bad lines, in {done.out}{': report.html' if report else ''}")

@@ -31,6 +31,15 @@ EVENTS_PER_TASK = 250_000
 """What one task sorts in memory on a laptop."""
 
 
+FEW = 100_000
+LITTLE = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+"""So few events are done with before code would be compiled, or a plan be mended."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a run has written into the folder `out`. `bad` lines are aside, in its `_bad`."""
@@ -120,7 +129,8 @@ def derive(spark: SparkSession, out: str, landed: str, step: Step, *, report: bo
     good, bad = _count(spark, out, landed)
     if not good:
         return Outcome(out, good, bad)
-    with _settings(spark, {"spark.sql.shuffle.partitions": str(-(-good // EVENTS_PER_TASK))}):
+    tasks = {"spark.sql.shuffle.partitions": str(-(-good // EVENTS_PER_TASK))}
+    with _settings(spark, tasks | LITTLE if good < FEW else tasks):
         if landed != "events":  # some of it may have come twice
             once = read(spark, out, landed).drop("batch").dropDuplicates(["journal", "order"])
             land(once, f"{out}/events", 0, fresh=True)

@@ -74,11 +74,13 @@ def events_of(spark: SparkSession, trace: Any, *, streaming: bool = False, group
 
 
 def _of_files(spark: SparkSession, path: str, *, streaming: bool) -> DataFrame:
-    """Journals in either form: what is not called `*.parquet` has lines. A folder may have both."""
+    """Journals in either form, by their suffix; a folder may have both. A file with another suffix has lines."""
+    if "://" not in path and not set("*?[{") & set(path) and not Path(path).exists():
+        raise FileNotFoundError(f"there is no {path}")
     reader: Any = spark.readStream if streaming else spark.read
     if path.endswith(".parquet"):
         return of_table(reader.schema(parquet_schema()).parquet(path).select(_file(), "*"))
-    if PurePath(path).suffix or (not streaming and Path(path).is_file()):
+    if ".json" in PurePath(path).name or Path(path).is_file():
         return of_lines(reader.text(path).select(_file(), "value"))
     texts = reader.option("pathGlobFilter", "*.json*").text(path).select(_file(), "value")
     tables = reader.option("pathGlobFilter", "*.parquet").schema(parquet_schema()).parquet(path)
@@ -89,12 +91,9 @@ def _file() -> Column:
     """The name of the journal that a row's file is, or is a part of."""
     from pyspark.sql import functions as f
 
-    at = f.col("_metadata.file_path")
-    return (
-        f.when(at.rlike(_PART), f.regexp_extract(at, _PART, 1))
-        .otherwise(f.regexp_extract(at, _LAST, 1))
-        .alias("journal")
-    )
+    at = f.expr("url_decode(replace(_metadata.file_path, '+', '%2B'))")
+    parts, whole = f.regexp_extract(at, _PART, 1), f.regexp_extract(at, _LAST, 1)
+    return f.when(at.rlike(_PART), parts).otherwise(whole).alias("journal")
 
 
 def _of_topic(spark: SparkSession, address: str, group: str, *, streaming: bool) -> DataFrame:
