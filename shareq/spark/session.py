@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MINIMUM = (4, 0)
-"""The first PySpark with sources in Python that stream."""
+"""The first PySpark with sources written in Python."""
+
+STREAMING_MINIMUM = (4, 2)
+"""The first one that tells a source what is done and whether it is to stop at what is available now. Without that
+`availableNow` would read its records and never acknowledge them, until they are archived."""
 
 JAVA_MINIMUM = 17
 
@@ -62,7 +66,7 @@ def session(*, master: str | None = None, app_name: str = "shareq", **config: An
     return spark
 
 
-def check_pyspark(found: str | None = None) -> None:
+def check_pyspark(found: str | None = None, *, streaming: bool = False) -> None:
     """Raise SparkDoesNotFit unless PySpark (of version `found`, else the installed one) has what sources need."""
     advice = "`pip install 'shareq[spark]'` brings one that fits"
     if found is None:
@@ -72,7 +76,12 @@ def check_pyspark(found: str | None = None) -> None:
             raise SparkDoesNotFit(f"PySpark is not installed: {advice}") from None
     numbers = tuple(int("".join(filter(str.isdigit, part)) or 0) for part in found.split(".")[:2])
     if numbers < MINIMUM:
-        raise SparkDoesNotFit(f"PySpark {found} has no streaming sources written in Python, 4.0 has: {advice}")
+        raise SparkDoesNotFit(f"PySpark {found} has no sources written in Python, 4.0 has: {advice}")
+    if streaming and numbers < STREAMING_MINIMUM:
+        raise SparkDoesNotFit(
+            f"PySpark {found} does not tell a stream written in Python which batches are done, 4.2 does: {advice}; "
+            "batch reads, sweeps and pipelines work as it is"
+        )
 
 
 def _prepare_environment(*, java: bool) -> None:

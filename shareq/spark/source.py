@@ -1,17 +1,9 @@
-"""The format "shareq": a share group as a source of Spark's, streaming and batch.
-
-At least once. Spark's offset says which ranges of offsets a batch has; a batch that is planned again after a restart
-reads exactly those, whoever has them locked by then. It is acknowledged when Spark has written that it is done, which
-is known when `latestOffset(start)` names it as `start`. A driver that dies before leaves locks that expire, so that
-its records come again, to any query of the group: sinks key on (topic, partition, offset).
-"""
+"""The format "shareq": a share group as a source of Spark's, streaming (see `stream`) and batch."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from time import monotonic
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
@@ -20,35 +12,13 @@ from pyspark.sql.types import StructType
 import shareq  # noqa: F401    # in the processes of Spark's, this is what knows how to reach brokers over TCP
 from shareq.admin import Admin
 from shareq.model.errors import KafkaError, KafkaException
-from shareq.model.states import AcknowledgeType
-from shareq.spark.acknowledge import LetterBox
-from shareq.spark.member import Held, Member
 from shareq.spark.options import Options, parse
-from shareq.spark.ranges import NO_BATCH, Batch, Range, from_json, merged, split, to_json
+from shareq.spark.ranges import Range, merged, split
 from shareq.spark.reader import SCHEMA, read
-
-try:
-    from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
-except ImportError:  # PySpark 4.0 and 4.1 know neither limits nor what is available now
-
-    class ReadLimit:  # type: ignore[no-redef]    # what is not there cannot be redefined
-        """Stands for Spark's."""
-
-    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]    # as above
-        """Stands for Spark's."""
-
-
-WAIT_MS = 500
-"""How long a query without records waits for some before it lets Spark go on."""
+from shareq.spark.session import check_pyspark
 
 TASK_RECORDS = 5_000
 """Smaller tasks cost more than they bring, unless minPartitions asks for them."""
-
-PATIENCE_S = 60
-"""How long at least what is available now may be out of reach: the place of a dead member in the group is its own for
-45 s by default, its locks for 30."""
-
-_ON_FAILURE = {"release": AcknowledgeType.RELEASE, "reject": AcknowledgeType.REJECT}
 
 
 class Share(InputPartition):
@@ -74,11 +44,14 @@ class ShareGroupSource(DataSource):
     def reader(self, schema: StructType) -> BatchReader:  # noqa: ARG002    # Spark hands it over by name, as below
         return BatchReader(parse(self.options))
 
-    def streamReader(self, schema: StructType) -> StreamReader:  # noqa: ARG002, N802
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
+        check_pyspark(streaming=True)
+        from shareq.spark.stream import StreamReader
+
         return StreamReader(parse(self.options), self.verdicts)
 
 
-def _tasks(options: Options, ranges: Sequence[Range]) -> list[Share]:
+def tasks_of(options: Options, ranges: Sequence[Range]) -> list[Share]:
     """A partition's records may go to several tasks: a share group has no order to keep."""
     at_least = 1 if options.min_partitions else TASK_RECORDS
     tasks = options.min_partitions or os.cpu_count() or 1
@@ -96,7 +69,7 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         with Admin({"bootstrap.servers": self._options.bootstrap_servers}) as admin:
-            places = _places(admin, self._options.topics)
+            places = places_of(admin, self._options.topics)
             firsts = admin.list_offsets(dict.fromkeys(places, "earliest"))
             ends = admin.list_offsets(dict.fromkeys(places, "latest"))
             starts = admin.list_share_group_offsets(self._options.group)
@@ -107,14 +80,14 @@ class BatchReader(DataSourceReader):
             Range(*place[:1], topic_id, place[1], max(first[place], started.get(place) or 0), end[place], 0)
             for place, topic_id in places.items()
         ]
-        return _tasks(self._options, merged(at for at in ranges if at.first < at.end))
+        return tasks_of(self._options, merged(at for at in ranges if at.first < at.end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Share)
         return read(self._options.bootstrap_servers, partition.ranges)
 
 
-def _places(admin: Admin, topics: Sequence[str]) -> dict[tuple[str, int], str]:
+def places_of(admin: Admin, topics: Sequence[str]) -> dict[tuple[str, int], str]:
     """Topic ids by (topic, partition) of all partitions; KafkaException for a topic that there is not."""
     described = admin.describe_topics(topics)
     for name, found in described.items():
@@ -125,119 +98,3 @@ def _places(admin: Admin, topics: Sequence[str]) -> dict[tuple[str, int], str]:
         for name, found in described.items()
         for partition in found.partitions
     }
-
-
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """`spark.readStream`. One lives in a process beside the driver; copies of it, without a member, go to tasks."""
-
-    def __init__(self, options: Options, verdicts: str) -> None:
-        self._options = options
-        self._verdicts = verdicts
-        self._member: Member | None = None
-        self._box: LetterBox | None = None
-        self._planned = NO_BATCH
-        self._begun = 0
-        self._held: tuple[Held, ...] = ()
-        self._ends: dict[tuple[str, int], int] | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_options": self._options}
-
-    # ---- planning ----------------------------------------------------------------------------------------------------
-
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802    # Spark's name, as below
-        return to_json(NO_BATCH)
-
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        return ReadMaxRows(self._options.max_records)
-
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """What is there now is what lies below the ends that the logs have now."""
-        with Admin({"bootstrap.servers": self._options.bootstrap_servers}) as admin:
-            ends = admin.list_offsets(dict.fromkeys(_places(admin, self._options.topics), "latest"))
-        self._ends = {(at.topic, at.partition): row.offset or 0 for at, row in ends.items()}
-
-    def latestOffset(self, start: Mapping[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:  # noqa: N802
-        """Acknowledge the batch that `start` describes, acquire the next one. `start` again where nothing came.
-
-        Spark 4.0 and 4.1 tell neither start nor limit; they ask when the last batch is done.
-        """
-        done = self._planned if start is None else from_json(start)
-        if self._planned.number > done.number:  # planned, and never run
-            return to_json(self._planned)
-        self._acknowledge(done.number)
-        most = getattr(limit, "max_rows", self._options.max_records)
-        self._held = self._acquire(most)
-        if not self._held:
-            return to_json(done)
-        self._planned = Batch(done.number + 1, merged(held.range for held in self._held))
-        return to_json(self._planned)
-
-    def _acquire(self, limit: int) -> tuple[Held, ...]:
-        """Records to read. Where only what is available now counts, wait for what others may have locked."""
-        member = self._joined()
-        if self._ends is None:
-            return member.acquire(limit, WAIT_MS)
-        begun = monotonic()
-        while not (held := member.acquire(limit, WAIT_MS, self._ends)):
-            if self._is_finished() or monotonic() - begun > max(PATIENCE_S, 2 * member.lock_duration_ms / 1000):
-                break
-        return held
-
-    def _is_finished(self) -> bool:
-        """Whether the group has finished with what was there: it lags by no more than what has come since."""
-        assert self._ends is not None
-        with Admin({"bootstrap.servers": self._options.bootstrap_servers}) as admin:
-            rows = admin.list_offsets(dict.fromkeys(self._ends, "latest")).check()
-            lags = admin.list_share_group_offsets(self._options.group)
-        since = {(at.topic, at.partition): (row.offset or 0) for at, row in rows.items()}
-        lag = {(at.topic, at.partition): row.lag for at, row in lags.items()}
-        return all(
-            end == 0 or ((known := lag.get(place)) is not None and known <= since[place] - end)
-            for place, end in self._ends.items()
-        )
-
-    def _joined(self) -> Member:
-        if self._member is None:
-            self._member = Member(self._options.conf, self._options.topics, renews=self._options.lock_renewal)
-            self._box = LetterBox(self._verdicts, self._options.group)
-        return self._member
-
-    # ---- reading -----------------------------------------------------------------------------------------------------
-
-    def partitions(self, start: object, end: Mapping[str, Any]) -> Sequence[InputPartition]:  # noqa: ARG002    # as above
-        """The tasks of the batch that `end` describes, which may be one of before a restart."""
-        batch = from_json(end)
-        self._begun = batch.number
-        return _tasks(self._options, batch.ranges)
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Share)
-        return read(self._options.bootstrap_servers, partition.ranges)
-
-    # ---- settling ----------------------------------------------------------------------------------------------------
-
-    def commit(self, end: Mapping[str, Any]) -> None:
-        """Spark is done with the batch `end`. Mostly `latestOffset` has known that before."""
-        self._acknowledge(from_json(end).number)
-
-    def _acknowledge(self, number: int) -> None:
-        """Accept what is held of batches up to `number`, verdicts apart."""
-        if self._held and self._planned.number <= number and self._member is not None and self._box is not None:
-            held, self._held = self._held, ()
-            self._member.settle(held, AcknowledgeType.ACCEPT, self._box.empty())
-
-    def stop(self) -> None:
-        """What is held of a batch that is not known to be done gets onFailure's verdict.
-
-        A batch that Spark never began is given back in any case: no restart would read it again.
-        """
-        if self._member is not None and self._box is not None:
-            if self._held:
-                begun = self._planned.number <= self._begun
-                verdict = _ON_FAILURE[self._options.on_failure] if begun else AcknowledgeType.RELEASE
-                self._member.settle(self._held, verdict, self._box.empty())
-                self._held = ()
-            self._member.close()
-            self._box.close()
-            self._member = None

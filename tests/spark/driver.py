@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from shareq.spark import session
 from shareq.spark.options import parse
-from shareq.spark.source import ShareGroupSource, StreamReader
+from shareq.spark.source import ShareGroupSource
+from shareq.spark.stream import StreamReader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,7 +47,7 @@ class TellingReader(StreamReader):
 
     tell: Teller
 
-    def latestOffset(self, start: Mapping[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802    # Spark's name, as below
+    def latestOffset(self, start: Mapping[str, Any], limit: Any) -> dict[str, Any]:  # noqa: N802    # Spark's name, as below
         end = super().latestOffset(start, limit)
         if end != start:
             self.tell("acquired")

@@ -98,7 +98,7 @@ NEEDED = {"kafka.bootstrap.servers": "127.0.0.1:9092", "subscribe": "a, b", "gro
 def test_options_have_defaults() -> None:
     options = parse(NEEDED)
     assert (options.topics, options.group, options.on_failure) == (("a", "b"), "g", "release")
-    assert (options.lock_renewal, options.min_partitions, options.max_records) == (True, None, 100_000)
+    assert (options.lock_renewal, options.min_partitions, options.max_records) == (True, None, 500_000)
 
 
 def test_options_come_in_any_case_and_configs_pass_through() -> None:

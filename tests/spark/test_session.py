@@ -20,8 +20,24 @@ def test_a_pyspark_that_fits(version: str) -> None:
 
 @pytest.mark.parametrize("version", ["2.4.8", "3.5.3"])
 def test_an_old_pyspark_is_refused_with_a_reason(version: str) -> None:
-    with pytest.raises(SparkDoesNotFit, match=f"PySpark {version} has no streaming sources.*pip install"):
+    with pytest.raises(SparkDoesNotFit, match=f"PySpark {version} has no sources written in Python.*pip install"):
         check_pyspark(version)
+
+
+@pytest.mark.parametrize("version", ["4.0.5", "4.1.4"])
+def test_streams_are_refused_where_spark_would_not_tell_what_is_done(version: str) -> None:
+    with pytest.raises(SparkDoesNotFit, match=f"PySpark {version} does not tell a stream.*4.2 does.*batch reads"):
+        check_pyspark(version, streaming=True)
+
+
+@pytest.mark.parametrize("version", ["4.2.0", "4.10.1", "5.0.0"])
+def test_a_pyspark_that_streams(version: str) -> None:
+    check_pyspark(version, streaming=True)
+
+
+def test_a_master_and_spark_connect_are_too_much() -> None:
+    with pytest.raises(ValueError, match="only one can be had"):
+        session(master="local[2]", **{"spark.remote": "sc://127.0.0.1"})
 
 
 def test_a_key_that_is_not_sparks_is_refused() -> None:

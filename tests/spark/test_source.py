@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 240
 
+BUSY = "Timed out while waiting for the Python worker to connect back"
+"""Spark gives a process of its own ten seconds to come up. On a machine that is busier than that we try again."""
+
 MOMENT_MS = 1_760_000_000_123
 
 Place = tuple[int, int]
@@ -46,9 +49,14 @@ class Scene(NamedTuple):
     def run(self, sink: Callable[[DataFrame, int], None], **options: str) -> Any:
         """Read what is available now, into a sink; the query, which has ended."""
         writer = self.load(**options).writeStream.foreachBatch(sink).option("checkpointLocation", self.checkpoint)
-        query = writer.trigger(availableNow=True).start()
-        assert query.awaitTermination(TIMEOUT_S)
-        return query
+        while True:
+            query = writer.trigger(availableNow=True).start()
+            try:
+                assert query.awaitTermination(TIMEOUT_S)
+                return query
+            except Exception as error:
+                if BUSY not in str(error):
+                    raise
 
     def lag(self) -> int | None:
         with Admin({"bootstrap.servers": self.options["kafka.bootstrap.servers"]}) as admin:

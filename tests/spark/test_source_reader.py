@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from shareq import Cluster, Producer
 from shareq.admin import Admin
@@ -17,7 +17,8 @@ from shareq.model.events import RecordsChanged
 from shareq.spark.acknowledge import VERDICTS
 from shareq.spark.options import parse
 from shareq.spark.reader import fetcher
-from shareq.spark.source import BatchReader, StreamReader
+from shareq.spark.source import BatchReader
+from shareq.spark.stream import StreamReader
 
 if TYPE_CHECKING:
     from shareq.wire.server import Server
@@ -72,9 +73,8 @@ def at(tmp_path: Path) -> Iterator[Scene]:
 Offset = dict[str, Any]
 
 
-def at_most(rows: int) -> Any:
-    """Spark's limit, which PySpark 4.0 and 4.1 do not have."""
-    return SimpleNamespace(max_rows=rows)
+def at_most(rows: int) -> ReadMaxRows:
+    return ReadMaxRows(rows)
 
 
 def through_json(offset: Offset) -> Offset:
@@ -159,20 +159,6 @@ def test_a_planned_batch_that_was_never_run_is_planned_again(at: Scene) -> None:
     reader = at.reader()
     zero = reader.initialOffset()
     assert plan(reader, zero, 10) == plan(reader, zero, 10)
-    reader.stop()
-
-
-def test_spark_before_limits_asks_without_saying_what_is_done(at: Scene) -> None:
-    """PySpark 4.0 and 4.1: `latestOffset()` comes when the batch before is done."""
-    reader = at.reader(maxRecordsPerBatch="10")
-    offset, found = reader.initialOffset(), []
-    for _ in range(4):
-        end = asked(reader.latestOffset, offset)
-        found += rows(reader, offset, end)
-        offset = end
-    assert asked(reader.latestOffset, offset) == offset
-    assert places(found) == EVERY
-    assert at.lag() == 0
     reader.stop()
 
 
