@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from shareq import Admin, NewTopic
+from tests.bench.reported import REPORTED
 from tests.bench.wire_brokers import ROOT, START, Broker, resident_mb
 from tests.bench.wire_clients import VALUE
 
@@ -26,19 +27,6 @@ RECORDS = 500_000
 ROUNDS = 3
 BROKERS = list(START)
 _numbers = count(1)
-
-
-class Reported:
-    """A clock that goes on by what clients report, so that a round lasts as long as they say."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-REPORTED = Reported()
 
 
 @pytest.fixture(scope="module", params=BROKERS)
