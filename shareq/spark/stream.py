@@ -71,6 +71,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._planned.number > done.number:  # planned, and never run
             return to_json(self._planned)
         self._acknowledge(done.number)
+        self._letters().empty()  # what is said of a batch that is run again after a restart: its records are not held
         most = getattr(limit, "max_rows", self._options.max_records)
         self._held = self._acquire(most)
         if not self._held:
@@ -105,8 +106,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _joined(self) -> Member:
         if self._member is None:
             self._member = Member(self._options.conf, self._options.topics, renews=self._options.lock_renewal)
-            self._box = LetterBox(self._verdicts, self._options.group)
         return self._member
+
+    def _letters(self) -> LetterBox:
+        """Where verdicts are left; whoever says one finds it there."""
+        if self._box is None:
+            self._box = LetterBox(self._verdicts, self._options.group)
+        return self._box
 
     # ---- reading -----------------------------------------------------------------------------------------------------
 
@@ -114,6 +120,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The tasks of the batch that `end` describes, which may be one of before a restart."""
         batch = from_json(end)
         self._begun = batch.number
+        self._letters()  # after a restart there are verdicts before anybody has joined
         return tasks_of(self._options, batch.ranges)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -128,21 +135,23 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _acknowledge(self, number: int) -> None:
         """Accept what is held of batches up to `number`, verdicts apart."""
-        if self._held and self._planned.number <= number and self._member is not None and self._box is not None:
+        if self._held and self._planned.number <= number and self._member is not None:
             held, self._held = self._held, ()
-            self._member.settle(held, AcknowledgeType.ACCEPT, self._box.empty())
+            self._member.settle(held, AcknowledgeType.ACCEPT, self._letters().empty())
 
     def stop(self) -> None:
         """What is held of a batch that is not known to be done gets onFailure's verdict.
 
         A batch that Spark never began is given back in any case: no restart would read it again.
         """
-        if self._member is not None and self._box is not None:
+        if self._member is not None:
             if self._held:
                 begun = self._planned.number <= self._begun
                 verdict = _ON_FAILURE[self._options.on_failure] if begun else AcknowledgeType.RELEASE
-                self._member.settle(self._held, verdict, self._box.empty())
+                self._member.settle(self._held, verdict, self._letters().empty())
                 self._held = ()
             self._member.close()
-            self._box.close()
             self._member = None
+        if self._box is not None:
+            self._box.close()
+            self._box = None

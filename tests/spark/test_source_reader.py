@@ -237,6 +237,24 @@ def test_verdicts_go_with_the_batch_that_they_are_about(at: Scene) -> None:
     assert not Path(at.folder).exists()
 
 
+def test_verdicts_on_a_batch_that_is_run_again_after_a_restart_are_for_nobody(at: Scene) -> None:
+    """They end with the batch: its records are not held, and come again with verdicts of their own."""
+    first = at.reader()
+    zero = first.initialOffset()
+    one = plan(first, zero, 15)
+    at.crash(first)
+    (lost,) = Path(at.folder).iterdir()
+    second = at.reader()
+    again = rows(second, zero, one)
+    (box,) = set(Path(at.folder).iterdir()) - {lost}
+    letter = {"verdict": "release", "places": {TOPIC: {"0": [0, 1, 2]}}}
+    (box / "0.json").write_text(json.dumps(letter))
+    found = drain(second, one)
+    assert set(places(again)) < set(places(found)) == set(EVERY)
+    assert len(found) == RECORDS
+    assert at.lag() == 0
+
+
 def test_a_reader_without_a_query_leaves_nothing(at: Scene) -> None:
     at.reader().stop()
     assert not Path(at.folder).exists()
