@@ -17,7 +17,7 @@ from weakref import finalize
 _MAIN = "import sys; from pyspark import cloudpickle; cloudpickle.load(sys.stdin.buffer)()"
 """PySpark's pickles carry along what a notebook has defined."""
 
-_TAIL = 12
+_TAIL = 60
 """How many of its last lines are told of a program that failed."""
 
 _LOOK_S = 0.05
