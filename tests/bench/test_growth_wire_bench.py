@@ -147,7 +147,7 @@ def _until(done: Any) -> None:
 def _all_have_joined(admin: Admin, group: str, consumers: int, partitions: int) -> bool:
     """Every member has something, and everything has somebody."""
     (described,) = admin.describe_share_groups([group]).values()
-    if isinstance(described, Exception):
+    if described.error is not None:
         return False
     given = [member.assignment for member in described.members]
     return len(given) == consumers and all(given) and len({at for one in given for at in one}) == partitions
