@@ -22,18 +22,18 @@ MOST_BARS = 16
 OUTCOMES: Mapping[str, tuple[str, str]] = {
     "accept": (LIGHT["acknowledged"], ""),
     "held": (LIGHT["acquired"], ""),
-    "release": (LIGHT["available"], "..."),
+    "release": (LIGHT["available"], "||"),
     "lock_timeout": (LIGHT["alarm"], "\\\\"),
     "session_release": (LIGHT["unknown"], "--"),
-    "lost": (LIGHT["bandline"], "oo"),
+    "lost": (LIGHT["bandline"], "++"),
     "reject": (LIGHT["archived"], "////"),
     "gap": (LIGHT["line"], "xx"),
-    "aborted": (LIGHT["line"], "++"),
+    "aborted": (LIGHT["soft"], "++"),
     "log_start": (LIGHT["line"], "||"),
-    "missing": (LIGHT["line"], "**"),
+    "missing": (LIGHT["line"], "--"),
     "passed": (LIGHT["card"], ""),
 }
-"""Colour and hatch of each outcome: those that are records' states have theirs."""
+"""Colour and hatch of each outcome; those that are states of records have their colours."""
 
 _STYLE: Any = {
     "svg.hashsalt": "shareq",

@@ -23,7 +23,7 @@ BAD = "bad"
 """What stands in the place of a type in rows that are no events."""
 
 _SCALARS = {int: "bigint", str: "string", bool: "boolean"}
-_STATE_NAMES = ", ".join(f"'{state.name.lower()}'" for state in RecordState)
+_STATE_NAMES = " ".join(f"WHEN {int(state)} THEN '{state.name.lower()}'" for state in RecordState)
 _STATES = ("state", "to_state")
 _WRITES = "('prepared', 'settled', 'abandoned')"
 
@@ -118,9 +118,7 @@ def _rows(flat: DataFrame, line: Column) -> DataFrame:
     is_bad = f.col("why_bad").isNotNull()
     coded = dict(flat.dtypes)
     states = [
-        f.expr(f"element_at(array({_STATE_NAMES}), CAST({name} + 1 AS int)) AS {name}")
-        if coded[name] == "bigint"
-        else f.col(name)
+        f.expr(f"CASE {name} {_STATE_NAMES} END AS {name}") if coded[name] == "bigint" else f.col(name)
         for name in _STATES
     ]
     kind = f.when(is_bad, f.lit(BAD)).otherwise(f.col("type")).alias("type")

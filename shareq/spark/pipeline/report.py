@@ -135,7 +135,7 @@ def _section(group: Group, rates: list[Row], mine: dict[str, list[Row]], journal
 
 def _figure(chart: Chart) -> str:
     title, text = escape(chart.title), escape(chart.text)
-    image = f'<img src="{chart.source}" alt="{text}">'
+    image = f'<img src="{chart.source}" alt="{title}">'
     return f"<figure><h3>{title}</h3>{image}<figcaption>{text}</figcaption></figure>"
 
 
