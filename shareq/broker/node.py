@@ -90,8 +90,7 @@ class Broker:
         self._context = ClientContext(client_id=self.name)
         self._persisting: dict[int, tuple[Host, int]] = {}
         self._persist_ids = 0
-        self._untold: list[tuple[TopicPartition, int]] = []
-        """Markers in a coordinator's log that it has not heard of yet: the partition and the producer."""
+        self._untold: list[tuple[TopicPartition, int]] = []  # markers whose coordinator has yet to hear of them
         self._led: dict[TopicPartition, int] = {}
         config = controller.image.broker_config
 

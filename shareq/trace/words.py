@@ -47,6 +47,7 @@ from shareq.model.events import (
     TargetAssignmentComputed,
     TopicCreated,
     TopicDeleted,
+    TransactionChanged,
     WindowMoved,
 )
 from shareq.model.states import AcknowledgeType, RecordEvent, RecordState
@@ -256,6 +257,10 @@ _SENTENCES: dict[type, Callable[[int, Any, Name], str]] = {
     GroupDeleted: lambda _, e, __: f"group {e.group_id} was deleted",
     CoordinatorLoaded: lambda b, e, __: f"broker {b} loaded {e.topic}-{e.partition}, {many(e.record_count, 'record')}",
     StateRecordWritten: lambda _, e, __: f"{e.kind} of {e.key} was written",
+    TransactionChanged: lambda _, e, __: (
+        f"transaction {e.transactional_id} is {e.phase} with {many(e.partition_count, 'partition')}, "
+        f"producer {e.producer_id} at epoch {e.producer_epoch}"
+    ),
     StateLogPruned: lambda _, e, __: f"state partition {e.partition} was pruned below {e.offset}",
     RecordsDelivered: lambda _, e, n: (
         f"{n(e.member_id)} was given {many(e.record_count, 'record')} of "

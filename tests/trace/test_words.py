@@ -78,6 +78,7 @@ SENTENCES: list[tuple[e.Event, str]] = [
     (e.HeartbeatReceived("g", "m", 3, 25), "consumer-2 sent a heartbeat at member epoch 3, answered UNKNOWN_MEMBER_ID"),
     (e.SharePartitionsInitialized("g", "t", (0, 1)), "share-partitions of t were initialized, 0, 1"),
     (e.GroupDeleted("g"), "group g was deleted"),
+    (e.TransactionChanged("x", 7, 0, "Empty", 1), "transaction x is Empty with 1 partition, producer 7 at epoch 0"),
     (e.CoordinatorLoaded("__share_group_state", 3, 12), "broker 7 loaded __share_group_state-3, 12 records"),
     (e.StateRecordWritten("g:id:0", "snapshot", 0, 0, ()), "snapshot of g:id:0 was written"),
     (e.StateLogPruned(3, 40), "state partition 3 was pruned below 40"),

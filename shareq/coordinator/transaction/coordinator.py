@@ -34,6 +34,7 @@ from shareq.model.actor import (
     Tick,
 )
 from shareq.model.errors import Errors
+from shareq.model.events import Event
 from shareq.model.ids import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition, partition_for
 from shareq.model.image import ClusterImage
 from shareq.model.messages.base import Request, Response
@@ -75,7 +76,11 @@ class TransactionCoordinator:
 
     def __init__(self, broker_id: int, *, traced: bool) -> None:
         self._image = ClusterImage()
-        self._runtime = ShardRuntime(TRANSACTION_STATE_TOPIC, lambda _: TransactionShard(self._on_load), traced=traced)
+        self._told: list[Effect] = []
+        tell = self._told.append if traced else _keep_quiet
+        self._runtime = ShardRuntime(
+            TRANSACTION_STATE_TOPIC, lambda _: TransactionShard(self._on_load, tell), traced=traced
+        )
         self._epochs: dict[int, int] = {}
         self._ids = ProducerIds(broker_id, self._runtime.next_id)
         self._held: list[tuple[Incoming, Response]] = []
@@ -99,6 +104,9 @@ class TransactionCoordinator:
     def handle(self, message: Message, now_ms: int) -> list[Effect]:
         effects = self._handle(message, now_ms)
         effects += self._ids.refill()
+        if self._told:
+            effects = self._told + effects
+            self._told.clear()
         return effects
 
     def _handle(self, message: Message, now_ms: int) -> list[Effect]:
@@ -258,6 +266,10 @@ class TransactionCoordinator:
             return [Respond(message.id, ListTransactionsResponse(error_code=Errors.COORDINATOR_LOAD_IN_PROGRESS))]
         known = [known for _, shard in self._runtime.active() for known in shard.transactions.values()]
         return [Respond(message.id, list_transactions(request, known, now_ms))]
+
+
+def _keep_quiet(event: Event) -> None:
+    del event
 
 
 def _itself(error: Errors) -> Errors:

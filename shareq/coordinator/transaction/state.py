@@ -11,20 +11,28 @@ from typing import Any
 from shareq.coordinator.shard import Operation
 from shareq.coordinator.transaction.records import Transaction, decode_transaction
 from shareq.coordinator.transaction.states import TransactionState
+from shareq.model.events import TransactionChanged
 
 
 class TransactionShard:
-    """`open` are the ids with a transaction that nobody has decided yet: those that can take too long.
+    """`open` are the ids with a transaction that nobody has decided yet: those that can take too long. `tell` hears of
+    all that changes once the shard is loaded.
 
     `last_epochs` are the epochs before the present ones, by which a repeated InitProducerId is recognised. They are not
     in the log, as in Kafka: only the coordinator that raised an epoch knows what it answered.
     """
 
-    def __init__(self, when_loaded: Callable[[TransactionShard], Iterable[Operation[TransactionShard, Any]]]) -> None:
+    def __init__(
+        self,
+        when_loaded: Callable[[TransactionShard], Iterable[Operation[TransactionShard, Any]]],
+        tell: Callable[[TransactionChanged], object],
+    ) -> None:
         self.transactions: dict[str, Transaction] = {}
         self.open: set[str] = set()
         self.last_epochs: dict[str, int] = {}
         self._when_loaded = when_loaded
+        self._tell = tell
+        self._is_loaded = False
 
     def replay(self, offset: int, key: bytes, value: bytes | None, now_ms: int) -> None:
         """Take in one record. A key of unknown type is skipped."""
@@ -33,6 +41,8 @@ class TransactionShard:
         if record is None:
             return
         transactional_id, transaction = record
+        if self._is_loaded:
+            self._tell_change(self.transactions.get(transactional_id), transaction)
         if transaction is None:
             self.transactions.pop(transactional_id, None)
             self.last_epochs.pop(transactional_id, None)
@@ -43,10 +53,27 @@ class TransactionShard:
         else:
             self.open.discard(transactional_id)
 
+    def _tell_change(self, known: Transaction | None, transaction: Transaction | None) -> None:
+        """What is new but for the times; what is read while loading has been told when it happened."""
+        former = None if known is None else _seen(known)
+        if transaction is not None:
+            now = _seen(transaction)
+            if now != former:
+                self._tell(now)
+        elif former is not None:
+            self._tell(former._replace(phase=TransactionState.DEAD.value, partition_count=0))
+
     def loaded(self, now_ms: int) -> Iterable[Operation[TransactionShard, Any]]:
         del now_ms
+        self._is_loaded = True
         return self._when_loaded(self)
 
     def remember_epoch(self, transactional_id: str, last_epoch: int) -> None:
         """The epoch before the one that is in force now."""
         self.last_epochs[transactional_id] = last_epoch
+
+
+def _seen(known: Transaction) -> TransactionChanged:
+    return TransactionChanged(
+        known.transactional_id, known.producer_id, known.producer_epoch, known.state.value, len(known.partitions)
+    )

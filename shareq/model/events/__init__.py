@@ -35,6 +35,7 @@ from shareq.model.events.groups import (
     StateLogPruned,
     StateRecordWritten,
     TargetAssignmentComputed,
+    TransactionChanged,
 )
 from shareq.model.events.observed import DurableStateRead, ObservationDisturbed, RecordsHeld
 from shareq.model.events.share_partition import (
@@ -81,6 +82,7 @@ Event = (
     | CoordinatorLoaded
     | StateRecordWritten
     | StateLogPruned
+    | TransactionChanged
     | RecordsDelivered
     | AcknowledgementsSent
     | RequestSent
@@ -130,5 +132,6 @@ __all__ = [
     "TargetAssignmentComputed",
     "TopicCreated",
     "TopicDeleted",
+    "TransactionChanged",
     "WindowMoved",
 ]

@@ -85,3 +85,14 @@ class StateRecordWritten(NamedTuple):
 class StateLogPruned(NamedTuple):
     partition: int
     offset: int
+
+
+class TransactionChanged(NamedTuple):
+    """A transactional id is in this `phase` now, named as tools show it ("Ongoing", "PrepareCommit", ...), "Dead" once
+    it is forgotten. `partition_count`: how many partitions take part in what is open."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    phase: str
+    partition_count: int

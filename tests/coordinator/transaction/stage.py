@@ -90,7 +90,8 @@ class Stage:
     """Carries out what the coordinator asks for. While `silent`, leaders keep their answers to markers back; an
     `append_error` makes every append fail."""
 
-    def __init__(self, *, load: bool = True) -> None:
+    def __init__(self, *, load: bool = True, traced: bool = False) -> None:
+        self.traced = traced
         self.now_ms = 1_700_000_000_000
         self.image = image()
         self.logs: dict[int, list[CoordinatorRecord]] = {}
@@ -106,12 +107,12 @@ class Stage:
         self.ids_error = Errors.NONE
         self.epoch = 0
         self._last_id = 0
-        self.coordinator = TransactionCoordinator(1, traced=False)
+        self.coordinator = TransactionCoordinator(1, traced=traced)
         self.start(load=load)
 
     def start(self, *, load: bool = True) -> None:
         """A broker that knows nothing but its logs."""
-        self.coordinator = TransactionCoordinator(1, traced=False)
+        self.coordinator = TransactionCoordinator(1, traced=self.traced)
         self.kept.clear()
         self.handle(ImageChanged(self.image))
         if load:

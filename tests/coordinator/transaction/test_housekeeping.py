@@ -9,6 +9,7 @@ import pytest
 from shareq.coordinator.transaction.states import TransactionState
 from shareq.model.actor import ImageChanged, ShardElected, Tick
 from shareq.model.errors import Errors
+from shareq.model.events import TransactionChanged
 from shareq.model.messages.transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -252,3 +253,49 @@ def test_a_list_waits_until_all_is_loaded() -> None:
     assert stage.ask(ListTransactionsRequest(), 2).error_code is Errors.COORDINATOR_LOAD_IN_PROGRESS
     assert described(stage).error_code is Errors.COORDINATOR_LOAD_IN_PROGRESS
     assert stage.end(EPOCH).error_code is Errors.COORDINATOR_LOAD_IN_PROGRESS
+
+
+# ---- what the journal is told ----------------------------------------------------------------------------------------
+
+
+def phases(stage: Stage) -> list[tuple[str, int, int]]:
+    """(phase, epoch, partitions) of all that was told."""
+    changes = [event for event in stage.told if isinstance(event, TransactionChanged)]
+    assert {(event.transactional_id, event.producer_id) for event in changes} <= {(ID, BLOCK)}
+    return [(event.phase, event.producer_epoch, event.partition_count) for event in changes]
+
+
+def test_the_life_of_a_transactional_id_is_told() -> None:
+    stage = Stage(traced=True)
+    stage.init()
+    stage.add(ORDERS)
+    stage.add(ORDERS)  # it takes part already: nothing is new
+    stage.add(OFFSETS)
+    stage.end()
+    stage.advance(8 * DAY_MS)
+    assert phases(stage) == [
+        ("Empty", 0, 0),
+        ("Ongoing", 0, 1),
+        ("Ongoing", 0, 2),
+        ("PrepareCommit", 1, 2),
+        ("CompleteCommit", 1, 0),
+        ("Dead", 1, 0),
+    ]
+
+
+def test_what_is_loaded_has_been_told_already() -> None:
+    stage = Stage(traced=True)
+    stage.init()
+    stage.add(ORDERS)
+    stage.told.clear()
+    stage.start()
+    assert phases(stage) == []
+    stage.end(commit=False)
+    assert phases(stage) == [("PrepareAbort", 1, 1), ("CompleteAbort", 1, 0)]
+
+
+def test_who_keeps_no_journal_is_told_nothing() -> None:
+    stage = Stage()
+    stage.init()
+    stage.add(ORDERS)
+    assert stage.told == []
