@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import threading
 from collections.abc import Iterator
@@ -123,6 +124,7 @@ def serve(
             observer = (lambda exchanged: click.echo(str(exchanged))) if verbose else None
             file = growing(cluster.journal, journal) if journal else nullcontext(lambda: None)
             with file as flush, wire.Server(cluster, host, port or None, observer=observer) as server:
+                gc.freeze()  # what is loaded stays: else the collector looks at all of it again, while clients wait
                 click.echo(f"shareq serves {brokers} broker{'s' * (brokers > 1)} at {server.bootstrap_servers}")
                 click.echo(f"\n{hints.hints_text(server.bootstrap_servers)}\n\nCtrl-C stops it.")
                 while not ended.wait(FLUSH_S):
