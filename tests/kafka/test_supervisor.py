@@ -19,9 +19,11 @@ from shareq.kafka import supervisor
 from tests.polling import PATIENCE_S
 
 # A parent that starts a supervisor as LocalKafka does, tells both process ids, and then does what the test says.
+# Who is run in the background ignores Ctrl-C, and so do its children: this one does not.
 PARENT = """\
-import os, subprocess, sys
+import os, signal, subprocess, sys
 
+signal.signal(signal.SIGINT, signal.default_int_handler)
 supervisor = subprocess.Popen(
     [sys.executable, "-I", "-S", {supervisor!r}, {folder!r}, "/bin/sh", "-c", "echo $$; exec sleep 1000"],
     stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
