@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -242,8 +242,9 @@ def states(table: pa.Table, *, moment: Moment, names: Names) -> pa.Table:
 
 def _known(fold: StateFold, partition: int, raw: Raw, record: StateRecord, names: Names) -> dict[str, Any]:
     state = fold.state(record.key)
+    values = {} if state is None else {name: getattr(state, name) for name in _STATE_NAMES}
     return {
         **_place(partition, raw, _KINDS[type(record)]),
-        **_fields(record.key, {} if state is None else asdict(state), names),
+        **_fields(record.key, values, names),
         "complete": fold.is_complete(record.key),
     }
