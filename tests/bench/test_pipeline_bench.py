@@ -68,6 +68,7 @@ def measured(engine: str, cores: int, trace: Path, out: Path) -> dict[str, float
     return found
 
 
+@pytest.mark.timeout(4 * 3600)
 @pytest.mark.parametrize("cores", [1, 2])
 def test_tables_of_a_trace(benchmark: Any, trace: Path, tmp_path: Path, cores: int) -> None:
     ours = benchmark.pedantic(measured, ("spark", cores, trace, tmp_path / "spark"), rounds=1)

@@ -200,6 +200,19 @@ def test_a_journal_in_memory_and_one_in_parts(spark: SparkSession, tmp_path: Pat
     assert {row.journal for row in events_of(spark, str(parts)).select("journal").collect()} == {"two parts.jsonl"}
 
 
+def test_journals_that_come_into_a_folder_are_followed(spark: SparkSession, tmp_path: Path) -> None:
+    folder, journal = tmp_path / "journals", story()
+    folder.mkdir()
+    for name, write in (("one.jsonl", journal.to_jsonl), ("two.parquet", journal.to_parquet)):
+        write(folder / name)
+        stream = events_of(spark, str(folder), streaming=True).select("journal", "order").writeStream
+        stream = stream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query = stream.trigger(availableNow=True).start(str(tmp_path / "landed"))
+        assert query.awaitTermination(1000)
+    found = Counter(tuple(row) for row in spark.read.parquet(str(tmp_path / "landed")).collect())
+    assert found == Counter((name, entry.order) for name in ("one.jsonl", "two.parquet") for entry in journal)
+
+
 @pytest.mark.parametrize(
     ("trace", "said"),
     [

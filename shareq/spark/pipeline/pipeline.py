@@ -30,7 +30,6 @@ Step = Callable[[str], object]
 EVENTS_PER_TASK = 250_000
 """What one task sorts in memory on a laptop."""
 
-
 FEW = 100_000
 LITTLE = {
     "spark.sql.codegen.wholeStage": "false",

@@ -24,6 +24,9 @@ SCHEME = "kafka://"
 READER = "shareq-pipeline"
 """The share group that follows a topic, if no other is named."""
 
+ONCE = "shareq-pipeline-once"
+"""One that nobody is ever in: whoever reads a topic once reads all of it."""
+
 _PART = r"/([^/]+\.(?:jsonl|parquet))/[^/]+$"
 _LAST = r"([^/]+)$"
 
@@ -62,7 +65,7 @@ def events_of(spark: SparkSession, trace: Any, *, streaming: bool = False, group
     if isinstance(trace, (str, PathLike)):
         address = fspath(trace)
         if address.startswith(SCHEME):
-            return of_lines(_of_topic(spark, address, group if streaming else READER, streaming=streaming))
+            return of_lines(_of_topic(spark, address, group if streaming else ONCE, streaming=streaming))
         return _of_files(spark, address, streaming=streaming)
     if hasattr(trace, "columns"):
         return of_lines(_named(trace))
