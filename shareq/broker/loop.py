@@ -184,6 +184,7 @@ class WallLoop(EventLoop):
     def __init__(self, scale: float = 1.0) -> None:
         super().__init__()
         self.scale = scale
+        self._ms_per_s = 1000 * scale
         self._started = time.monotonic()
         self._origin_ms = int(time.time() * 1000)
         self._due = threading.Condition(self.lock)
@@ -196,7 +197,7 @@ class WallLoop(EventLoop):
         self._thread.start()
 
     def now_ms(self) -> int:
-        return self._origin_ms + int((time.monotonic() - self._started) * 1000 * self.scale)
+        return self._origin_ms + int((time.monotonic() - self._started) * self._ms_per_s)
 
     def enter(self, action: Callable[[], object]) -> None:
         with self.lock:

@@ -98,7 +98,7 @@ class MemoryLog:
             error, message = self._producers.check(batch, transaction_version)
             if error:
                 return AppendResult(error, message=message)
-        if self._is_full(batch.size):
+        if self._is_full(batch):
             return self._full()
         log_append_time_ms = now_ms if self.config.log_append_time else -1
         batch = self._write(batch, now_ms, leader_epoch)
@@ -130,7 +130,7 @@ class MemoryLog:
                 timestamp_ms=now_ms,
             )
         )
-        if self._is_full(marker.size):
+        if self._is_full(marker):
             return self._full()
         marker = self._write(marker, now_ms, leader_epoch)
         self._producers.ended(marker, committed=committed, coordinator_epoch=coordinator_epoch, now_ms=now_ms)
@@ -138,8 +138,8 @@ class MemoryLog:
             Errors.NONE, marker.base_offset, marker.last_offset, log_start_offset=self._log_start_offset
         )
 
-    def _is_full(self, size: int) -> bool:
-        return self.capacity_bytes is not None and self._size_in_bytes + size > self.capacity_bytes
+    def _is_full(self, batch: RecordBatch) -> bool:
+        return self.capacity_bytes is not None and self._size_in_bytes + batch.size > self.capacity_bytes
 
     def _full(self) -> AppendResult:
         text = f"log full: {self._size_in_bytes} of {self.capacity_bytes} bytes are taken"

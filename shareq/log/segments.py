@@ -43,11 +43,11 @@ class Segments:
 
     def appended(self, batch: RecordBatch, config: LogConfig, now_ms: int) -> None:
         """Put a batch, now at its true offset, into the active segment, or into a new one where that is full."""
-        time_ms = batch.max_timestamp if batch.max_timestamp >= 0 else now_ms
-        if not self._segments or self._is_full(self._segments[-1], batch.size, time_ms, config):
+        size, time_ms = batch.size, batch.max_timestamp if batch.max_timestamp >= 0 else now_ms
+        if not self._segments or self._is_full(self._segments[-1], size, time_ms, config):
             self._segments.append(Segment(batch.base_offset, time_ms))
         active = self._segments[-1]
-        active.size_bytes += batch.size
+        active.size_bytes += size
         active.last_append_ms = now_ms
 
     @staticmethod

@@ -79,7 +79,7 @@ def frame(data: bytes) -> RecordBatch | Refusal:
         return Refusal(Errors.CORRUPT_MESSAGE, f"magic {magic} is unknown")
     if magic < MAGIC:
         return Refusal(Errors.INVALID_RECORD, f"magic {magic} is not taken any more")
-    if complete_size(data, size):
+    if len(data) > size and complete_size(data, size):
         return Refusal(Errors.INVALID_RECORD, "there is more than one record batch")
     return parse_batch(data[:size])
 

@@ -156,6 +156,21 @@ def test_any_bytes_are_a_record_or_unreadable(key: bytes, body: bytes, version_0
     assert isinstance(record, StateSnapshot | StateUpdate)
 
 
+@pytest.mark.parametrize(
+    ("count", "length"),
+    [
+        pytest.param(126, "7f", id="the longest length of one byte"),
+        pytest.param(127, "8001", id="the shortest of two"),
+    ],
+)
+def test_how_many_batches_there_are(count: int, length: str) -> None:
+    record = StateUpdate(KEY, 2, 7, 105, tuple(StateBatch(i, i, 2, 1) for i in range(105, 105 + count)), 3)
+    encoded = encode_state_record(record)
+    body = b"".join(struct.pack(">qqbhx", *batch) for batch in record.state_batches)
+    assert encoded.value == value(UPDATE_HEAD) + value(length) + body + value("01 00 04 00000003")
+    assert decode_state_record(*encoded) == record
+
+
 def test_an_independent_codec_reads_our_batches() -> None:
     """kio makes its codec from Kafka's own definitions, where a request has the same struct."""
     encoded = encode_state_record(UPDATE).value
