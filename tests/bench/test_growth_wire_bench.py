@@ -186,10 +186,11 @@ def _line(consumers: int, partitions: int, ours: Measured, theirs: Measured) -> 
 
 def _print(request: pytest.FixtureRequest, text: str) -> None:
     """A row can be read when it is there."""
-    reporter = request.config.pluginmanager.getplugin("terminalreporter")
-    assert reporter is not None
-    reporter.ensure_newline()
-    reporter.write_line(text)
+    plugin = request.config.pluginmanager.getplugin
+    reporter: Any = plugin("terminalreporter")
+    capture: Any = plugin("capturemanager")
+    with capture.global_and_fixture_disabled():
+        reporter.write(f"\n{text} ")
 
 
 @pytest.mark.benchmark(group="growth: consumers x partitions")
