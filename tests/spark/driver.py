@@ -19,6 +19,7 @@ from shareq.spark import session
 from shareq.spark.options import parse
 from shareq.spark.source import ShareGroupSource
 from shareq.spark.stream import StreamReader
+from tests.spark.patience import finish
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -81,7 +82,7 @@ def main(options: dict[str, str], folder: Path, fatal: str, nth: int) -> None:
     spark = session(master="local[1]")
     spark.dataSource.register(TellingSource)
     stream = spark.readStream.format("shareq").options(**options).load().writeStream
-    stream.foreachBatch(sink).option("checkpointLocation", str(folder / "checkpoint")).start().awaitTermination()
+    finish(stream.foreachBatch(sink).option("checkpointLocation", str(folder / "checkpoint")).start, None)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """A driver of a Spark that is not in its own process: reads a share group there, sweeps there, and tells what it found.
 
-Run as a script, so that its functions travel to the workers as they stand.
+It is the main module of a process, so that its functions travel to the workers as they stand.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from shareq.sim import Scenario
 from shareq.spark import acknowledge, session, sweep
+from tests.spark.patience import finish
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -56,8 +57,7 @@ def main(config: dict[str, str], options: dict[str, str], checkpoint: str, kills
 
     spark = session(**config)
     stream = spark.readStream.format("shareq").options(**options).load().writeStream
-    query = stream.foreachBatch(sink).option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
-    query.awaitTermination()
+    finish(stream.foreachBatch(sink).option("checkpointLocation", checkpoint).trigger(availableNow=True).start, None)
     files = spark.range(0, 4, 1, 4).mapInArrow(where_from, "file string").distinct().collect()
     found: dict[str, Any] = {
         "batches": [json.loads(path.read_text()) for path in sorted(told.parent.glob("rows-*.json"))],

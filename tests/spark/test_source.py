@@ -20,14 +20,10 @@ from shareq import Producer
 from shareq.admin import Admin, NewTopic
 from shareq.spark import acknowledge
 from tests.kafka.fixtures import Reachable
+from tests.spark.patience import TIMEOUT_S, finish, is_running
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-TIMEOUT_S = 240
-
-BUSY = "Timed out while waiting for the Python worker to connect back"
-"""Spark gives a process of its own ten seconds to come up. On a machine that is busier than that we try again."""
 
 MOMENT_MS = 1_760_000_000_123
 
@@ -46,17 +42,10 @@ class Scene(NamedTuple):
     def load(self, **options: str) -> DataFrame:
         return self.spark.readStream.format("shareq").options(**self.options, **options).load()
 
-    def run(self, sink: Callable[[DataFrame, int], None], **options: str) -> Any:
-        """Read what is available now, into a sink; the query, which has ended."""
+    def run(self, sink: Callable[[DataFrame, int], None], **options: str) -> None:
+        """Read what is available now, into a sink."""
         writer = self.load(**options).writeStream.foreachBatch(sink).option("checkpointLocation", self.checkpoint)
-        while True:
-            query = writer.trigger(availableNow=True).start()
-            try:
-                assert query.awaitTermination(TIMEOUT_S)
-                return query
-            except Exception as error:
-                if BUSY not in str(error):
-                    raise
+        finish(writer.trigger(availableNow=True).start)
 
     def lag(self) -> int | None:
         with Admin({"bootstrap.servers": self.options["kafka.bootstrap.servers"]}) as admin:
@@ -229,9 +218,9 @@ def test_two_queries_of_a_group_share_the_work(small: Scene, tmp_path: Path) -> 
 
     queries = [start(number) for number in range(2)]
     deadline = time.monotonic() + TIMEOUT_S
-    while small.lag() != 0:
+    while not all(found) or small.lag() != 0:
         assert time.monotonic() < deadline, found
-        assert all(query.exception() is None and not query.awaitTermination(0.2) for query in queries)
+        queries = [query if is_running(query, 0.2) else start(number) for number, query in enumerate(queries)]
     for query in queries:
         query.stop()
     assert all(found)

@@ -21,7 +21,7 @@ from tests.kafka.fixtures import Reachable
 from tests.spark.remote_driver import FEW
 from tests.spark.test_source import every_place, prepare
 
-HERE = Path(__file__).parent
+ROOT = Path(__file__).parents[2]
 PATIENCE_S = 600
 
 
@@ -83,8 +83,8 @@ def drive(config: dict[str, str], options: dict[str, str], folder: Path, *, kill
     """Run the driver of `remote_driver`, and hear what it has to tell."""
     (told := folder / "told").mkdir()
     arguments = json.dumps([config, options, str(folder / "checkpoint"), kills])
-    command = [sys.executable, str(HERE / "remote_driver.py"), arguments, str(told / "told.json")]
-    subprocess.run(command, check=True, env=environment(), cwd=folder, timeout=PATIENCE_S)
+    command = [sys.executable, "-m", "tests.spark.remote_driver", arguments, str(told / "told.json")]
+    subprocess.run(command, check=True, env={**environment(), "PYTHONPATH": str(ROOT)}, cwd=folder, timeout=PATIENCE_S)
     found: dict[str, Any] = json.loads((told / "told.json").read_text())
     return found
 
