@@ -9,13 +9,12 @@ from os import PathLike
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from shareq.sim.grid import COLUMNS, Setting
-from shareq.sim.rows import schema, table_of
-from shareq.sim.scenario import Scenario
-from shareq.sim.sweep import Sweep, gather
-
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a worker that reads records should not have to load a simulator first
     from pyspark.sql import SparkSession
+
+    from shareq.sim.grid import Setting
+    from shareq.sim.scenario import Scenario
+    from shareq.sim.sweep import Sweep
 
 RUNS_PER_TASK = 4
 TASKS_PER_WAVE = 16
@@ -23,8 +22,6 @@ WAVES_AT_ONCE = 2
 """While the last tasks of one wave are still at work, those of the next fill the cores that are free."""
 
 _SPARK_TYPES = {"int": "bigint", "float": "double", "str": "string", "bool": "boolean"}
-ROW = ", ".join(f"`{name}` {_SPARK_TYPES[kind]}" for name, kind in COLUMNS.items())
-"""A row as Spark writes a schema."""
 
 
 def sweep(
@@ -40,6 +37,7 @@ def sweep(
 
     `checkpoint` is a folder where this process runs: executors need none. A kill costs the runs of two waves at most.
     """
+    from shareq.sim.sweep import gather
 
     def compute(settings: list[Setting]) -> Iterator[Any]:
         from shareq.spark.register import ship
@@ -74,10 +72,14 @@ def _waves(spark: SparkSession, settings: list[Setting]) -> Iterator[Any]:
 
 
 def _wave(spark: SparkSession, settings: list[Setting]) -> Any:
+    from shareq.sim.grid import COLUMNS
+    from shareq.sim.rows import schema, table_of
+
     tasks = -(-len(settings) // RUNS_PER_TASK)
+    row = ", ".join(f"`{name}` {_SPARK_TYPES[kind]}" for name, kind in COLUMNS.items())
 
     def carry_out(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
             yield from table_of(settings[place].row() for place in batch.column(0).to_pylist()).to_batches()
 
-    return spark.range(0, len(settings), 1, tasks).mapInArrow(carry_out, ROW).toArrow().cast(schema())
+    return spark.range(0, len(settings), 1, tasks).mapInArrow(carry_out, row).toArrow().cast(schema())
