@@ -7,6 +7,7 @@ database of its own instead of Parquet, and checks no lines. Prints one object o
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -25,14 +26,12 @@ def spark(cores: str, trace: str, out: str) -> dict[str, float]:
 
     made = session(master=f"local[{cores}]")
     made.range(1000).selectExpr("sum(id)").collect()  # a session that is warm, as in a notebook
-    began = time.perf_counter()
-    at: dict[str, float] = {}
-    land(events_of(made, trace), f"{out}/events", 0, fresh=True)
-    derive(made, out, "events", lambda step: at.setdefault(step, time.perf_counter() - began), report=True)
-    whole = time.perf_counter() - began
     java = made.sparkContext._gateway.proc.pid  # type: ignore[union-attr]  # set as long as it runs
-    made_in = {"landed_s": at["bad lines"], "tables_s": at["latency"], "whole_s": whole}
-    return made_in | {"peak_mib": _peak_mib(java) + _peak_mib("self")} | {f"at {name}": s for name, s in at.items()}
+    clock = Clock(java, "self")
+    land(events_of(made, trace), f"{out}/events", 0, fresh=True)
+    derive(made, out, "events", clock.tell, report=True)
+    clock.tell("end")
+    return clock.figures("bad lines", "latency", "end")
 
 
 def duckdb(cores: str, trace: str, out: str) -> dict[str, float]:
@@ -41,9 +40,9 @@ def duckdb(cores: str, trace: str, out: str) -> dict[str, float]:
 
     database = duckdb.connect(f"{out}.duckdb")
     database.execute(f"SET threads = {cores}; SET preserve_insertion_order = false")
-    began = time.perf_counter()
+    clock = Clock("self")
     database.execute(_events(f"{trace}/*.parquet", Path(trace).name))
-    landed = time.perf_counter() - began
+    clock.tell("landed")
     for name in COMPARED:
         table = TABLES[name]
         (sql,) = sqlglot.transpile(
@@ -55,7 +54,8 @@ def duckdb(cores: str, trace: str, out: str) -> dict[str, float]:
         target = f"{out}/{name}" if table.time else f"{out}/{name}.parquet"
         Path(out).mkdir(exist_ok=True)
         database.execute(f"COPY (SELECT {dated} FROM {name}) TO '{target}' (FORMAT parquet, COMPRESSION zstd{parted})")
-    return {"landed_s": landed, "tables_s": time.perf_counter() - began, "peak_mib": _peak_mib("self")}
+    clock.tell("tables")
+    return clock.figures("landed", "tables")
 
 
 def _events(files: str, journal: str) -> str:
@@ -79,6 +79,33 @@ def duckdb_columns(files: str) -> list[str]:
     import duckdb
 
     return duckdb.read_parquet(files).columns
+
+
+class Clock:
+    """Wall time, the processors' time and the memory of some processes, by /proc. On a machine that has other work
+    besides, the processors' time still says something.
+    """
+
+    def __init__(self, *processes: object) -> None:
+        self._processes = processes
+        self._began = self._now()
+        self._told: dict[str, tuple[float, float]] = {}
+
+    def tell(self, step: str) -> None:
+        """A step begins."""
+        (wall, cpu), (began, cpu_began) = self._now(), self._began
+        self._told[step] = wall - began, cpu - cpu_began
+
+    def figures(self, *steps: str) -> dict[str, float]:
+        """How long it took until these steps began: landing, tables, and whatever follows."""
+        found = {"peak_mib": sum(map(_peak_mib, self._processes))}
+        for name, step in zip(("landed", "tables", "whole"), steps, strict=False):
+            found[f"{name}_s"], found[f"{name}_cpu_s"] = self._told[step]
+        return found
+
+    def _now(self) -> tuple[float, float]:
+        ticks = [Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split() for process in self._processes]
+        return time.perf_counter(), sum(int(of[11]) + int(of[12]) for of in ticks) / os.sysconf("SC_CLK_TCK")
 
 
 def _peak_mib(process: object) -> float:

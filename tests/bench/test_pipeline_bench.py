@@ -4,7 +4,8 @@
     SHAREQ_TRACE_EVENTS=1000000 make bench ARGS='-k pipeline'
 
 The journal is that of a run with failures, crashes and poison, copied under other names and later times. Figures are
-in `extra_info`: seconds until events have landed, until the tables are written, and (Spark) until the report is.
+in `extra_info`: seconds, and those of the processors, until events have landed, until the tables are written, and
+(Spark) until the report is.
 """
 
 from __future__ import annotations
