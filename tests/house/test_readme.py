@@ -19,17 +19,25 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 PYTHON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 SHELL = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
-IN_PROCESS, CONNECT, WATCH = PYTHON
-SERVE, START, TOOLS = SHELL
+IN_PROCESS, CONNECT, WATCH, STREAM, SWEEP = PYTHON
+SERVE, START, TOOLS, PIPELINE = SHELL
 ADDRESS = "127.0.0.1:9092"
 TEN = [(str(number), "1") for number in range(10)]
 WATCHED = r"payments on orders-0: SPSO 10 \| .*log end 10\n"
 
 
+PATIENCE_S = 600
+"""Ample for a Spark that starts on a busy machine."""
+
+
 def run(example: str, address: str = ADDRESS) -> str:
     """What a program prints that a reader has pasted."""
-    program = [sys.executable, "-c", example.replace(ADDRESS, address)]
-    done = subprocess.run(program, capture_output=True, text=True, check=False, cwd=ROOT, timeout=120)
+    return printed_by("-c", example.replace(ADDRESS, address))
+
+
+def printed_by(*arguments: str, cwd: Path = ROOT) -> str:
+    program = [sys.executable, *arguments]
+    done = subprocess.run(program, capture_output=True, text=True, check=False, cwd=cwd, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -99,6 +107,31 @@ def test_the_same_lines_run_on_apache_kafka() -> None:
     with running(*start[1:]) as address:
         assert re.findall(r"b'order (\d+)' (\d)", run(CONNECT, address)) == TEN
         assert re.fullmatch(WATCHED, run(WATCH, address))
+
+
+@pytest.mark.xdist_group("spark")
+@pytest.mark.timeout(2 * PATIENCE_S)
+def test_spark_takes_what_comes(served: Served) -> None:
+    assert re.findall(r"order (\d+)\|\s+1\|", run(STREAM, served.address)) == [str(number) for number in range(10, 20)]
+
+
+@pytest.mark.xdist_group("spark")
+@pytest.mark.timeout(2 * PATIENCE_S)
+def test_a_trace_becomes_a_report(tmp_path: Path) -> None:
+    [serve] = commands(SERVE)
+    assert "`shareq serve --journal trace.jsonl`" in README
+    with running(*serve[1:], "--port", "0", "--journal", str(tmp_path / "trace.jsonl")) as address:
+        run(CONNECT, address)
+    [pipeline] = commands(PIPELINE)
+    said = printed_by("-m", "shareq.cli", *pipeline[1:], cwd=tmp_path)
+    assert re.fullmatch(r"\d{2,} events, 0 bad lines, in \S*trace: report.html\n", said)
+    assert "Group payments" in (tmp_path / "trace" / "report.html").read_text()
+
+
+@pytest.mark.xdist_group("spark")
+@pytest.mark.timeout(2 * PATIENCE_S)
+def test_a_sweep_tells_what_a_lock_duration_leads_to() -> None:
+    assert [int(first) for first in re.findall(r"^(\d+) ", run(SWEEP), re.MULTILINE)] == [5_000, 15_000, 60_000]
 
 
 def test_what_it_points_at_is_there() -> None:
