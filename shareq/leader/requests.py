@@ -206,7 +206,7 @@ def fetch_response(
     return ShareFetchResponse(
         acquisition_lock_timeout_ms=lock_duration_ms,
         responses=tuple(
-            ShareFetchResponse.Topic(topic_id=topic_id, partitions=tuple(parts)) for topic_id, parts in topics.items()
+            [ShareFetchResponse.Topic(topic_id=topic_id, partitions=tuple(parts)) for topic_id, parts in topics.items()]
         ),
         node_endpoints=hints.endpoints,
     )

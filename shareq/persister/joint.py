@@ -44,7 +44,7 @@ class JointAnswer:
         self.id = incoming.id
         self.request = incoming.request
         self.response = RESPONSES[type(request)]
-        self._results: list[Any] = [None] * sum(len(topic.partitions) for topic in request.topics)
+        self._results: list[Any] = [None] * sum([len(topic.partitions) for topic in request.topics])
         self._open = len(self._results)
 
     @property
@@ -65,8 +65,10 @@ class JointAnswer:
         topic = self.response.Topic
         return self.response(
             results=tuple(
-                topic(topic_id=t.topic_id, partitions=tuple(next(results) for _ in t.partitions))
-                for t in request.topics
+                [
+                    topic(topic_id=t.topic_id, partitions=tuple([next(results) for _ in t.partitions]))
+                    for t in request.topics
+                ]
             )
         )
 

@@ -57,8 +57,10 @@ class JointAnswer:
         """The answer as it stands."""
         response = self._rpc.response
         results = tuple(
-            response.Topic(topic_id=topic_id, partitions=tuple(partitions.values()))
-            for topic_id, partitions in self._results.items()
+            [
+                response.Topic(topic_id=topic_id, partitions=tuple(partitions.values()))
+                for topic_id, partitions in self._results.items()
+            ]
         )
         return Respond(self._id, response(results=results))
 
