@@ -158,8 +158,10 @@ def _write(made: DataFrame, out: str, name: str) -> None:
         cast.repartition(1).write.mode("overwrite").parquet(f"{out}/{name}")
         return
     day = f.expr(f"date_from_unix_date(CAST(floor(`{table.time}` / 86400000) AS int))")
-    dated = cast.withColumn("date", day).hint("rebalance", "group_id", "date")
-    writer = dated.write.mode("overwrite").option("partitionOverwriteMode", "static")
+    dated = cast.withColumn("date", day)
+    adaptive = made.sparkSession.conf.get("spark.sql.adaptive.enabled") == "true"  # else nothing can be rebalanced
+    spread = dated.hint("rebalance", "group_id", "date") if adaptive else dated.repartition(1)
+    writer = spread.write.mode("overwrite").option("partitionOverwriteMode", "static")
     writer.partitionBy("group_id", "date").option("compression", "zstd").parquet(f"{out}/{name}")
 
 
