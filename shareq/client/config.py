@@ -52,6 +52,9 @@ TRANSPORT_KEYS = frozenset(_CARRIED_OVER.split())
 over. They have no effect, but that over TCP security.protocol must not ask for more than there is; what
 socket.timeout.ms says there, request.timeout.ms says here."""
 
+CONNECTION_KEYS = TRANSPORT_KEYS | {definition.key for definition in (*COMMON, *SOCKETS)}
+"""What any client takes."""
+
 
 def _refusal(why: str) -> KafkaException:
     return KafkaException(KafkaError(KafkaError._INVALID_ARG, why))

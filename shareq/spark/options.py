@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from shareq.client.config import CONNECTION_KEYS
 from shareq.consumer.config import consumer_config
 from shareq.model.errors import KafkaException
 
@@ -33,7 +34,6 @@ _BOOLEANS = {"true": True, "false": False}
 class Options:
     """Parsed options. `conf` is the configuration of the group's member."""
 
-    bootstrap_servers: str
     topics: tuple[str, ...]
     group: str
     max_records: int
@@ -41,6 +41,11 @@ class Options:
     lock_renewal: bool
     on_failure: str
     conf: dict[str, Any]
+
+    @property
+    def connection(self) -> dict[str, Any]:
+        """What of `conf` concerns whoever asks a broker: tasks, and the driver beside its member."""
+        return {key: value for key, value in self.conf.items() if key in CONNECTION_KEYS}
 
 
 def parse(given: Mapping[str, str]) -> Options:
@@ -59,7 +64,6 @@ def parse(given: Mapping[str, str]) -> Options:
     minimum = values.get("minPartitions")
     max_records = _positive("maxRecordsPerBatch", values.get("maxRecordsPerBatch", str(MAX_RECORDS)))
     return Options(
-        bootstrap_servers=values["kafka.bootstrap.servers"],
         topics=topics,
         group=values["group.id"],
         max_records=max_records,

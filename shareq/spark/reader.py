@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -56,10 +56,10 @@ class RecordsLost(RuntimeError):
 class RangeFetcher:
     """Plain fetches over one connection a process: workers live for many tasks."""
 
-    def __init__(self, bootstrap_servers: str) -> None:
-        conf = {"bootstrap.servers": bootstrap_servers, "client.id": "shareq-spark-task"}
-        transport = transport_for(bootstrap_servers)
-        self._core = AdminCore(ClientConfig(conf, (), client="task"), transport.rng())
+    def __init__(self, conf: Mapping[str, Any]) -> None:
+        config = ClientConfig(conf, (), client="task")
+        transport = transport_for(config["bootstrap.servers"], config.sockets)
+        self._core = AdminCore(config, transport.rng())
         self._asking = Asking(self._core.backoff)
         self._connection = transport.connect(self._core, self._core.client_id)
         self._leaders: dict[tuple[str, int], int] = {}
@@ -126,14 +126,14 @@ def _step(answer: FetchResponse.Partition, cursor: int, end: int) -> tuple[int, 
 
 
 @cache
-def fetcher(bootstrap_servers: str) -> RangeFetcher:
+def fetcher(conf: tuple[tuple[str, Any], ...]) -> RangeFetcher:
     """This process's connection."""
-    return RangeFetcher(bootstrap_servers)
+    return RangeFetcher(dict(conf))
 
 
-def read(bootstrap_servers: str, ranges: Iterable[Range]) -> Iterator[pa.RecordBatch]:
-    """The records of the ranges, those that are still there."""
-    connection = fetcher(bootstrap_servers)
+def read(conf: Mapping[str, Any], ranges: Iterable[Range]) -> Iterator[pa.RecordBatch]:
+    """The records of the ranges, those that are still there. `conf` says how brokers are reached."""
+    connection = fetcher(tuple(sorted(conf.items())))
     for wanted in ranges:
         for batches in connection.batches(wanted):
             found = rows(_records(batches, wanted), wanted)

@@ -68,7 +68,7 @@ class BatchReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        with Admin({"bootstrap.servers": self._options.bootstrap_servers}) as admin:
+        with Admin(self._options.connection) as admin:
             places = places_of(admin, self._options.topics)
             firsts = admin.list_offsets(dict.fromkeys(places, "earliest"))
             ends = admin.list_offsets(dict.fromkeys(places, "latest"))
@@ -84,7 +84,7 @@ class BatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Share)
-        return read(self._options.bootstrap_servers, partition.ranges)
+        return read(self._options.connection, partition.ranges)
 
 
 def places_of(admin: Admin, topics: Sequence[str]) -> dict[tuple[str, int], str]:

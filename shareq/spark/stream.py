@@ -61,7 +61,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """What is there now is what lies below the ends that the logs have now."""
-        with Admin({"bootstrap.servers": self._options.bootstrap_servers}) as admin:
+        with Admin(self._options.connection) as admin:
             ends = admin.list_offsets(dict.fromkeys(places_of(admin, self._options.topics), "latest"))
         self._ends = {(at.topic, at.partition): row.offset or 0 for at, row in ends.items()}
 
@@ -93,7 +93,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _is_finished(self) -> bool:
         """Whether the group has finished with what was there: it lags by no more than what has come since."""
         assert self._ends is not None
-        with Admin({"bootstrap.servers": self._options.bootstrap_servers}) as admin:
+        with Admin(self._options.connection) as admin:
             rows = admin.list_offsets(dict.fromkeys(self._ends, "latest")).check()
             lags = admin.list_share_group_offsets(self._options.group)
         since = {(at.topic, at.partition): (row.offset or 0) for at, row in rows.items()}
@@ -125,7 +125,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Share)
-        return read(self._options.bootstrap_servers, partition.ranges)
+        return read(self._options.connection, partition.ranges)
 
     # ---- settling ----------------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from shareq.spark.options import parse
 from shareq.spark.reader import fetcher
 from shareq.spark.source import BatchReader
 from shareq.spark.stream import StreamReader
+from shareq.trace import messages
 
 if TYPE_CHECKING:
     from shareq.wire.server import Server
@@ -61,7 +62,7 @@ class Scene(NamedTuple):
 @pytest.fixture
 def at(tmp_path: Path) -> Iterator[Scene]:
     fetcher.cache_clear()  # clusters with the same seed have the same name
-    with Cluster(brokers=1, seed=5) as cluster:
+    with Cluster(brokers=1, seed=5, trace_messages=True) as cluster:
         cluster.create_topic(TOPIC, 2)
         cluster.configure_group(GROUP, {"share.auto.offset.reset": "earliest"})
         with Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
@@ -303,6 +304,16 @@ def test_a_batch_read_of_a_topic_that_there_is_not_says_so(at: Scene) -> None:
     options = {"kafka.bootstrap.servers": at.cluster.bootstrap_servers, "subscribe": "nowhere", "group.id": GROUP}
     with pytest.raises(KafkaException, match="nowhere"):
         BatchReader(parse(options)).partitions()
+
+
+def test_what_is_said_of_connections_holds_for_tasks_and_questions_too(at: Scene) -> None:
+    reader = at.reader(**{"kafka.client.id": "night"})
+    reader.prepareForTriggerAvailableNow()
+    start = through_json(reader.initialOffset())
+    assert len(rows(reader, start, plan(reader, start))) == RECORDS
+    asked = {exchange.api for exchange in messages(at.cluster, client="night")}
+    assert {"ShareFetch", "Fetch", "ListOffsets"} <= asked
+    reader.stop()
 
 
 def test_locks_are_renewed_by_the_wall(served: Server, fresh: Callable[[str], str], tmp_path: Path) -> None:
