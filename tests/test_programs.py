@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from matplotlib.patches import Rectangle
 
 from shareq.lessons import Program, ProgramFailed, delays_plot
+from tests.polling import eventually
 
 PATIENCE_S = 120.0
 
@@ -36,14 +36,6 @@ def endless(path: Path) -> Callable[[], None]:
 def failing() -> None:
     print("so far so good")
     raise ValueError("the sink is full")
-
-
-def comes(true: Callable[[], bool]) -> bool:
-    """Whether it comes to be so."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not true() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return true()
 
 
 def gone(pid: int) -> bool:
@@ -71,7 +63,7 @@ def test_what_is_killed_is_gone_with_all_that_it_has_started(tmp_path: Path) -> 
         program.kill()
         program.wait(PATIENCE_S)
         assert (program.running, repr(program)) == (False, "killed")
-    assert comes(lambda: gone(int((tmp_path / "child").read_text())))
+    eventually(lambda: gone(int((tmp_path / "child").read_text())), True)
 
 
 def test_it_goes_with_its_block(tmp_path: Path) -> None:
@@ -79,7 +71,7 @@ def test_it_goes_with_its_block(tmp_path: Path) -> None:
         program.follow((tmp_path / "child").exists, PATIENCE_S)
     assert not program.running
     assert not program.log.exists()
-    assert comes(lambda: gone(int((tmp_path / "child").read_text())))
+    eventually(lambda: gone(int((tmp_path / "child").read_text())), True)
 
 
 def test_a_program_that_fails_says_why() -> None:

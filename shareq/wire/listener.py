@@ -95,7 +95,10 @@ def bind(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as problem:
         raise ConfigException(f"host={host!r}: not to be found here ({problem.strerror})") from problem
-    listening = socket.socket(family, kind, protocol)
+    try:
+        listening = socket.socket(family, kind, protocol)
+    except OSError as problem:  # of such addresses this machine has none at all
+        raise ConfigException(_why(host, port, problem)) from problem
     try:
         if os.name == "posix":  # a port that was closed a moment ago may be opened again; elsewhere this means theft
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

