@@ -62,7 +62,9 @@ class DeliveredRun(Sequence[Message]):
     def __iter__(self) -> Iterator[Message]:
         first, end, origin, changed = self._first, self._end, self._origin, self.changed
         for record in stream(self._batch) if self._records is None else self._records:
-            if first <= record.offset < end:
+            if record.offset >= end:
+                break
+            if record.offset >= first:
                 message = changed.get(record.offset)
                 yield DeliveredMessage(record, origin, self) if message is None else message
 

@@ -162,7 +162,7 @@ class Simulation:
             self._idle[worker] = worker.consumer
             return
         self._idle.pop(worker, None)
-        takes_ms = round(sum(self._service(self._rng) for _ in messages))
+        takes_ms = round(sum(self._service(self._rng) for _ in range(len(messages))))
         now_ms = self.cluster.now_ms
         if self.scenario.crash_rate and self._rng.random() < self.scenario.crash_rate:
             self.busy_ms[worker.number] += takes_ms // 2

@@ -78,11 +78,13 @@ def _sweep(batches: list[StateBatch]) -> Iterator[StateBatch]:
 
 def _joined(runs: list[StateBatch]) -> list[StateBatch]:
     """Adjacent runs with the same state and count made one."""
-    joined = runs[:1]
-    for run in runs[1:]:
-        last = joined[-1]
-        if last.last_offset + 1 == run.first_offset and last[2:] == run[2:]:
-            joined[-1] = StateBatch(last.first_offset, run.last_offset, *run[2:])
+    joined: list[StateBatch] = []
+    last_offset = last_state = last_count = -2
+    for run in runs:
+        first, end, state, count = run
+        if state == last_state and count == last_count and first == last_offset + 1:
+            joined[-1] = StateBatch(joined[-1].first_offset, end, state, count)
         else:
             joined.append(run)
+        last_offset, last_state, last_count = end, state, count
     return joined
