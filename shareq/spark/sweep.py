@@ -1,10 +1,17 @@
-"""Sweeps on Spark: the runs of `shareq.sim.sweep`, fanned out to the executors; the same rows, the same checkpoints."""
+"""Sweeps on Spark: the runs of `shareq.sim.sweep`, fanned out to the executors; the same rows, the same checkpoints.
+
+One Spark job for all runs would show its rows when the last one is through, so there are many little ones, one more at
+once than the cores need: rows come as they are finished, and nobody waits for anybody. How many runs a task has follows
+from what the last ones cost, so that a task's own price does not count; towards the end tasks get smaller, so that all
+cores are through together.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import gc
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from itertools import islice
 from os import PathLike
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -16,10 +23,13 @@ if TYPE_CHECKING:  # a worker that reads records should not have to load a simul
     from shareq.sim.scenario import Scenario
     from shareq.sim.sweep import Sweep
 
-RUNS_PER_TASK = 4
-TASKS_PER_WAVE = 16
-WAVES_AT_ONCE = 2
-"""While the last tasks of one wave are still at work, those of the next fill the cores that are free."""
+SECONDS_PER_TASK = 5.0
+"""A job costs the driver 0.1 s; a kill costs what is under way: so much of each core's work."""
+
+SECONDS_OF_LAST_TASKS = 1.0
+RUNS_OF_FIRST_TASKS = 4
+JOBS_AT_ONCE = 16
+"""Where there are more cores a job has several tasks, so that the driver keeps up."""
 
 _SPARK_TYPES = {"int": "bigint", "float": "double", "str": "string", "bool": "boolean"}
 
@@ -35,7 +45,7 @@ def sweep(
 ) -> Sweep:
     """As `shareq.sim.sweep`, on `spark`: local, a cluster or Spark Connect; None: the active one, else one of ours.
 
-    `checkpoint` is a folder where this process runs: executors need none. A kill costs the runs of two waves at most.
+    `checkpoint` is a folder where this process runs: executors need none. A kill costs the jobs under way at most.
     """
     from shareq.sim.sweep import gather
 
@@ -45,40 +55,79 @@ def sweep(
 
         chosen = spark or session()
         ship(chosen)
-        return _waves(chosen, settings)
+        return _rows(chosen, settings)
 
     return gather(grid, seeds, scenario, checkpoint=checkpoint, progress=progress, compute=compute)
 
 
-def _waves(spark: SparkSession, settings: list[Setting]) -> Iterator[Any]:
-    """The rows of one wave after the other. Neighbours in a grid cost alike, so the runs are shuffled first."""
-    shuffled = Random(0).sample(settings, len(settings))
-    size = RUNS_PER_TASK * TASKS_PER_WAVE
-    waves = iter([shuffled[first : first + size] for first in range(0, len(shuffled), size)])
+class _Shares:
+    """Cuts the runs that are left into jobs. Neighbours in a grid cost alike, so the runs are shuffled first."""
 
-    def begin(count: int) -> set[Future[Any]]:
-        return {pool.submit(_wave, spark, wave) for wave in islice(waves, count)}
+    def __init__(self, settings: list[Setting]) -> None:
+        self._left = Random(0).sample(settings, len(settings))
+        self._runs = self._fewest = RUNS_OF_FIRST_TASKS
 
-    with ThreadPoolExecutor(WAVES_AT_ONCE) as pool:
-        running = begin(WAVES_AT_ONCE)
+    def next(self, slots: int, tasks: int) -> list[Setting]:
+        """The runs of the next job; none at the end. Guided self-scheduling: a task takes half of a core's part."""
+        per_task = max(1, min(self._runs, max(self._fewest, len(self._left) // (2 * slots))))
+        share, self._left = self._left[: per_task * tasks], self._left[per_task * tasks :]
+        return share
+
+    def learn(self, seconds_per_run: float) -> None:
+        self._runs = int(SECONDS_PER_TASK / seconds_per_run)
+        self._fewest = int(SECONDS_OF_LAST_TASKS / seconds_per_run)
+
+
+def _rows(spark: SparkSession, settings: list[Setting]) -> Iterator[Any]:
+    """The rows of each job as they come. What came before a job that failed is kept."""
+    shares, slots_now = _Shares(settings), _slots(spark)
+
+    def carry_out(share: list[Setting], slots: int, tasks: int) -> Any:
+        began = time.monotonic()
+        rows = _job(spark, share, tasks)
+        worked = (time.monotonic() - began) * slots / (slots + tasks)  # the rest of the time it waited for a core
+        shares.learn(worked * tasks / len(share))
+        return rows
+
+    with ThreadPoolExecutor(JOBS_AT_ONCE + 1) as pool:
+        running: set[Future[Any]] = set()
         try:
-            while running:
+            while True:
+                slots = slots_now()
+                tasks = -(-slots // JOBS_AT_ONCE)
+                while len(running) * tasks <= slots and (share := shares.next(slots, tasks)):
+                    running.add(pool.submit(carry_out, share, slots, tasks))
+                if not running:
+                    return
                 done, running = wait(running, return_when=FIRST_COMPLETED)
-                running |= begin(len(done))
-                yield from (future.result() for future in done)
+                for future in sorted(done, key=lambda one: one.exception() is not None):
+                    yield future.result()
         finally:
             for future in running:
                 future.cancel()
 
 
-def _wave(spark: SparkSession, settings: list[Setting]) -> Any:
+def _slots(spark: SparkSession) -> Callable[[], int]:
+    """Tells how many tasks run beside each other; executors of a cluster may still be on their way."""
+    from pyspark.sql.functions import spark_partition_id
+
+    from shareq.spark.register import is_remote
+
+    if not is_remote(spark):
+        return lambda: int(spark.sparkContext.defaultParallelism)
+    parts = spark.range(1 << 12).select(spark_partition_id().alias("part")).distinct().count()
+    return lambda: parts
+
+
+def _job(spark: SparkSession, settings: list[Setting], tasks: int) -> Any:
     from shareq.sim.grid import COLUMNS
     from shareq.sim.rows import schema, table_of
 
-    tasks = -(-len(settings) // RUNS_PER_TASK)
     row = ", ".join(f"`{name}` {_SPARK_TYPES[kind]}" for name, kind in COLUMNS.items())
 
     def carry_out(batches: Iterator[Any]) -> Iterator[Any]:
+        if not gc.get_freeze_count():  # a worker collects its garbage after each task: not all that it has loaded, too
+            gc.freeze()
         for batch in batches:
             yield from table_of(settings[place].row() for place in batch.column(0).to_pylist()).to_batches()
 

@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import shareq.sim
@@ -40,12 +41,38 @@ def test_the_same_rows_with_spark_and_without(spark: SparkSession, plain: shareq
     assert found.computed == 24
 
 
-@pytest.mark.parametrize("size", [pytest.param(s, id=f"{s} tasks a wave") for s in (1, 2)])
-def test_waves_do_not_show_in_the_rows(
-    spark: SparkSession, plain: shareq.sim.Sweep, monkeypatch: pytest.MonkeyPatch, size: int
+@pytest.mark.parametrize(
+    ("seconds", "jobs_at_once"),
+    [
+        pytest.param(1e-9, 16, id="each run a job"),
+        pytest.param(1e-9, 1, id="two tasks a job"),
+        pytest.param(1e9, 16, id="jobs as large as what is left allows"),
+    ],
+)
+def test_how_the_work_is_cut_does_not_show_in_the_rows(
+    spark: SparkSession, plain: shareq.sim.Sweep, monkeypatch: pytest.MonkeyPatch, seconds: float, jobs_at_once: int
 ) -> None:
-    monkeypatch.setattr(sweep_module, "TASKS_PER_WAVE", size)
+    monkeypatch.setattr(sweep_module, "SECONDS_PER_TASK", seconds)
+    monkeypatch.setattr(sweep_module, "SECONDS_OF_LAST_TASKS", seconds / 10)
+    monkeypatch.setattr(sweep_module, "JOBS_AT_ONCE", jobs_at_once)
     assert rows(sweep(GRID, 3, SMALL, spark=spark, progress=False)) == rows(plain)
+
+
+@pytest.mark.parametrize(
+    ("cost", "sizes"),
+    [
+        pytest.param(0.1, [4, 49, 36, 27, 21, 15, 12, 10, 10, 10, 6], id="cheap runs: the last tasks take a second"),
+        pytest.param(1.0, [4, *[5] * 36, 4, 3, 2, *[1] * 7], id="dear runs: five seconds, in the end a run"),
+        pytest.param(60.0, [4, *[1] * 196], id="very dear runs: each by itself"),
+    ],
+)
+def test_tasks_follow_what_runs_cost_and_get_smaller_in_the_end(cost: float, sizes: list[int]) -> None:
+    shares, cut = sweep_module._Shares([Setting(SMALL, seed) for seed in range(200)]), []
+    while share := shares.next(2, 1):
+        cut.append(share)
+        shares.learn(cost)
+    assert [len(share) for share in cut] == sizes
+    assert {setting.seed for share in cut for setting in share} == set(range(200))
 
 
 def test_each_goes_on_where_the_other_stopped(spark: SparkSession, plain: shareq.sim.Sweep, tmp_path: Path) -> None:
@@ -56,27 +83,28 @@ def test_each_goes_on_where_the_other_stopped(spark: SparkSession, plain: shareq
     assert (again.computed, rows(again)) == (0, rows(plain))
 
 
-def test_the_waves_that_came_before_a_broken_one_are_kept(
+def test_the_rows_that_came_before_a_broken_job_are_kept(
     spark: SparkSession, plain: shareq.sim.Sweep, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A driver that is lost half-way: the fourth wave is never carried out."""
-    carry_out, begun = sweep_module._wave, []
+    """A driver that is lost half-way: the fifth job is never carried out."""
+    carry_out, begun = sweep_module._job, []
 
-    def breaking(session: SparkSession, settings: list[Setting]) -> Any:
+    def breaking(session: SparkSession, settings: list[Setting], tasks: int) -> Any:
         begun.append(settings)
-        if len(begun) == 4:
+        if len(begun) == 5:
             raise ConnectionError("the driver is gone")
-        return carry_out(session, settings)
+        return carry_out(session, settings, tasks)
 
-    monkeypatch.setattr(sweep_module, "TASKS_PER_WAVE", 1)
-    monkeypatch.setattr(sweep_module, "_wave", breaking)
+    monkeypatch.setattr(sweep_module, "SECONDS_PER_TASK", 1e-9)
+    monkeypatch.setattr(sweep_module, "SECONDS_OF_LAST_TASKS", 1e-9)
+    monkeypatch.setattr(sweep_module, "_job", breaking)
     with pytest.raises(ConnectionError):
         sweep(GRID, 3, SMALL, spark=spark, checkpoint=tmp_path, progress=False)
-    kept = len(list(tmp_path.glob("rows-*.parquet")))
-    assert kept >= 1
-    monkeypatch.setattr(sweep_module, "_wave", carry_out)
+    kept = sum(pq.read_metadata(path).num_rows for path in tmp_path.glob("rows-*.parquet"))
+    assert kept >= len(begun[0])
+    monkeypatch.setattr(sweep_module, "_job", carry_out)
     found = sweep(GRID, 3, SMALL, spark=spark, checkpoint=tmp_path, progress=False)
-    assert (found.computed, rows(found)) == (24 - kept * sweep_module.RUNS_PER_TASK, rows(plain))
+    assert (found.computed, rows(found)) == (24 - kept, rows(plain))
 
 
 def test_absurd_values_are_named_before_spark_has_anything_to_do() -> None:
