@@ -168,7 +168,11 @@ def _find(data: DataPlane, topic: ProduceRequest.Topic) -> tuple[Errors, TopicIm
 
 
 def _any_transactional(request: ProduceRequest) -> bool:
-    return any(looks_transactional(part.records) for topic in request.topics for part in topic.partitions)
+    for topic in request.topics:
+        for part in topic.partitions:
+            if looks_transactional(part.records):
+                return True
+    return False
 
 
 def _answered(topic: ProduceRequest.Topic, partitions: tuple[ProduceResponse.Partition, ...]) -> ProduceResponse.Topic:
