@@ -114,7 +114,7 @@ def _rows(flat: DataFrame, line: Column) -> DataFrame:
     """What both have in common: the reasons, and the columns in their order."""
     from pyspark.sql import functions as f
 
-    whole = flat.withColumn("why_bad", f.expr(_why_bad()))
+    whole = flat.withColumn("lacking", f.expr(_lacking())).withColumn("why_bad", f.expr(_why_bad()))
     is_bad = f.col("why_bad").isNotNull()
     coded = dict(flat.dtypes)
     states = [
@@ -129,24 +129,37 @@ def _rows(flat: DataFrame, line: Column) -> DataFrame:
 def _why_bad() -> str:
     """An SQL expression: what is wrong with a row, or null."""
     heads = "".join(f"WHEN `{name}` IS NULL THEN '{name} must be a whole number' " for name, _ in HEAD[:3])
-    types = "".join(f"WHEN '{name}' THEN {_lacking(name)} " for name in sorted(EVENT_TYPES, key=_rarity))
+    names = ", ".join(f"'{name}'" for name in fields())
+    first = "length(bin(lacking & -lacking))"
     return f"""
         CASE WHEN why_bad IS NOT NULL THEN why_bad
              WHEN _corrupt IS NOT NULL THEN 'no JSON object, or a field of the wrong type'
              {heads}
-             ELSE CASE type {types} ELSE concat('no event is called ', coalesce(type, 'null')) END END"""
+             WHEN lacking IS NULL THEN concat('no event is called ', coalesce(type, 'null'))
+             WHEN lacking <> 0 THEN concat(type, ' lacks the field ', element_at(array({names}), {first})) END"""
 
 
-def _lacking(name: str) -> str:
-    """What an event of this type lacks, or null."""
+def _lacking() -> str:
+    """An SQL expression: the fields that an event of its type lacks, as bits in the order of `fields`; null for a type
+    that is not known. A condition for each field of each type would be more code than Java compiles.
+    """
+    bits = {name: 1 << place for place, name in enumerate(fields())}
+    assert len(bits) < 64, "bits of a bigint"
+    absent = " | ".join(f"IF(`{name}` IS NULL, {bit}L, 0L)" for name, bit in bits.items())
+    needed = " ".join(
+        f"WHEN '{name}' THEN {sum(bits[field] for field in _needed(name))}L" for name in sorted(EVENT_TYPES, key=_rarity)
+    )
+    return f"CASE type {needed} END & ({absent})"
+
+
+def _needed(name: str) -> list[str]:
+    """The fields that an event of this type must have."""
     event_type = EVENT_TYPES[name]
-    needed = [
+    return [
         field
         for field, annotation in get_type_hints(event_type).items()
         if field not in event_type._field_defaults and NoneType not in get_args(annotation)
     ]
-    cases = " ".join(f"WHEN `{field}` IS NULL THEN '{name} lacks the field {field}'" for field in needed)
-    return f"CASE {cases} END" if cases else "NULL"
 
 
 def _rarity(name: str) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from shareq.spark.pipeline.events import BAD
 from shareq.spark.pipeline.report import report_html
-from shareq.spark.pipeline.schema import EVENTS_SCHEMA, TABLES, as_json
+from shareq.spark.pipeline.schema import EVENTS_SCHEMA, FRAMES, TABLES, as_json
 from shareq.spark.pipeline.sources import READER, SCHEME, events_of
 from shareq.trace.jsonl import JournalFileError
 from shareq.trace.words import many
@@ -29,6 +29,12 @@ Step = Callable[[str], object]
 
 EVENTS_PER_TASK = 250_000
 """What one task sorts in memory on a laptop."""
+
+ALWAYS = {
+    "spark.sql.codegen.hugeMethodLimit": "8000",
+    "spark.sql.files.openCostInBytes": "65536",
+}
+"""Java compiles no method that is larger. A trace of a few MB, which may be a million events, is read by all cores."""
 
 FEW = 100_000
 LITTLE = {
@@ -66,7 +72,8 @@ def run(
     with _bar(progress, 2 + len(TABLES) + report) as step:
         step("events")
         landed = LANDED if _may_repeat(trace) else "events"
-        land(events_of(spark, trace), f"{fspath(out)}/{landed}", 0, fresh=True)
+        with _settings(spark, ALWAYS):
+            land(events_of(spark, trace), f"{fspath(out)}/{landed}", 0, fresh=True)
         outcome = derive(spark, fspath(out), landed, step, report=report)
     if not outcome.events:
         raise JournalFileError(fspath(out), 0, f"no event in {trace}, and {many(outcome.bad, 'bad line')}: see _bad")
@@ -129,47 +136,53 @@ def derive(spark: SparkSession, out: str, landed: str, step: Step, *, report: bo
     if not good:
         return Outcome(out, good, bad)
     tasks = {"spark.sql.shuffle.partitions": str(-(-good // EVENTS_PER_TASK))}
-    with _settings(spark, tasks | LITTLE if good < FEW else tasks):
+    with _settings(spark, tasks | ALWAYS | (LITTLE if good < FEW else {})):
         if landed != "events":  # some of it may have come twice
             once = read(spark, out, landed).drop("batch").dropDuplicates(["journal", "order"])
             land(once, f"{out}/events", 0, fresh=True)
         known = {"events": read(spark, out, "events").drop("batch")}
         for name, table in TABLES.items():
             step(name)
-            _write(spark.sql(table.sql, **_used(table.sql, known)), out, name)
+            _write(_made(spark, table.sql, known), out, name)
             known[name] = read(spark, out, name)
         if report:
             step("report")
             _put(out, "report.html", report_html(lambda name: known[name], good, bad))
+        for name in FRAMES:
+            known[name].unpersist()
     _put(out, "schema.json", json.dumps(as_json(), indent=1))
     return Outcome(out, good, bad)
 
 
-def _used(sql: str, known: Mapping[str, DataFrame]) -> dict[str, Any]:
-    return {name: table for name, table in known.items() if f"{{{name}}}" in sql}
+def _made(spark: SparkSession, sql: str, known: dict[str, DataFrame]) -> DataFrame:
+    """What an SQL text with {names} of tables comes to."""
+    for name, frame in FRAMES.items():
+        if f"{{{name}}}" in sql and name not in known:
+            known[name] = _made(spark, frame, known).persist()
+            known[name].count()  # so small that it goes to every task: Spark must know it
+    return spark.sql(sql, **{name: table for name, table in known.items() if f"{{{name}}}" in sql})
 
 
 def _write(made: DataFrame, out: str, name: str) -> None:
     from pyspark.sql import functions as f
 
     table = TABLES[name]
-    cast = made.select(*[f.col(c.name).cast(c.type).alias(c.name) for c in table.columns])
-    if not table.time:
-        cast.repartition(1).write.mode("overwrite").parquet(f"{out}/{name}")
-        return
-    day = f.expr(f"date_from_unix_date(CAST(floor(`{table.time}` / 86400000) AS int))")
-    dated = cast.withColumn("date", day)
-    adaptive = made.sparkSession.conf.get("spark.sql.adaptive.enabled") == "true"  # else nothing can be rebalanced
-    spread = dated.hint("rebalance", "group_id", "date") if adaptive else dated.repartition(1)
-    writer = spread.write.mode("overwrite").option("partitionOverwriteMode", "static")
-    writer.partitionBy("group_id", "date").option("compression", "zstd").parquet(f"{out}/{name}")
+    shown = made.select(*[f.col(c.name).cast(c.type).alias(c.name) for c in table.columns])
+    little = made.sparkSession.conf.get("spark.sql.adaptive.enabled") == "false"  # one part of whatever size
+    if table.time:
+        shown = shown.withColumn("date", f.expr(f"date_from_unix_date(CAST(floor(`{table.time}` / 86400000) AS int))"))
+        shown = shown if little else shown.hint("rebalance", "group_id", "date")
+    writer = (shown.coalesce(1) if little else shown).write.mode("overwrite").option("compression", "zstd")
+    if table.time:
+        writer = writer.option("partitionOverwriteMode", "static").partitionBy("group_id", "date")
+    writer.parquet(f"{out}/{name}")
 
 
 def _count(spark: SparkSession, out: str, landed: str) -> tuple[int, int]:
     """How many events there are, and bad lines, which are put aside."""
     lines = spark.read.schema("journal string, why_bad string, line string, type string").parquet(f"{out}/{landed}")
     bad = lines.where(f"type = '{BAD}'").selectExpr("journal", "why_bad AS reason", "line")
-    bad.repartition(1).write.mode("overwrite").json(f"{out}/_bad")
+    bad.coalesce(1).write.mode("overwrite").json(f"{out}/_bad")
     counts: dict[bool, int] = dict(lines.groupBy(lines.type == BAD).count().collect())
     return counts.get(False, 0), counts.get(True, 0)
 

@@ -252,6 +252,9 @@ TABLES: Final[Mapping[str, Table]] = {
 }  # fmt: skip
 """By name, each after those that it is made of."""
 
+FRAMES: Final[Mapping[str, str]] = {"reigns": tables.REIGNS}
+"""What several tables are made of, and is none itself: kept in memory while they are made."""
+
 EVENTS_SCHEMA = ", ".join(f"`{name}` {kind}" for name, kind in events.columns().items())
 
 

@@ -27,9 +27,6 @@ READER = "shareq-pipeline"
 ONCE = "shareq-pipeline-once"
 """One that nobody is ever in: whoever reads a topic once reads all of it."""
 
-_PART = r"/([^/]+\.(?:jsonl|parquet))/[^/]+$"
-_LAST = r"([^/]+)$"
-
 
 def publish(source: Any, producer: Producer, topic: str, *, journal: str = "journal", since: int = 0) -> int:
     """Send a journal's entries from order `since` on to a topic, as lines of JSON; the order to go on from next time.
@@ -91,12 +88,14 @@ def _of_files(spark: SparkSession, path: str, *, streaming: bool) -> DataFrame:
 
 
 def _file() -> Column:
-    """The name of the journal that a row's file is, or is a part of."""
+    """The name of the journal that a row's file is, or is a part of. It is asked for each row: no regular expression."""
     from pyspark.sql import functions as f
 
-    at = f.expr("url_decode(replace(_metadata.file_path, '+', '%2B'))")
-    parts, whole = f.regexp_extract(at, _PART, 1), f.regexp_extract(at, _LAST, 1)
-    return f.when(at.rlike(_PART), parts).otherwise(whole).alias("journal")
+    last, parent = "substring_index(path, '/', -1)", "substring_index(substring_index(path, '/', -2), '/', 1)"
+    in_parts = " OR ".join(f"endswith({parent}, '{suffix}')" for suffix in (".jsonl", ".parquet"))
+    name = f"IF({in_parts}, {parent}, {last})"
+    decoded = f"IF(contains({name}, '%'), url_decode(replace({name}, '+', '%2B')), {name})"
+    return f.expr(decoded.replace("path", "_metadata.file_path")).alias("journal")
 
 
 def _of_topic(spark: SparkSession, address: str, group: str, *, streaming: bool) -> DataFrame:

@@ -5,6 +5,9 @@ does not know it yet speaks of its own memory. `load`, the order of that load, n
 a record has each delivery count once at most. So the runs of one share-partition, load and delivery count are disjoint,
 those of acquisitions as well as those of their ends, and where they meet is found in one walk along the offsets,
 however many runs there are: no run is compared with another one, and no record is looked at.
+
+Each table looks through the events once, and what is shuffled is narrow: spells go by a number, and get their names
+back at the end.
 """
 
 from __future__ import annotations
@@ -28,13 +31,12 @@ def _same(left: str, right: str, names: str = _KEY) -> str:
     return " AND ".join(f"{left}.{name} = {right}.{name}" for name in names.split(", "))
 
 
-def _told(*types: str) -> str:
-    """The events of these types as told by who has the share-partition loaded."""
+def _told(columns: str, *types: str) -> str:
+    """Columns of e and r: the events of these types as told by who has the share-partition loaded, and that spell."""
     return f"""
-        SELECT e.*, coalesce(l.load, -1) AS load
-        FROM {{events}} e LEFT JOIN {{leaderships}} l
-          ON {_same("e", "l")} AND e.`order` >= l.load AND e.`order` < coalesce(l.next_load, {_FOREVER})
-        WHERE e.type IN ({", ".join(f"'{t}'" for t in types)}) AND (l.leader IS NULL OR l.leader = e.broker)"""
+        SELECT {columns}
+        FROM {{events}} e JOIN {{reigns}} r ON {_same("e", "r")} AND e.`order` >= r.load AND e.`order` < r.until
+        WHERE e.type IN ({", ".join(f"'{t}'" for t in types)}) AND (r.leader IS NULL OR r.leader = e.broker)"""
 
 
 JOURNALS: Final = """
@@ -77,143 +79,157 @@ LEADERSHIPS: Final = f"""
       AND l.`order` > t.topic_made AND l.`order` < coalesce(t.next_made, {_FOREVER})
 """
 
+REIGNS: Final = f"""
+    WITH seen AS (
+        SELECT {_KEY}, min(`order`) AS since FROM {{events}}
+        WHERE type IN ('RecordsChanged', 'WindowMoved') GROUP BY {_KEY}
+    ), begun AS (
+        SELECT {_KEY}, min(load) AS load FROM {{leaderships}} GROUP BY {_KEY}
+    ), unknown AS (
+        SELECT {_KEY.replace("journal", "s.journal", 1).replace(", ", ", s.")}, b.load AS next_load,
+               -row_number() OVER (PARTITION BY s.journal ORDER BY s.group_id, s.topic, s.partition) AS reign
+        FROM seen s LEFT JOIN begun b ON {_same("s", "b")} WHERE s.since < coalesce(b.load, {_FOREVER})
+    ), spells AS (
+        SELECT load AS reign, {_KEY}, load, coalesce(next_load, {_FOREVER}) AS until, leader, until_ms, ended, topic_made,
+               coalesce(next_made, {_FOREVER}) AS next_made
+        FROM {{leaderships}}
+        UNION ALL
+        SELECT reign, {_KEY}, -1 AS load, coalesce(next_load, {_FOREVER}) AS until, NULL AS leader, NULL AS until_ms,
+               NULL AS ended, NULL AS topic_made, {_FOREVER} AS next_made
+        FROM unknown
+    ), moves AS (
+        SELECT r.journal, r.reign, max(e.spso) AS reached
+        FROM {{events}} e JOIN spells r ON {_same("e", "r")} AND e.`order` >= r.load AND e.`order` < r.until
+        WHERE e.type IN ('SharePartitionLoaded', 'WindowMoved') AND (r.leader IS NULL OR r.leader = e.broker)
+        GROUP BY r.journal, r.reign
+    )
+    SELECT s.*, m.reached FROM spells s LEFT JOIN moves m ON {_same("s", "m", "journal, reign")}
+"""
+"""No table: the leaderships, and what was before the first ones that a journal tells of. `reign` is a number that is
+unique in a journal: of the load, or below 0. `reached`: how far its SPSO came.
+"""
+
 DELIVERIES: Final = f"""
     SELECT {_KEY}, `order`, time_ms, member_id, client_id, `first`, `end`, record_count AS records, delivery_count
     FROM {{events}} WHERE type = 'RecordsDelivered'
 """
 
 LOCKS: Final = f"""
-    WITH told AS ({_told("RecordsChanged")})
+    WITH told AS ({_told("e.*, r.load", "RecordsChanged")})
     SELECT {_KEY}, load, `order`, time_ms, broker AS leader, `first`, `end`, `end` - `first` AS records, delivery_count,
            CASE cause WHEN 'acquire' THEN 'acquired' WHEN 'renew' THEN 'renewed' ELSE 'timed_out' END AS event,
            member_id, deadline_ms, deadline_ms - time_ms AS lock_ms, state
     FROM told WHERE (cause IN ('acquire', 'renew') AND state = 'acquired') OR cause = 'lock_timeout'
 """
 
-_RUNS = f"{_KEY}, load, delivery_count"
+_RUNS = "reign, journal, delivery_count"
+_CHANGE = "r.journal, r.reign, e.delivery_count, e.cause, e.state, e.`first`, e.`end`"
+_DETAILS = "e.`order`, e.time_ms, coalesce(e.broker, -1) AS leader, e.member_id, e.why, r.reached"
 
 ATTEMPTS: Final = f"""
-    WITH told AS (
-        SELECT {_RUNS}, `order`, time_ms, member_id, cause, state, `first`, `end`, coalesce(broker, -1) AS leader,
-               CASE WHEN cause = 'settled' THEN why ELSE cause END AS outcome,
-               CASE WHEN cause = 'acquire' AND state = 'acquired' THEN 'begun'
-                    WHEN cause = 'renew' THEN 'renewed'
-                    WHEN cause IN ('settled', 'lock_timeout', 'aborted') THEN 'ended'
-                    WHEN cause IN ('log_start', 'missing') THEN 'gone' END AS kind
-        FROM ({_told("RecordsChanged")}) changes
+    WITH told AS ({_told(f"{_CHANGE}, {_DETAILS}", "RecordsChanged")}
     ), reach AS (
-        SELECT {_RUNS}, min(`first`) AS low, max(`end`) AS high FROM told WHERE kind = 'begun' GROUP BY {_RUNS}
+        SELECT {_RUNS}, min(`first`) AS low, max(`end`) AS high
+        FROM told WHERE cause = 'acquire' AND state = 'acquired' GROUP BY {_RUNS}
     ), ranges AS (
-        SELECT {_RUNS}, kind, `first`, `end`, `order`, time_ms, leader, member_id, outcome, state
-        FROM told WHERE kind IS NOT NULL
+        SELECT {_RUNS}, CASE cause WHEN 'acquire' THEN 'begun' WHEN 'renew' THEN 'renewed' WHEN 'log_start' THEN 'gone'
+                                   WHEN 'missing' THEN 'gone' ELSE 'ended' END AS kind,
+               `first`, `end`, `order`, time_ms, leader, member_id, reached,
+               CASE WHEN cause = 'settled' THEN why ELSE cause END AS outcome, state
+        FROM told WHERE (cause = 'acquire' AND state = 'acquired')
+                     OR cause IN ('renew', 'settled', 'lock_timeout', 'aborted', 'log_start', 'missing')
         UNION ALL
-        SELECT r.journal, r.group_id, r.topic, r.partition, r.load, r.delivery_count, 'appended' AS kind,
-               a.`first`, a.`end`, a.`order`, a.time_ms, NULL AS leader, NULL AS member_id, NULL AS outcome,
-               NULL AS state
-        FROM reach r LEFT JOIN {{leaderships}} l ON {_same("r", "l")} AND r.load = l.load
-        JOIN {{events}} a ON {_same("a", "r", "journal, topic, partition")} AND a.`first` < r.high AND r.low < a.`end`
-        WHERE a.type = 'RecordsAppended' AND a.`order` > coalesce(l.topic_made, -1)
-          AND a.`order` < coalesce(l.next_made, {_FOREVER})
-        UNION ALL
-        SELECT r.journal, r.group_id, r.topic, r.partition, r.load, r.delivery_count, 'passed' AS kind,
-               r.low AS `first`, w.spso AS `end`, NULL AS `order`, NULL AS time_ms, NULL AS leader, NULL AS member_id,
-               NULL AS outcome, NULL AS state
-        FROM reach r JOIN (SELECT {_KEY}, load, max(spso) AS spso FROM {{windows}} GROUP BY {_KEY}, load) w
-          ON {_same("r", "w")} AND r.load = w.load AND r.low < w.spso
+        SELECT h.reign, h.journal, h.delivery_count, 'appended' AS kind, a.`first`, a.`end`, NULL AS `order`, a.time_ms,
+               NULL AS leader, NULL AS member_id, NULL AS reached, NULL AS outcome, NULL AS state
+        FROM reach h JOIN {{reigns}} r ON {_same("h", "r", "journal, reign")}
+        JOIN {{events}} a ON {_same("a", "r", "journal, topic, partition")} AND a.`first` < h.high AND h.low < a.`end`
+        WHERE a.type = 'RecordsAppended' AND a.`order` > coalesce(r.topic_made, -1) AND a.`order` < r.next_made
     ), edges AS (
-        SELECT {_RUNS}, `first` AS at, kind, struct(`end` AS until, `order`, time_ms, leader, member_id, outcome, state)
-               AS told, CASE WHEN kind = 'renewed' THEN 1 ELSE 0 END AS renewals
+        SELECT {_RUNS}, at, CASE WHEN at = `first` THEN kind END AS kind,
+               CASE WHEN kind <> 'renewed' THEN 0 WHEN at = `first` THEN 1 ELSE -1 END AS renewals,
+               CASE WHEN at = `first` THEN
+                   struct(`end` AS until, `order`, time_ms, leader, member_id, reached, outcome, state) END AS told
         FROM ranges
-        UNION ALL
-        SELECT {_RUNS}, `end` AS at, 'edge' AS kind, NULL AS told,
-               CASE WHEN kind = 'renewed' THEN -1 ELSE 0 END AS renewals
-        FROM ranges
+        LATERAL VIEW explode(array(`first`, `end`, CASE WHEN kind = 'begun' AND reached > `first` AND reached < `end`
+                                                        THEN reached END)) cuts AS at
+        WHERE at IS NOT NULL
     ), walk AS (
         SELECT {_RUNS}, at AS `first`, lead(at) OVER (PARTITION BY {_RUNS} ORDER BY at) AS `end`,
                last_value(CASE WHEN kind = 'begun' THEN told END) IGNORE NULLS OVER so_far AS begun,
                last_value(CASE WHEN kind = 'ended' THEN told END) IGNORE NULLS OVER so_far AS ended,
                last_value(CASE WHEN kind = 'gone' THEN told END) IGNORE NULLS OVER so_far AS gone,
                last_value(CASE WHEN kind = 'appended' THEN told END) IGNORE NULLS OVER so_far AS appended,
-               last_value(CASE WHEN kind = 'passed' THEN told END) IGNORE NULLS OVER so_far AS passed,
                sum(renewals) OVER so_far AS renewals
         FROM edges
         WINDOW so_far AS (PARTITION BY {_RUNS} ORDER BY at RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
     ), pieces AS (
-        SELECT {_RUNS}, `first`, `end`, renewals, begun, passed.until > `first` AS passed,
+        SELECT {_RUNS}, `first`, `end`, renewals, begun, begun.reached > `first` AS passed,
                CASE WHEN appended.until > `first` THEN appended.time_ms END AS appended_ms,
                CASE WHEN ended.until > `first` THEN ended WHEN gone.until > `first` THEN gone END AS ended
         FROM walk WHERE `first` < `end` AND begun.until > `first`
     )
-    SELECT p.journal, p.group_id, p.topic, p.partition, p.load, p.begun.`order` AS `order`, p.begun.leader AS leader,
+    SELECT r.journal, r.group_id, r.topic, r.partition, r.load, p.begun.`order` AS `order`, p.begun.leader AS leader,
            p.`first`, p.`end`, p.`end` - p.`first` AS records, p.delivery_count, p.begun.member_id AS member_id,
            p.appended_ms, p.begun.time_ms AS acquired_ms, p.renewals,
-           coalesce(p.ended.time_ms, CASE WHEN NOT coalesce(p.passed, false) THEN l.until_ms END) AS ended_ms,
+           coalesce(p.ended.time_ms, CASE WHEN NOT coalesce(p.passed, false) THEN r.until_ms END) AS ended_ms,
            CASE WHEN p.ended IS NOT NULL THEN p.ended.outcome WHEN p.passed THEN 'passed'
-                WHEN l.ended IS NOT NULL THEN 'lost' ELSE 'held' END AS outcome,
+                WHEN r.ended IS NOT NULL THEN 'lost' ELSE 'held' END AS outcome,
            p.ended.state AS state
-    FROM pieces p LEFT JOIN {{leaderships}} l ON {_same("p", "l")} AND p.load = l.load
+    FROM pieces p JOIN {{reigns}} r ON {_same("p", "r", "journal, reign")}
 """
 
+_STEP = "r.journal, r.reign, e.`order`, e.type, e.time_ms, e.broker, e.spso, e.speo, e.max_record_locks, e.runs"
+
 WINDOWS: Final = f"""
-    WITH told AS ({_told("SharePartitionLoaded", "WindowMoved", "RecordsChanged")}),
-    moves AS (
-        SELECT {_KEY}, load, `order`, time_ms, broker, spso, speo, max_record_locks
-        FROM told WHERE type <> 'RecordsChanged'
-    ), done AS (
-        SELECT {_KEY}, load, `order`, `first`, `end` FROM told
-        WHERE type = 'RecordsChanged' AND state IN ('acknowledged', 'archived')
+    WITH told AS ({_told(f"{_STEP}, e.state, e.`first`, e.`end`", "SharePartitionLoaded", "WindowMoved", "RecordsChanged")}
+    ), steps AS (
+        SELECT journal, reign, `order`, `first` AS at, `end` - `first` AS records, `end` AS until, NULL AS time_ms,
+               NULL AS broker, NULL AS spso, NULL AS speo, NULL AS record_locks
+        FROM told WHERE type = 'RecordsChanged' AND state IN ('acknowledged', 'archived')
         UNION ALL
-        SELECT {_KEY}, load, `order`, run[0] AS `first`, run[1] AS `end`
+        SELECT journal, reign, `order`, run[0] AS at, run[1] - run[0] AS records, run[1] AS until, NULL AS time_ms,
+               NULL AS broker, NULL AS spso, NULL AS speo, NULL AS record_locks
         FROM told LATERAL VIEW explode(runs) loaded AS run WHERE type = 'SharePartitionLoaded' AND run[2] IN (2, 4)
-    ), limits AS (
-        SELECT l.journal, l.group_id, l.topic, l.partition, l.load, e.`order`,
-               coalesce(try_cast(e.value AS bigint), {RECORD_LOCKS}) AS record_locks
-        FROM {{events}} e JOIN {{leaderships}} l
-          ON e.journal = l.journal AND e.resource = concat('group:', l.group_id)
-         AND e.`order` > l.load AND e.`order` < coalesce(l.next_load, {_FOREVER})
-        WHERE e.type = 'ConfigChanged' AND e.key = 'share.partition.max.record.locks'
+        UNION ALL
+        SELECT journal, reign, `order`, spso AS at, 0 AS records, NULL AS until, time_ms, broker, spso, speo,
+               max_record_locks AS record_locks
+        FROM told WHERE type <> 'RecordsChanged'
+        UNION ALL
+        SELECT r.journal, r.reign, e.`order`, NULL AS at, 0 AS records, NULL AS until, NULL AS time_ms, NULL AS broker,
+               NULL AS spso, NULL AS speo, coalesce(try_cast(e.value AS bigint), {RECORD_LOCKS}) AS record_locks
+        FROM {{events}} e JOIN {{reigns}} r
+          ON e.journal = r.journal AND e.resource = concat('group:', r.group_id)
+         AND e.`order` > r.load AND e.`order` < r.until
+        WHERE e.type = 'ConfigChanged' AND e.key = 'share.partition.max.record.locks' AND r.load >= 0
     ), by_offset AS (
-        SELECT {_KEY}, load, `order`, time_ms, broker, spso, speo, max_record_locks,
-               coalesce((sum(records) OVER below) - greatest((max(until) OVER below) - at, 0), 0) AS passed
-        FROM (
-            SELECT *, spso AS at, 0 AS records, NULL AS until FROM moves
-            UNION ALL
-            SELECT {_KEY}, load, `order`, NULL AS time_ms, NULL AS broker, NULL AS spso, NULL AS speo,
-                   NULL AS max_record_locks, `first` AS at, `end` - `first` AS records, `end` AS until FROM done
-        )
-        WINDOW below AS (PARTITION BY {_KEY}, load ORDER BY at RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
+        SELECT *, coalesce((sum(records) OVER below) - greatest((max(until) OVER below) - at, 0), 0) AS passed
+        FROM steps
+        WINDOW below AS (PARTITION BY reign, journal ORDER BY at RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
     ), by_order AS (
-        SELECT {_KEY}, load, `order`, time_ms, broker, spso, speo,
+        SELECT journal, reign, `order`, time_ms, broker, spso, speo,
                last_value(record_locks) IGNORE NULLS OVER so_far AS record_locks,
                (sum(records) OVER so_far) - passed AS complete,
-               lead(time_ms) IGNORE NULLS OVER (PARTITION BY {_KEY}, load ORDER BY `order`) AS next_ms
-        FROM (
-            SELECT *, max_record_locks AS record_locks, 0 AS records FROM by_offset WHERE spso IS NOT NULL
-            UNION ALL
-            SELECT {_KEY}, load, `order`, NULL AS time_ms, NULL AS broker, NULL AS spso, NULL AS speo,
-                   NULL AS max_record_locks, NULL AS passed, NULL AS record_locks, `end` - `first` AS records FROM done
-            UNION ALL
-            SELECT {_KEY}, load, `order`, NULL AS time_ms, NULL AS broker, NULL AS spso, NULL AS speo,
-                   NULL AS max_record_locks, NULL AS passed, record_locks, 0 AS records FROM limits
-        )
-        WINDOW so_far AS (PARTITION BY {_KEY}, load ORDER BY `order` RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
+               lead(time_ms) IGNORE NULLS OVER (PARTITION BY reign, journal ORDER BY `order`) AS next_ms
+        FROM by_offset
+        WINDOW so_far AS (PARTITION BY reign, journal ORDER BY `order` RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
     ), with_log AS (
         SELECT *, last_value(appended) IGNORE NULLS OVER (
             PARTITION BY journal, topic, partition ORDER BY `order` RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
         ) AS log
         FROM (
-            SELECT *, NULL AS appended FROM by_order WHERE spso IS NOT NULL
+            SELECT r.journal, r.topic, r.partition, b.`order`, r.group_id, r.load, r.topic_made, b.time_ms,
+                   coalesce(b.next_ms, r.until_ms) AS until_ms, b.broker, b.spso, b.speo, b.record_locks, b.complete,
+                   NULL AS appended
+            FROM by_order b JOIN {{reigns}} r ON {_same("b", "r", "journal, reign")} WHERE b.spso IS NOT NULL
             UNION ALL
-            SELECT journal, NULL AS group_id, topic, partition, NULL AS load, `order`, NULL AS time_ms, NULL AS broker,
-                   NULL AS spso, NULL AS speo, NULL AS record_locks, NULL AS complete, NULL AS next_ms,
-                   struct(`order`, `end`) AS appended
+            SELECT journal, topic, partition, `order`, NULL AS group_id, NULL AS load, NULL AS topic_made,
+                   NULL AS time_ms, NULL AS until_ms, NULL AS broker, NULL AS spso, NULL AS speo, NULL AS record_locks,
+                   NULL AS complete, struct(`order`, `end`) AS appended
             FROM {{events}} WHERE type = 'RecordsAppended'
         )
     ), whole AS (
-        SELECT w.*, coalesce(w.next_ms, l.until_ms) AS until_ms,
-               greatest(w.speo, CASE WHEN w.log.`order` > coalesce(l.topic_made, -1) THEN w.log.`end` END) AS log_end
-        FROM with_log w LEFT JOIN {{leaderships}} l ON {_same("w", "l")} AND w.load = l.load
-        WHERE w.spso IS NOT NULL
+        SELECT *, greatest(speo, CASE WHEN log.`order` > coalesce(topic_made, -1) THEN log.`end` END) AS log_end
+        FROM with_log WHERE spso IS NOT NULL
     )
     SELECT {_KEY}, load, `order`, time_ms, until_ms, broker AS leader, spso, speo, speo - spso AS in_flight,
            record_locks, complete, log_end, log_end - spso - complete AS lag
