@@ -109,10 +109,22 @@ def test_the_same_lines_run_on_apache_kafka() -> None:
         assert re.fullmatch(WATCHED, run(WATCH, address))
 
 
+@pytest.fixture(scope="module")
+def on_spark(served: Served) -> list[str]:
+    """What the two blocks for Spark print, one after the other in one program, as in a notebook."""
+    return run(f"{STREAM}\nprint('then')\n{SWEEP}", served.address).split("then\n")
+
+
 @pytest.mark.xdist_group("spark")
 @pytest.mark.timeout(2 * PATIENCE_S)
-def test_spark_takes_what_comes(served: Served) -> None:
-    assert re.findall(r"order (\d+)\|\s+1\|", run(STREAM, served.address)) == [str(number) for number in range(10, 20)]
+def test_spark_takes_what_comes(on_spark: list[str]) -> None:
+    assert re.findall(r"order (\d+)\|\s+1\|", on_spark[0]) == [str(number) for number in range(10, 20)]
+
+
+@pytest.mark.xdist_group("spark")
+@pytest.mark.timeout(2 * PATIENCE_S)
+def test_a_sweep_tells_what_a_lock_duration_leads_to(on_spark: list[str]) -> None:
+    assert [int(first) for first in re.findall(r"^(\d+) ", on_spark[1], re.MULTILINE)] == [5_000, 15_000, 60_000]
 
 
 @pytest.mark.xdist_group("spark")
@@ -126,12 +138,6 @@ def test_a_trace_becomes_a_report(tmp_path: Path) -> None:
     said = printed_by("-m", "shareq.cli", *pipeline[1:], cwd=tmp_path)
     assert re.fullmatch(r"\d{2,} events, 0 bad lines, in \S*trace: report.html\n", said)
     assert "Group payments" in (tmp_path / "trace" / "report.html").read_text()
-
-
-@pytest.mark.xdist_group("spark")
-@pytest.mark.timeout(2 * PATIENCE_S)
-def test_a_sweep_tells_what_a_lock_duration_leads_to() -> None:
-    assert [int(first) for first in re.findall(r"^(\d+) ", run(SWEEP), re.MULTILINE)] == [5_000, 15_000, 60_000]
 
 
 def test_what_it_points_at_is_there() -> None:
