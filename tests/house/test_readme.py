@@ -105,7 +105,8 @@ def test_the_same_lines_run_on_apache_kafka() -> None:
     install, start = commands(START)
     assert install == ["pip", "install", "-e", ".[kafka]"]
     with running(*start[1:]) as address:
-        assert re.findall(r"b'order (\d+)' (\d)", run(CONNECT, address)) == TEN
+        # Kafka makes the topic for the first record, which the client sends once more then, maybe behind the others.
+        assert sorted(re.findall(r"b'order (\d+)' (\d)", run(CONNECT, address))) == TEN
         assert re.fullmatch(WATCHED, run(WATCH, address))
 
 

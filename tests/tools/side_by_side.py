@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from confluent_kafka import Producer, ShareConsumer
 
@@ -48,10 +49,11 @@ class Printed:
 
 @dataclass(frozen=True, slots=True)
 class SideBySide:
-    """Ours first, Apache's second."""
+    """Ours first, Apache's second. `classes`: where Java finds the tools' classes as it has loaded them before."""
 
     ours: str
     apache: str
+    classes: Path
 
     def run(self, tool: str, *args: str, stdin: str = "", about: str = "") -> Printed:
         """Run a tool on both, assert that both have printed the same, and tell it; `about`: only lines with it."""
@@ -62,7 +64,12 @@ class SideBySide:
     def run_each(self, tool: str, *args: str, stdin: str = "") -> tuple[subprocess.CompletedProcess[str], ...]:
         """Run a tool on both at once."""
         with ThreadPoolExecutor(2) as pool:
-            return tuple(pool.map(lambda address: _run(tool, address, args, stdin), (self.ours, self.apache)))
+            return tuple(pool.map(lambda address: self._run(tool, address, args, stdin), (self.ours, self.apache)))
+
+    def _run(self, tool: str, address: str, args: tuple[str, ...], stdin: str) -> subprocess.CompletedProcess[str]:
+        java, *rest = tools.command(tool, "--bootstrap-server", address, *args)
+        known = [f"-XX:SharedArchiveFile={self.classes}"] if self.classes.exists() else []
+        return execute([java, *known, *rest], stdin)
 
     def refuse(self, tool: str, *args: str, error: str) -> None:
         """Run a tool on both, and assert that both refuse it with `error` and the same exceptions."""
@@ -108,8 +115,8 @@ class SideBySide:
             yield
 
 
-def _run(tool: str, address: str, args: tuple[str, ...], stdin: str) -> subprocess.CompletedProcess[str]:
-    return tools.run(tool, "--bootstrap-server", address, *args, stdin=stdin, timeout=3 * PATIENCE_S)
+def execute(command: list[str], stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=3 * PATIENCE_S, check=False)
 
 
 def printed(done: subprocess.CompletedProcess[str], about: str = "") -> Printed:
