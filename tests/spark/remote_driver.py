@@ -55,6 +55,8 @@ def main(config: dict[str, str], options: dict[str, str], checkpoint: str, kills
         acknowledge(df.where("partition = 0 AND offset = 1 AND deliveryCount = 1"), "release")
         (told.parent / f"rows-{number}.json").write_text(json.dumps(places))
 
+    if java := os.environ.get("SPARK_SUBMIT_OPTS"):  # executors as drivers
+        config = {"spark.executor.extraJavaOptions": java, **config}
     spark = session(**config)
     stream = spark.readStream.format("shareq").options(**options).load().writeStream
     finish(stream.foreachBatch(sink).option("checkpointLocation", checkpoint).trigger(availableNow=True).start, None)
