@@ -28,15 +28,25 @@ def pytest_configure() -> None:
     os.environ.setdefault("SHAREQ_SEED", str(932 if _IN_CI else SystemRandom().randrange(1 << 32)))
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """`-n auto`: tests wait for brokers, for Java and for the clock, so there is one worker more than cores."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that need Apache Kafka go to one worker, which starts one; so do those that need Spark."""
+    """Tests that share a Spark go to one worker, which starts one; and those that share an Apache Kafka to another.
+
+    Spark's clusters are processes by themselves.
+    """
     for item in items:
         chosen = getattr(getattr(item, "callspec", None), "params", {}).values()
         fixtures = {*getattr(item, "fixturenames", ()), *(value for value in chosen if isinstance(value, str))}
-        if fixtures & {"kafka", "kafka_of_three"} or "tests/kafka/" in item.nodeid:
-            item.add_marker(pytest.mark.xdist_group("apache-kafka"))
-        elif "spark" in fixtures:
+        if "spark" in fixtures:
             item.add_marker(pytest.mark.xdist_group("spark"))
+        elif "tests/spark/test_standalone.py" in item.nodeid:
+            item.add_marker(pytest.mark.xdist_group("spark-cluster"))
+        elif fixtures & {"kafka", "kafka_of_three"} or "tests/kafka/" in item.nodeid:
+            item.add_marker(pytest.mark.xdist_group("apache-kafka"))
 
 
 def pytest_report_header() -> str:

@@ -15,13 +15,10 @@ HERE = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests with Spark go to the worker that has Apache Kafka; but clusters are processes by themselves."""
+    """Whoever comes first waits until Spark is there."""
     for item in items:
-        if item.path.is_relative_to(HERE):
-            apart = item.path.name == "test_standalone.py"
-            item.add_marker(pytest.mark.xdist_group("spark-cluster" if apart else "apache-kafka"))
-            if item.get_closest_marker("timeout") is None:  # whoever comes first waits until Spark is there
-                item.add_marker(pytest.mark.timeout(900))
+        if item.path.is_relative_to(HERE) and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(900))
 
 
 @pytest.fixture(scope="session")
