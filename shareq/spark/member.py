@@ -1,6 +1,8 @@
 """The query's member of the share group: acquires ranges of offsets, renews their locks, settles them.
 
-It never looks at a record: tasks fetch those by themselves.
+It looks at no record: tasks fetch those by themselves. But it sees which record batches are broken, and answers for
+them as Kafka's consumers do: what fails its CRC is rejected, and what cannot be decompressed is what they differ about,
+so `onFailure` says. Either way no batch of Spark's ever has it, however often it is run.
 """
 
 from __future__ import annotations
@@ -16,8 +18,11 @@ from shareq.consumer.acks import Acknowledgements, Commit, Run
 from shareq.consumer.buffer import Piece
 from shareq.consumer.config import consumer_config
 from shareq.consumer.core import ShareConsumerCore
+from shareq.log.batches import CODEC_MASK
+from shareq.log.records import CorruptBatch, crc_matches, stream
 from shareq.model.errors import Errors, KafkaError, KafkaException
 from shareq.model.ids import TopicId, TopicIdPartition
+from shareq.model.records import RecordBatch
 from shareq.model.states import AcknowledgeType
 from shareq.model.transport import transport_for
 from shareq.spark.ranges import Range, cut
@@ -78,7 +83,9 @@ class RangeCore(ShareConsumerCore):
 class Member:
     """A member of a share group. Only `renew` runs in a thread of its own."""
 
-    def __init__(self, conf: Mapping[str, Any], topics: tuple[str, ...], *, renews: bool) -> None:
+    def __init__(
+        self, conf: Mapping[str, Any], topics: tuple[str, ...], *, renews: bool, on_failure: AcknowledgeType
+    ) -> None:
         config = consumer_config(conf)
         transport = transport_for(config["bootstrap.servers"], config.sockets)
         self._core = RangeCore(config, transport.rng())
@@ -88,6 +95,8 @@ class Member:
         self._surplus: list[Held] = []
         self._beyond: list[Held] = []
         self._renews = renews
+        self._on_failure = on_failure
+        self._unreadable = 0
         self._closing = Event()
         self._do(lambda now_ms: self._core.subscribe(topics, now_ms))
         self._renewal = Thread(target=self._renew_until_closed, name="shareq-renewal", daemon=True)
@@ -142,13 +151,48 @@ class Member:
         return taken
 
     def _held_of(self, pieces: Sequence[Piece]) -> list[Held]:
-        """What tasks will find records in; the client itself answers for what is none."""
+        """What tasks will find records in; the client itself answers for what is none, and for what cannot be read."""
         found: list[Held] = []
-        gaps: list[Held] = []
+        answered: dict[AcknowledgeType, list[Held]] = {}
+        seen: tuple[RecordBatch | None, AcknowledgeType | None] = (None, None)
         for key, topic, node, first, end, count, batch in pieces:
             held = Held(Range(topic, key.topic_id, key.partition, first, end, count), node)
-            (gaps if batch is None or batch.is_control else found).append(held)
-        self._send(gaps, AcknowledgeType.GAP)
+            if batch is None or batch is not seen[0]:
+                seen = batch, self._verdict(batch)
+            if seen[1] is None:
+                found.append(held)
+            else:
+                answered.setdefault(seen[1], []).append(held)
+        for verdict, several in answered.items():
+            if verdict is not AcknowledgeType.GAP:
+                self._tell(verdict, several)
+            self._send(several, verdict)
+        return found
+
+    def _verdict(self, batch: RecordBatch | None) -> AcknowledgeType | None:
+        """What is said at once of a record batch that no task is to read."""
+        if batch is None or batch.is_control:
+            return AcknowledgeType.GAP
+        if not crc_matches(batch.data):
+            return AcknowledgeType.REJECT
+        return None if _unpacks(batch) else self._on_failure
+
+    def _tell(self, verdict: AcknowledgeType, unreadable: Sequence[Held]) -> None:
+        for at, _ in unreadable:
+            log.warning(
+                "%s [%d]: offsets %d to %d cannot be read, and are %s",
+                at.topic,
+                at.partition,
+                at.first,
+                at.end - 1,
+                "rejected" if verdict == AcknowledgeType.REJECT else "released",
+            )
+            self._unreadable += at.end - at.first
+
+    def take_unreadable(self) -> int:
+        """How many offsets could not be read since this was last asked."""
+        with self._lock:
+            found, self._unreadable = self._unreadable, 0
         return found
 
     # ---- settle ------------------------------------------------------------------------------------------------------
@@ -217,6 +261,17 @@ class Member:
                 raise
         finally:
             self._connection.close()
+
+
+def _unpacks(batch: RecordBatch) -> bool:
+    """Whether a compressed batch can be decompressed here: its first record says so."""
+    if not batch.attributes & CODEC_MASK:
+        return True
+    try:
+        next(stream(batch), None)
+    except CorruptBatch:
+        return False
+    return True
 
 
 def _acknowledgements(

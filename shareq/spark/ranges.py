@@ -19,10 +19,14 @@ class Range(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A batch by number. Two offsets are equal exactly where their JSON is, so that numbers tell batches apart."""
+    """A batch by number. Two offsets are equal exactly where their JSON is, so that numbers tell batches apart.
+
+    `unreadable`: how many deliveries have been left out since the query began, their record batches being broken.
+    """
 
     number: int
     ranges: tuple[Range, ...] = ()
+    unreadable: int = 0
 
 
 NO_BATCH = Batch(0)
@@ -30,12 +34,16 @@ NO_BATCH = Batch(0)
 
 
 def to_json(batch: Batch) -> dict[str, Any]:
-    """`{"batch": n, "topics": {name: {"id": id, "partitions": {index: [[first, end, delivery_count], ...]}}}}`"""
+    """`{"batch": n, "topics": {name: {"id": id, "partitions": {index: [[first, end, delivery_count], ...]}}}}`
+
+    and `"unreadable": n` where something was; a query's progress shows it with the offset.
+    """
     topics: dict[str, Any] = {}
     for at in batch.ranges:
         topic = topics.setdefault(at.topic, {"id": at.topic_id, "partitions": {}})
         topic["partitions"].setdefault(str(at.partition), []).append([at.first, at.end, at.delivery_count])
-    return {"batch": batch.number, "topics": topics}
+    told = {"unreadable": batch.unreadable} if batch.unreadable else {}
+    return {"batch": batch.number, "topics": topics, **told}
 
 
 def from_json(offset: Mapping[str, Any]) -> Batch:
@@ -47,7 +55,7 @@ def from_json(offset: Mapping[str, Any]) -> Batch:
             for partition, rows in topic["partitions"].items()
             for first, end, count in rows
         )
-        return Batch(int(offset["batch"]), ranges)
+        return Batch(int(offset["batch"]), ranges, int(offset.get("unreadable", 0)))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"{offset!r} is no offset of a share group's source") from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
@@ -12,13 +13,15 @@ from shareq.admin.asking import Asking
 from shareq.admin.core import AdminCore, Ask, Operation
 from shareq.client.config import ClientConfig
 from shareq.client.shell import perform
-from shareq.log.records import Record, stream
+from shareq.log.records import CorruptBatch, Record, crc_matches, stream
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicId
 from shareq.model.messages.fetch import FetchRequest, FetchResponse
 from shareq.model.records import RecordBatch
 from shareq.model.transport import transport_for
 from shareq.spark.ranges import Range
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -142,10 +145,17 @@ def read(conf: Mapping[str, Any], ranges: Iterable[Range]) -> Iterator[pa.Record
 
 
 def _records(batches: Iterable[RecordBatch], wanted: Range) -> Iterator[Record]:
-    """The records of batches that may reach beyond the range on both sides."""
+    """The records of batches that may reach beyond the range on both sides. What cannot be read is left out: it would
+    fail again as often as the task is tried, so that nothing behind it would ever be read."""
     for batch in batches:
-        if not batch.is_control and batch.last_offset >= wanted.first and batch.base_offset < wanted.end:
+        if batch.is_control or batch.last_offset < wanted.first or batch.base_offset >= wanted.end:
+            continue
+        try:
+            if not crc_matches(batch.data):
+                raise CorruptBatch(batch.base_offset, "the CRC does not match")
             yield from stream(batch)
+        except CorruptBatch as broken:
+            log.warning("%s [%d]: left out: %s", wanted.topic, wanted.partition, broken)
 
 
 def rows(records: Iterable[Record], origin: Range) -> pa.RecordBatch:

@@ -4,6 +4,9 @@ At least once. Spark's offset says which ranges of offsets a batch has; a batch 
 reads exactly those, whoever has them locked by then. It is acknowledged when Spark has written that it is done, which
 is known when `latestOffset(start)` names it as `start`. A driver that dies before leaves locks that expire, so that
 its records come again, to any query of the group: sinks key on (topic, partition, offset).
+
+What cannot be read holds nobody up: see `member`. It is in no batch; warnings tell which offsets, and the offset that
+a query's progress shows counts them.
 """
 
 from __future__ import annotations
@@ -76,7 +79,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._held = self._acquire(most)
         if not self._held:
             return to_json(done)
-        self._planned = Batch(done.number + 1, merged(held.range for held in self._held))
+        unreadable = done.unreadable + self._joined().take_unreadable()
+        self._planned = Batch(done.number + 1, merged(held.range for held in self._held), unreadable)
         return to_json(self._planned)
 
     def _acquire(self, limit: int) -> tuple[Held, ...]:
@@ -105,7 +109,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _joined(self) -> Member:
         if self._member is None:
-            self._member = Member(self._options.conf, self._options.topics, renews=self._options.lock_renewal)
+            self._member = Member(
+                self._options.conf,
+                self._options.topics,
+                renews=self._options.lock_renewal,
+                on_failure=_ON_FAILURE[self._options.on_failure],
+            )
         return self._member
 
     def _letters(self) -> LetterBox:

@@ -20,10 +20,13 @@ from shareq import Producer
 from shareq.admin import Admin, NewTopic
 from shareq.spark import acknowledge
 from tests.kafka.fixtures import Reachable
+from tests.log import support
 from tests.spark.patience import TIMEOUT_S, finish, is_running
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from shareq.wire.server import Server
 
 MOMENT_MS = 1_760_000_000_123
 
@@ -171,6 +174,27 @@ def test_an_unfinished_batch_is_replayed_as_its_offset_says(small: Scene) -> Non
     assert sorted(batches[0]) == sorted(first) == logged_places(small.checkpoint, 0)
     assert {place for batch in batches.values() for place in batch} == set(every_place(small.records))
     assert small.lag() == 0
+
+
+def test_a_broken_batch_is_rejected_and_the_stream_goes_on(small: Scene, served: Server) -> None:
+    """The progress of the query says how many records were left out."""
+    log = served.cluster.log(small.options["subscribe"], 1)
+    log.append(support.broken(support.batch(b"lost", b"gone"), -1), now_ms=MOMENT_MS, leader_epoch=0, validate=False)
+    with Producer({"bootstrap.servers": served.bootstrap_servers}) as producer:
+        producer.produce(small.options["subscribe"], b"behind them", partition=1)
+    found: list[Place] = []
+    writer = small.load().writeStream.foreachBatch(lambda df, _: found.extend(places(df)))
+    writer = writer.option("checkpointLocation", small.checkpoint).trigger(availableNow=True)
+    queries = []
+
+    def start() -> Any:
+        queries.append(writer.start())
+        return queries[-1]
+
+    finish(start)
+    assert set(found) == {*every_place(small.records), (1, small.records // 2 + 2)}
+    assert small.lag() == 0
+    assert json.loads(queries[-1].lastProgress["sources"][0]["endOffset"])["unreadable"] == 2
 
 
 def dies_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

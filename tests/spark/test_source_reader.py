@@ -12,6 +12,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from shareq import Cluster, Producer
 from shareq.admin import Admin
+from shareq.log.batches import stamp_crc
 from shareq.model.errors import KafkaException
 from shareq.model.events import RecordsChanged
 from shareq.spark.acknowledge import VERDICTS
@@ -20,6 +21,7 @@ from shareq.spark.reader import fetcher
 from shareq.spark.source import BatchReader
 from shareq.spark.stream import StreamReader
 from shareq.trace import messages
+from tests.log.support import batch, broken
 
 if TYPE_CHECKING:
     from shareq.wire.server import Server
@@ -314,6 +316,68 @@ def test_what_is_said_of_connections_holds_for_tasks_and_questions_too(at: Scene
     asked = {exchange.api for exchange in messages(at.cluster, client="night")}
     assert {"ShareFetch", "Fetch", "ListOffsets"} <= asked
     reader.stop()
+
+
+def bad_crc(values: Sequence[bytes]) -> bytes:
+    return broken(batch(*values), -1)
+
+
+def bad_compression(values: Sequence[bytes]) -> bytes:
+    data = bytearray(batch(*values, compression="gzip"))
+    return stamp_crc(data[:61] + bytes(len(data) - 61))
+
+
+@pytest.mark.parametrize(
+    ("damaged", "on_failure", "fate", "left_out"),
+    [
+        pytest.param(bad_crc, "release", "reject", 3, id="bad bytes are rejected"),
+        pytest.param(bad_compression, "reject", "reject", 3, id="what cannot be decompressed is rejected if so asked"),
+        pytest.param(bad_compression, "release", "release", 15, id="or released until it has been delivered too often"),
+    ],
+)
+def test_records_that_cannot_be_read_hold_nobody_up(
+    at: Scene, damaged: Callable[[Sequence[bytes]], bytes], on_failure: str, fate: str, left_out: int
+) -> None:
+    values = [b"lost" * 50, b"gone" * 50, b"away" * 50]
+    first = RECORDS // 2
+    log = at.cluster.log(TOPIC, 0)
+    appended = log.append(damaged(values), now_ms=at.cluster.now_ms, leader_epoch=0, validate=False)
+    assert not appended.error
+    with Producer({"bootstrap.servers": at.cluster.bootstrap_servers}) as producer:
+        producer.produce(TOPIC, b"behind it", partition=0)
+    everything = sorted([*EVERY, (0, first + len(values))])
+    reader = at.reader(onFailure=on_failure)
+    offset, found = reader.initialOffset(), []
+    while (end := plan(reader, offset)) != offset:
+        found.append(rows(reader, offset, end))
+        assert at.reader().partitions(offset, end)  # as it is planned again after a restart
+        assert rows(at.reader(), offset, end) == found[-1]
+        offset = end
+    reader.stop()
+    assert places([row for each in found for row in each]) == everything
+    assert len(values) <= offset["unreadable"] <= left_out  # what is known when the last batch is planned
+    assert at.lag() == 0
+    lost = [
+        entry.event
+        for entry in at.cluster.journal
+        if isinstance(entry.event, RecordsChanged)
+        and entry.event.cause == "settled"
+        and entry.event.partition == 0
+        and first <= entry.event.first < first + len(values)
+    ]
+    assert {event.why for event in lost} == {fate}
+    assert sum(event.end - event.first for event in lost) == left_out
+
+
+def test_a_batch_read_leaves_out_what_cannot_be_read(at: Scene, caplog: pytest.LogCaptureFixture) -> None:
+    log = at.cluster.log(TOPIC, 1)
+    for data in (bad_crc([b"lost"]), bad_compression([b"gone" * 50])):
+        log.append(data, now_ms=at.cluster.now_ms, leader_epoch=0, validate=False)
+    options = {"kafka.bootstrap.servers": at.cluster.bootstrap_servers, "subscribe": TOPIC, "group.id": GROUP}
+    reader = BatchReader(parse(options))
+    found = [row for task in reader.partitions() for part in reader.read(task) for row in part.to_pylist()]
+    assert sorted((row["partition"], row["offset"]) for row in found) == EVERY
+    assert len([text for text in caplog.messages if f"{TOPIC} [1]: left out" in text]) == 2
 
 
 def test_locks_are_renewed_by_the_wall(served: Server, fresh: Callable[[str], str], tmp_path: Path) -> None:
