@@ -147,7 +147,8 @@ def _lacking() -> str:
     assert len(bits) < 64, "bits of a bigint"
     absent = " | ".join(f"IF(`{name}` IS NULL, {bit}L, 0L)" for name, bit in bits.items())
     needed = " ".join(
-        f"WHEN '{name}' THEN {sum(bits[field] for field in _needed(name))}L" for name in sorted(EVENT_TYPES, key=_rarity)
+        f"WHEN '{name}' THEN {sum(bits[field] for field in _needed(name))}L"
+        for name in sorted(EVENT_TYPES, key=_rarity)
     )
     return f"CASE type {needed} END & ({absent})"
 

@@ -72,8 +72,7 @@ def run(
     with _bar(progress, 2 + len(TABLES) + report) as step:
         step("events")
         landed = LANDED if _may_repeat(trace) else "events"
-        with _settings(spark, ALWAYS):
-            land(events_of(spark, trace), f"{fspath(out)}/{landed}", 0, fresh=True)
+        land(events_of(spark, trace), f"{fspath(out)}/{landed}", 0, fresh=True)
         outcome = derive(spark, fspath(out), landed, step, report=report)
     if not outcome.events:
         raise JournalFileError(fspath(out), 0, f"no event in {trace}, and {many(outcome.bad, 'bad line')}: see _bad")
@@ -126,7 +125,8 @@ def land(events: DataFrame, place: str, batch: int, *, fresh: bool = False) -> N
     numbered = events.withColumn("batch", f.lit(batch))
     mode = "static" if fresh else "dynamic"
     writer = numbered.write.mode("overwrite").option("partitionOverwriteMode", mode)
-    writer.partitionBy("batch", "type").option("compression", "zstd").parquet(place)
+    with _settings(events.sparkSession, ALWAYS):
+        writer.partitionBy("batch", "type").option("compression", "zstd").parquet(place)
 
 
 def derive(spark: SparkSession, out: str, landed: str, step: Step, *, report: bool) -> Outcome:
@@ -135,8 +135,8 @@ def derive(spark: SparkSession, out: str, landed: str, step: Step, *, report: bo
     good, bad = _count(spark, out, landed)
     if not good:
         return Outcome(out, good, bad)
-    tasks = {"spark.sql.shuffle.partitions": str(-(-good // EVENTS_PER_TASK))}
-    with _settings(spark, tasks | ALWAYS | (LITTLE if good < FEW else {})):
+    settings = ALWAYS | {"spark.sql.shuffle.partitions": str(-(-good // EVENTS_PER_TASK))}
+    with _settings(spark, settings | (LITTLE if good < FEW else {})):
         if landed != "events":  # some of it may have come twice
             once = read(spark, out, landed).drop("batch").dropDuplicates(["journal", "order"])
             land(once, f"{out}/events", 0, fresh=True)
@@ -148,8 +148,6 @@ def derive(spark: SparkSession, out: str, landed: str, step: Step, *, report: bo
         if report:
             step("report")
             _put(out, "report.html", report_html(lambda name: known[name], good, bad))
-        for name in FRAMES:
-            known[name].unpersist()
     _put(out, "schema.json", json.dumps(as_json(), indent=1))
     return Outcome(out, good, bad)
 
@@ -158,8 +156,7 @@ def _made(spark: SparkSession, sql: str, known: dict[str, DataFrame]) -> DataFra
     """What an SQL text with {names} of tables comes to."""
     for name, frame in FRAMES.items():
         if f"{{{name}}}" in sql and name not in known:
-            known[name] = _made(spark, frame, known).persist()
-            known[name].count()  # so small that it goes to every task: Spark must know it
+            known[name] = spark.createDataFrame(_made(spark, frame, known).toArrow())
     return spark.sql(sql, **{name: table for name, table in known.items() if f"{{{name}}}" in sql})
 
 

@@ -253,7 +253,7 @@ TABLES: Final[Mapping[str, Table]] = {
 """By name, each after those that it is made of."""
 
 FRAMES: Final[Mapping[str, str]] = {"reigns": tables.REIGNS}
-"""What several tables are made of, and is none itself: kept in memory while they are made."""
+"""What several tables are made of, and is none itself: so few rows that all tasks get them, by way of the driver."""
 
 EVENTS_SCHEMA = ", ".join(f"`{name}` {kind}" for name, kind in events.columns().items())
 

@@ -88,7 +88,7 @@ def _of_files(spark: SparkSession, path: str, *, streaming: bool) -> DataFrame:
 
 
 def _file() -> Column:
-    """The name of the journal that a row's file is, or is a part of. It is asked for each row: no regular expression."""
+    """The name of the journal that a row's file is, or is a part of. Each row asks: no regular expression."""
     from pyspark.sql import functions as f
 
     last, parent = "substring_index(path, '/', -1)", "substring_index(substring_index(path, '/', -2), '/', 1)"

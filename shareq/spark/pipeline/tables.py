@@ -90,8 +90,8 @@ REIGNS: Final = f"""
                -row_number() OVER (PARTITION BY s.journal ORDER BY s.group_id, s.topic, s.partition) AS reign
         FROM seen s LEFT JOIN begun b ON {_same("s", "b")} WHERE s.since < coalesce(b.load, {_FOREVER})
     ), spells AS (
-        SELECT load AS reign, {_KEY}, load, coalesce(next_load, {_FOREVER}) AS until, leader, until_ms, ended, topic_made,
-               coalesce(next_made, {_FOREVER}) AS next_made
+        SELECT load AS reign, {_KEY}, load, coalesce(next_load, {_FOREVER}) AS until, leader, until_ms, ended,
+               topic_made, coalesce(next_made, {_FOREVER}) AS next_made
         FROM {{leaderships}}
         UNION ALL
         SELECT reign, {_KEY}, -1 AS load, coalesce(next_load, {_FOREVER}) AS until, NULL AS leader, NULL AS until_ms,
@@ -179,9 +179,10 @@ ATTEMPTS: Final = f"""
 """
 
 _STEP = "r.journal, r.reign, e.`order`, e.type, e.time_ms, e.broker, e.spso, e.speo, e.max_record_locks, e.runs"
+_DONE = "e.state, e.`first`, e.`end`"
 
 WINDOWS: Final = f"""
-    WITH told AS ({_told(f"{_STEP}, e.state, e.`first`, e.`end`", "SharePartitionLoaded", "WindowMoved", "RecordsChanged")}
+    WITH told AS ({_told(f"{_STEP}, {_DONE}", "SharePartitionLoaded", "WindowMoved", "RecordsChanged")}
     ), steps AS (
         SELECT journal, reign, `order`, `first` AS at, `end` - `first` AS records, `end` AS until, NULL AS time_ms,
                NULL AS broker, NULL AS spso, NULL AS speo, NULL AS record_locks
@@ -211,7 +212,9 @@ WINDOWS: Final = f"""
                (sum(records) OVER so_far) - passed AS complete,
                lead(time_ms) IGNORE NULLS OVER (PARTITION BY reign, journal ORDER BY `order`) AS next_ms
         FROM by_offset
-        WINDOW so_far AS (PARTITION BY reign, journal ORDER BY `order` RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
+        WINDOW so_far AS (
+            PARTITION BY reign, journal ORDER BY `order` RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+        )
     ), with_log AS (
         SELECT *, last_value(appended) IGNORE NULLS OVER (
             PARTITION BY journal, topic, partition ORDER BY `order` RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
