@@ -6,13 +6,16 @@ ended it is looked for, whatever that costs.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from shareq.spark.pipeline.events import columns
 from shareq.spark.pipeline.figures import BINS
+from shareq.spark.pipeline.schema import TABLES
 from shareq.trace import Entry, Journal
 from shareq.trace.codec import encode
 
@@ -286,6 +289,45 @@ def oracle(journals: Mapping[str, Journal]) -> Any:
     connection.register("rows", pa.Table.from_pylist(rows, schema))
     connection.execute("CREATE TABLE ev AS FROM rows;" + BASE + FIGURES)
     return connection
+
+
+def names_of(name: str) -> list[str]:
+    """The columns in which a table is compared."""
+    names = [column.name for column in TABLES[name].columns]
+    by_record = [column for column in names if column not in ("first", "end", "records")] + ["o"]
+    return by_record if name in BY_RECORD else names
+
+
+def expected_of(oracle: Any, name: str) -> Counter[tuple[Any, ...]]:
+    """The rows that a table must have, one a record where runs are compared so."""
+    names = ", ".join(f'"{column}"' for column in names_of(name))
+    return _counted(oracle.execute(f"SELECT {names} FROM {BY_RECORD.get(name, name)}").fetchall())
+
+
+def written(out: Path, name: str) -> Counter[tuple[Any, ...]]:
+    """The rows of a table that has been written; there is no file where there is no group."""
+    import duckdb
+
+    if not any(out.glob(f"{name}/**/*.parquet")):
+        return Counter()
+    by_record = ', unnest(range("first", "end")) AS o' if name in BY_RECORD else ""
+    names = ", ".join(f'"{column}"' for column in names_of(name))
+    parts = (
+        "hive_partitioning = true, hive_types = {'group_id': VARCHAR}" if TABLES[name].time else "union_by_name = true"
+    )
+    files = f"read_parquet('{out}/{name}/**/*.parquet', {parts})"
+    found = duckdb.connect().execute(f"SELECT {names} FROM (SELECT *{by_record} FROM {files})")
+    return _counted(found.fetchall())
+
+
+def _counted(rows: list[Any]) -> Counter[tuple[Any, ...]]:
+    return Counter(tuple(_plain(value) for value in row) for row in rows)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(value)
+    return f"{value:.9g}" if isinstance(value, float) else value
 
 
 def _row(journal: str, entry: Entry) -> dict[str, Any]:

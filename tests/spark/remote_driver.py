@@ -1,4 +1,5 @@
-"""A driver of a Spark that is not in its own process: reads a share group there, sweeps there, and tells what it found.
+"""A driver of a Spark that is not in its own process: reads a share group there, sweeps there, makes
+tables of a trace there, and tells what it found.
 
 It is the main module of a process, so that its functions travel to the workers as they stand.
 """
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from shareq.sim import Scenario
-from shareq.spark import acknowledge, session, sweep
+from shareq.spark import acknowledge, pipeline, session, sweep
 from tests.spark.patience import finish
 
 if TYPE_CHECKING:
@@ -46,7 +47,9 @@ def dies_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield batch
 
 
-def main(config: dict[str, str], options: dict[str, str], checkpoint: str, kills: bool, told: Path) -> None:
+def main(
+    config: dict[str, str], options: dict[str, str], *, checkpoint: str, kills: bool, trace: str, out: str, told: Path
+) -> None:
     def sink(df: DataFrame, number: int) -> None:
         rows = df.select("topic", "partition", "offset")
         if kills and not number:
@@ -67,10 +70,10 @@ def main(config: dict[str, str], options: dict[str, str], checkpoint: str, kills
         "files": sorted(row.file for row in files),
         "sweep": repr(sweep({"consumers": [1, 2]}, 2, FEW, spark=spark, progress=False).table.to_pylist()),
     }
+    pipeline.run(trace, out, spark=spark, progress=False, report=False)
     told.write_text(json.dumps(found))
     spark.stop()
 
 
 if __name__ == "__main__":
-    given = json.loads(sys.argv[1])
-    main(given[0], given[1], given[2], given[3], Path(sys.argv[2]))
+    main(**json.loads(sys.argv[1]), told=Path(sys.argv[2]))

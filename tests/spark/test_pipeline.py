@@ -22,7 +22,7 @@ from shareq.spark.pipeline.sources import events_of
 from shareq.trace import Journal
 from tests.kafka.fixtures import Reachable
 from tests.spark.pipeline_journals import in_trouble, of_a_leader, story
-from tests.spark.pipeline_oracle import BY_RECORD, oracle
+from tests.spark.pipeline_oracle import expected_of, oracle, written
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,34 +52,6 @@ class Trace(NamedTuple):
     oracle: Any
 
 
-def rows_of(spark: SparkSession, out: Path, name: str) -> Counter[tuple[Any, ...]]:
-    """The rows of a table, one a record where runs are compared so."""
-    table = pipeline.read(spark, out, name)
-    if name in BY_RECORD:
-        table = table.selectExpr("*", "explode(sequence(`first`, `end` - 1)) AS o")
-    names = names_of(name)
-    return counted(table.select(*names).collect())
-
-
-def names_of(name: str) -> list[str]:
-    names = [column.name for column in TABLES[name].columns]
-    return (
-        [column for column in names if column not in ("first", "end", "records")] + ["o"]
-        if name in BY_RECORD
-        else names
-    )
-
-
-def counted(rows: list[Any]) -> Counter[tuple[Any, ...]]:
-    return Counter(tuple(_plain(value) for value in row) for row in rows)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(value)
-    return f"{value:.9g}" if isinstance(value, float) else value
-
-
 @pytest.fixture(scope="module")
 def trace(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Trace:
     """The journals in a folder, one as Parquet, one with bad lines, through the command."""
@@ -98,15 +70,10 @@ def trace(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Trac
     return Trace(journals, out, done.output, oracle(journals))
 
 
-def expected_of(oracle: Any, name: str) -> Counter[tuple[Any, ...]]:
-    names = ", ".join(f'"{column}"' for column in names_of(name))
-    return counted(oracle.execute(f"SELECT {names} FROM {BY_RECORD.get(name, name)}").fetchall())
-
-
 @pytest.mark.parametrize("name", TABLES)
-def test_a_table_equals_an_independent_computation_to_the_row(trace: Trace, spark: SparkSession, name: str) -> None:
+def test_a_table_equals_an_independent_computation_to_the_row(trace: Trace, name: str) -> None:
     expected = expected_of(trace.oracle, name)
-    assert rows_of(spark, trace.out, name) == expected
+    assert written(trace.out, name) == expected
     assert expected
 
 
@@ -179,7 +146,7 @@ def test_a_topic_is_followed_and_what_comes_twice_counts_once(
     query = pipeline.follow(address, tmp_path / "out", group=fresh("g"), spark=spark, report=False, availableNow=True)
     assert query.awaitTermination(1000)
     expected = oracle({"story": journal})
-    assert {name for name in TABLES if rows_of(spark, tmp_path / "out", name) != expected_of(expected, name)} == set()
+    assert {name for name in TABLES if written(tmp_path / "out", name) != expected_of(expected, name)} == set()
 
 
 def test_a_journal_in_memory_and_one_in_parts(spark: SparkSession, tmp_path: Path) -> None:
@@ -218,13 +185,35 @@ def test_journals_that_come_into_a_folder_are_followed(spark: SparkSession, tmp_
     [
         pytest.param("prose.txt", "no event in {}, and 1 bad line", id="no journal"),
         pytest.param("nothing.jsonl", "there is no {}", id="no file"),
+        pytest.param("empty.jsonl", "no event in {}, and 0 bad lines", id="an empty file"),
+        pytest.param("folder", "there is no journal (*.jsonl, *.parquet) in {}", id="a folder without journals"),
+        pytest.param("torn.parquet", "torn.parquet", id="a torn file"),
         pytest.param("kafka://host:9092", "must be kafka://HOST:PORT/TOPIC", id="no topic"),
     ],
 )
 def test_what_is_no_trace_is_refused_in_plain_words(spark: SparkSession, tmp_path: Path, trace: str, said: str) -> None:
     del spark  # the command finds it
     (tmp_path / "prose.txt").write_text("It was a dark and stormy night.\n")
+    (tmp_path / "empty.jsonl").touch()
+    (tmp_path / "torn.parquet").write_text("PAR1, and nothing more")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "notes.txt").touch()
     where = trace if ":" in trace else str(tmp_path / trace)
     done = CliRunner().invoke(main, ["pipeline", "run", where, "--out", str(tmp_path / "out"), "--no-progress"])
     assert done.exit_code == 1
     assert said.format(where) in done.output
+    assert len(done.output) < 1000
+
+
+@pytest.mark.parametrize(
+    ("trace", "said"),
+    [
+        pytest.param("one.jsonl", "Spark reads a file once, however it grows", id="a file"),
+        pytest.param("nothing", "there is no ", id="no folder"),
+        pytest.param(7, "7 cannot be followed", id="a number"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused(spark: SparkSession, tmp_path: Path, trace: Any, said: str) -> None:
+    (tmp_path / "one.jsonl").touch()
+    with pytest.raises((OSError, ValueError), match=said):
+        pipeline.follow(tmp_path / trace if isinstance(trace, str) else trace, tmp_path / "out", spark=spark)

@@ -194,7 +194,8 @@ def test_a_broken_batch_is_rejected_and_the_stream_goes_on(small: Scene, served:
     finish(start)
     assert set(found) == {*every_place(small.records), (1, small.records // 2 + 2)}
     assert small.lag() == 0
-    assert json.loads(queries[-1].lastProgress["sources"][0]["endOffset"])["unreadable"] == 2
+    (*_, progress) = queries[-1].recentProgress
+    assert json.loads(progress["sources"][0]["endOffset"])["unreadable"] == 2
 
 
 def dies_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

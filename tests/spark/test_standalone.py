@@ -1,4 +1,4 @@
-"""Past one machine: source and sweep on a standalone cluster, whose executor dies, and on Spark Connect."""
+"""Past one machine: source, sweep and pipeline on a standalone cluster, whose executor dies, and on Spark Connect."""
 
 from __future__ import annotations
 
@@ -17,12 +17,16 @@ import pytest
 import shareq.sim
 from shareq.admin import Admin
 from shareq.jvm import find_java
+from shareq.spark.pipeline import TABLES
 from tests.kafka.fixtures import Reachable
+from tests.spark.pipeline_journals import story
+from tests.spark.pipeline_oracle import expected_of, oracle, written
 from tests.spark.remote_driver import FEW
 from tests.spark.test_source import every_place, prepare
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 600
+PLACES = {"checkpoint": "checkpoint", "trace": "journals", "out": "tables"}
 
 
 def environment() -> dict[str, str]:
@@ -82,20 +86,25 @@ def master(tmp_path: Path) -> Iterator[str]:
 def drive(config: dict[str, str], options: dict[str, str], folder: Path, *, kills: bool) -> dict[str, Any]:
     """Run the driver of `remote_driver`, and hear what it has to tell."""
     (told := folder / "told").mkdir()
-    arguments = json.dumps([config, options, str(folder / "checkpoint"), kills])
+    (folder / "journals").mkdir()
+    story().to_jsonl(folder / "journals" / "story.jsonl")
+    places = {name: str(folder / place) for name, place in PLACES.items()}
+    arguments = json.dumps({"config": config, "options": options, "kills": kills, **places})
     command = [sys.executable, "-m", "tests.spark.remote_driver", arguments, str(told / "told.json")]
     subprocess.run(command, check=True, env={**environment(), "PYTHONPATH": str(ROOT)}, cwd=folder, timeout=PATIENCE_S)
     found: dict[str, Any] = json.loads((told / "told.json").read_text())
     return found
 
 
-def check(found: dict[str, Any], options: dict[str, str], records: int) -> None:
+def check(found: dict[str, Any], options: dict[str, str], records: int, tables: Path) -> None:
     arrived = [tuple(place) for batch in found["batches"] for place in batch]
     assert sorted(arrived) == sorted([*every_place(records), (0, 1)])  # one was released, and came again
     assert found["read"] == records
     with Admin({"bootstrap.servers": options["kafka.bootstrap.servers"]}) as admin:
         assert [row.lag for row in admin.list_share_group_offsets(options["group.id"]).values()] == [0, 0]
     grid = {"consumers": [1, 2]}
+    expected = oracle({"story.jsonl": story()})
+    assert {name for name in TABLES if written(tables, name) != expected_of(expected, name)} == set()
     assert found["sweep"] == repr(shareq.sim.sweep(grid, 2, FEW, progress=False).table.to_pylist())
 
 
@@ -103,11 +112,11 @@ def check(found: dict[str, Any], options: dict[str, str], records: int) -> None:
 def test_a_standalone_cluster_that_loses_an_executor(
     master: str, served: Reachable, fresh: Callable[[str], str], tmp_path: Path
 ) -> None:
-    """Workers get the package, have no folder in common with the driver, and tasks that die are tried again."""
+    """Workers get the package and share no folder with the driver that is not named; tasks that die are tried again."""
     options = prepare(served, fresh, 40)
     config = {"spark.master": master, "spark.executor.memory": "512m", "spark.executor.cores": "1"}
     found = drive(config, {**options, "minPartitions": "2"}, tmp_path, kills=True)
-    check(found, options, 40)
+    check(found, options, 40, tmp_path / "tables")
     assert all("shareq.zip" in file for file in found["files"]), found["files"]
 
 
@@ -115,4 +124,4 @@ def test_a_standalone_cluster_that_loses_an_executor(
 def test_spark_connect(served: Reachable, fresh: Callable[[str], str], tmp_path: Path) -> None:
     options = prepare(served, fresh, 40)
     found = drive({"spark.remote": "local[2]"}, {**options, "minPartitions": "2"}, tmp_path, kills=False)
-    check(found, options, 40)
+    check(found, options, 40, tmp_path / "tables")

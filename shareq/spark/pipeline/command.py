@@ -34,4 +34,15 @@ def run_(*, trace: str, out: str, master: str | None, every: str | None, report:
         raise click.ClickException(f"{missing.name} is missing here: pip install 'shareq[spark]'") from missing
     except (JavaNotFound, JournalFileError, OSError, SparkDoesNotFit, ValueError) as problem:
         raise click.ClickException(str(problem)) from problem
+    except Exception as problem:
+        if not type(problem).__module__.startswith(("pyspark.", "py4j.")):
+            raise
+        raise click.ClickException(f"Spark could not do it: {_reason(problem)}") from problem
     click.echo(f"{done.events:,} events, {done.bad:,} bad lines, in {done.out}{': report.html' if report else ''}")
+
+
+def _reason(problem: Exception) -> str:
+    """What Spark says in its first words, or of the cause, without the stack that it says it with."""
+    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    causes = [line for line in lines if line.startswith("Caused by: ")]
+    return (causes[-1] if causes else lines[0]).removeprefix("Caused by: ")

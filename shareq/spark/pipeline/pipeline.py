@@ -157,7 +157,8 @@ def _made(spark: SparkSession, sql: str, known: dict[str, DataFrame]) -> DataFra
     for name, frame in FRAMES.items():
         if f"{{{name}}}" in sql and name not in known:
             known[name] = spark.createDataFrame(_made(spark, frame, known).toArrow())
-    return spark.sql(sql, **{name: table for name, table in known.items() if f"{{{name}}}" in sql})
+    named: dict[str, Any] = {name: table for name, table in known.items() if f"{{{name}}}" in sql}
+    return spark.sql(sql, **named)
 
 
 def _write(made: DataFrame, out: str, name: str) -> None:

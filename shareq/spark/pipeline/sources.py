@@ -75,8 +75,8 @@ def events_of(spark: SparkSession, trace: Any, *, streaming: bool = False, group
 
 def _of_files(spark: SparkSession, path: str, *, streaming: bool) -> DataFrame:
     """Journals in either form, by their suffix; a folder may have both. A file with another suffix has lines."""
-    if "://" not in path and not set("*?[{") & set(path) and not Path(path).exists():
-        raise FileNotFoundError(f"there is no {path}")
+    if "://" not in path and not set("*?[{") & set(path):
+        _check(Path(path), streaming=streaming)
     reader: Any = spark.readStream if streaming else spark.read
     if path.endswith(".parquet"):
         return of_table(reader.schema(parquet_schema()).parquet(path).select(_file(), "*"))
@@ -85,6 +85,25 @@ def _of_files(spark: SparkSession, path: str, *, streaming: bool) -> DataFrame:
     texts = reader.option("pathGlobFilter", "*.json*").text(path).select(_file(), "value")
     tables = reader.option("pathGlobFilter", "*.parquet").schema(parquet_schema()).parquet(path)
     return of_lines(texts).unionByName(of_table(tables.select(_file(), "*")))
+
+
+def _check(path: Path, *, streaming: bool) -> None:
+    """What Spark would pass over in silence."""
+    if not path.exists():
+        raise FileNotFoundError(f"there is no {path}")
+    if streaming and path.is_file():
+        raise ValueError(
+            f"{path} cannot be followed: Spark reads a file once, however it grows; let finished journals come into a "
+            "folder, or `pipeline.publish` the journal to a topic"
+        )
+    if not streaming and path.is_dir() and not any(map(_is_journal, path.iterdir())):
+        raise FileNotFoundError(f"there is no journal (*.jsonl, *.parquet) in {path}")
+
+
+def _is_journal(path: Path) -> bool:
+    """By its name; parts of a journal may be called as they like."""
+    named = ".json" in path.name or path.suffix == ".parquet"
+    return named or (path.parent.suffix in (".jsonl", ".json", ".parquet") and path.name[0] not in "._")
 
 
 def _file() -> Column:
