@@ -22,6 +22,7 @@ ACCEPT, RELEASE, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, Ackno
 QUICK = {
     "group.share.heartbeat.interval.ms": 100,
     "group.share.min.heartbeat.interval.ms": 100,
+    "group.share.assignment.interval.ms": 0,
     "share.coordinator.snapshot.update.records.per.snapshot": 5,
     "share.coordinator.state.topic.num.partitions": 7,
 }

@@ -14,7 +14,11 @@ from tests.kafka.fixtures import Reachable
 from tests.pairings.scene import CLIENTS, Scene, until, values
 from tests.polling import take
 
-CONFIG = {"group.share.min.heartbeat.interval.ms": 100, "default.replication.factor": 3}
+CONFIG = {
+    "group.share.min.heartbeat.interval.ms": 100,
+    "group.share.assignment.interval.ms": 0,
+    "default.replication.factor": 3,
+}
 PARTITIONS = 3
 """As many as brokers: each leads one of every topic."""
 

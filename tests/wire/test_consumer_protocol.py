@@ -201,6 +201,7 @@ def test_the_group_is_described_and_deleted(stage: Stage) -> None:
 QUICK = {
     "group.consumer.heartbeat.interval.ms": 200,
     "group.consumer.min.heartbeat.interval.ms": 100,
+    "group.consumer.assignment.interval.ms": 0,
     "default.replication.factor": 3,
 }
 MISSED_SOON = {"group.consumer.session.timeout.ms": 6_000, "group.consumer.min.session.timeout.ms": 6_000}

@@ -20,7 +20,11 @@ from shareq.wire.listener import Listener, bind
 from tests.polling import PATIENCE_S, take
 
 HOST = "127.0.0.1"
-QUICK = {"group.share.min.heartbeat.interval.ms": 100, "group.share.heartbeat.interval.ms": 100}
+QUICK = {
+    "group.share.min.heartbeat.interval.ms": 100,
+    "group.share.heartbeat.interval.ms": 100,
+    "group.share.assignment.interval.ms": 0,
+}
 """A member's first partitions come with its second heartbeat."""
 
 

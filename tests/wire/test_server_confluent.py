@@ -17,12 +17,17 @@ from tests.polling import PATIENCE_S
 admin: Any = import_module("confluent_kafka.admin")  # it does not tell type checkers what it exports
 
 
+QUICK = {
+    "group.share.min.heartbeat.interval.ms": 100,
+    "group.share.heartbeat.interval.ms": 100,
+    "group.share.assignment.interval.ms": 0,
+}
 QUIET = {"log_level": 0, "logger": logging.getLogger("confluent")}
 
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    with Cluster(brokers=3, clock="wall", seed=7, config={"group.share.heartbeat.interval.ms": 5000}) as made:
+    with Cluster(brokers=3, clock="wall", seed=7, config=QUICK) as made:
         yield made
 
 
