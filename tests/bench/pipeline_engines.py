@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from shareq.spark.pipeline.events import fields
-from shareq.spark.pipeline.schema import TABLES
+from shareq.spark.pipeline.schema import FRAMES, TABLES
 
 COMPARED = ("journals", "leaderships", "deliveries", "locks", "windows", "attempts", "members", "writes")
 """The tables; figures and report are Spark's alone."""
@@ -43,12 +43,19 @@ def duckdb(cores: str, trace: str, out: str) -> dict[str, float]:
     clock = Clock("self")
     database.execute(_events(f"{trace}/*.parquet", Path(trace).name))
     clock.tell("landed")
+    made: set[str] = set()
+
+    def make(name: str, text: str) -> None:
+        for frame, its in FRAMES.items():
+            if f"{{{frame}}}" in text and frame not in made:
+                make(frame, its)
+        (sql,) = sqlglot.transpile(text.format(**{n: n for n in ("events", *TABLES, *FRAMES)}), "spark", "duckdb")
+        database.execute(f"CREATE TABLE {name} AS {sql}")
+        made.add(name)
+
     for name in COMPARED:
         table = TABLES[name]
-        (sql,) = sqlglot.transpile(
-            table.sql.format(**{n: n for n in ("events", *TABLES)}), read="spark", write="duckdb"
-        )
-        database.execute(f"CREATE TABLE {name} AS {sql}")
+        make(name, table.sql)
         dated = f"*, CAST(make_timestamp_ms({table.time}) AS DATE) AS date" if table.time else "*"
         parted = ", PARTITION_BY (group_id, date), OVERWRITE" if table.time else ""
         target = f"{out}/{name}" if table.time else f"{out}/{name}.parquet"
@@ -61,7 +68,7 @@ def duckdb(cores: str, trace: str, out: str) -> dict[str, float]:
 def _events(files: str, journal: str) -> str:
     """What a journal's typed columns lack comes out of the JSON beside them, where the tables ask for it."""
     flat = set(duckdb_columns(files))
-    asked = " ".join(TABLES[name].sql for name in COMPARED)
+    asked = " ".join([*(TABLES[name].sql for name in COMPARED), *FRAMES.values()])
     types = {"bigint": "BIGINT", "string": "VARCHAR", "boolean": "BOOLEAN"}
     types |= {"array<string>": "VARCHAR[]", "array<bigint>": "BIGINT[]", "array<array<bigint>>": "BIGINT[][]"}
     partly = "('BrokerStopped', 'TopicCreated', 'ConfigChanged', 'SharePartitionLoaded', 'StateWritePrepared', "
