@@ -126,3 +126,10 @@ def story() -> Journal:
     for seconds, broker, event in STORY:
         journal.record(ORIGIN_MS + 1000 * seconds, broker, event)
     return journal
+
+
+def late_story() -> Journal:
+    """The story as a bounded journal has it that has dropped its beginning, the first leader's load too."""
+    entries = story().entries()[:]
+    (load, *_) = (entry.order for entry in entries if isinstance(entry.event, SharePartitionLoaded))
+    return Journal.of(entries[load + 1 :], ORIGIN_MS)

@@ -21,7 +21,7 @@ from shareq.spark.pipeline.schema import TABLES, as_markdown
 from shareq.spark.pipeline.sources import events_of
 from shareq.trace import Journal
 from tests.kafka.fixtures import Reachable
-from tests.spark.pipeline_journals import in_trouble, of_a_leader, story
+from tests.spark.pipeline_journals import in_trouble, late_story, of_a_leader, story
 from tests.spark.pipeline_oracle import expected_of, oracle, written
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ def trace(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Trac
     (folder / "faults.jsonl").write_text("\n".join([*lines[:40], *BAD_LINES, "", *lines[40:], ""]))
     of_a_leader(1, 300).to_jsonl(folder / "leader.jsonl")
     story().to_jsonl(folder / "story.jsonl")
+    late_story().to_jsonl(folder / "late.jsonl")
     in_trouble(12, 80).to_parquet(folder / "more.parquet")
     done = CliRunner().invoke(main, ["pipeline", "run", str(folder), "--out", str(out)], catch_exceptions=False)
     assert done.exit_code == 0, done.output

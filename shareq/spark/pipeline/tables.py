@@ -70,13 +70,16 @@ LEADERSHIPS: Final = f"""
         SELECT journal, topic, `order` AS topic_made, lead(`order`) OVER (
             PARTITION BY journal, topic ORDER BY `order`) AS next_made
         FROM {{events}} WHERE type = 'TopicCreated'
+        UNION ALL
+        SELECT journal, topic, NULL AS topic_made, min(`order`) AS next_made
+        FROM {{events}} WHERE type = 'TopicCreated' GROUP BY journal, topic
     )
     SELECT l.journal, l.group_id, l.topic, l.partition, l.`order` AS load, l.next_load, l.broker AS leader,
            l.time_ms AS since_ms, x.until_ms, x.ended, l.spso, l.speo, l.max_record_locks, l.delivery_count_limit,
            l.lock_duration_ms, l.state_epoch, l.leader_epoch, t.topic_made, t.next_made
     FROM loads l LEFT JOIN first_ends x ON {_same("l", "x")} AND x.load = l.`order`
     LEFT JOIN topics t ON {_same("l", "t", "journal, topic")}
-      AND l.`order` > t.topic_made AND l.`order` < coalesce(t.next_made, {_FOREVER})
+      AND l.`order` > coalesce(t.topic_made, -1) AND l.`order` < coalesce(t.next_made, {_FOREVER})
 """
 
 REIGNS: Final = f"""
@@ -85,17 +88,23 @@ REIGNS: Final = f"""
         WHERE type IN ('RecordsChanged', 'WindowMoved') GROUP BY {_KEY}
     ), begun AS (
         SELECT {_KEY}, min(load) AS load FROM {{leaderships}} GROUP BY {_KEY}
+    ), made AS (
+        SELECT journal, topic, `order` FROM {{events}} WHERE type = 'TopicCreated'
     ), unknown AS (
         SELECT {_KEY.replace("journal", "s.journal", 1).replace(", ", ", s.")}, b.load AS next_load,
-               -row_number() OVER (PARTITION BY s.journal ORDER BY s.group_id, s.topic, s.partition) AS reign
-        FROM seen s LEFT JOIN begun b ON {_same("s", "b")} WHERE s.since < coalesce(b.load, {_FOREVER})
+               max(CASE WHEN t.`order` < s.since THEN t.`order` END) AS topic_made,
+               min(CASE WHEN t.`order` > s.since THEN t.`order` END) AS next_made
+        FROM seen s LEFT JOIN begun b ON {_same("s", "b")} LEFT JOIN made t ON {_same("s", "t", "journal, topic")}
+        WHERE s.since < coalesce(b.load, {_FOREVER})
+        GROUP BY {_KEY.replace("journal", "s.journal", 1).replace(", ", ", s.")}, b.load
     ), spells AS (
         SELECT load AS reign, {_KEY}, load, coalesce(next_load, {_FOREVER}) AS until, leader, until_ms, ended,
                topic_made, coalesce(next_made, {_FOREVER}) AS next_made
         FROM {{leaderships}}
         UNION ALL
-        SELECT reign, {_KEY}, -1 AS load, coalesce(next_load, {_FOREVER}) AS until, NULL AS leader, NULL AS until_ms,
-               NULL AS ended, NULL AS topic_made, {_FOREVER} AS next_made
+        SELECT -row_number() OVER (PARTITION BY journal ORDER BY group_id, topic, partition) AS reign, {_KEY},
+               -1 AS load, coalesce(next_load, {_FOREVER}) AS until, NULL AS leader, NULL AS until_ms, NULL AS ended,
+               topic_made, coalesce(next_made, {_FOREVER}) AS next_made
         FROM unknown
     ), moves AS (
         SELECT r.journal, r.reign, max(e.spso) AS reached
@@ -201,7 +210,7 @@ WINDOWS: Final = f"""
         FROM {{events}} e JOIN {{reigns}} r
           ON e.journal = r.journal AND e.resource = concat('group:', r.group_id)
          AND e.`order` > r.load AND e.`order` < r.until
-        WHERE e.type = 'ConfigChanged' AND e.key = 'share.partition.max.record.locks' AND r.load >= 0
+        WHERE e.type = 'ConfigChanged' AND e.key = 'share.partition.max.record.locks'
     ), by_offset AS (
         SELECT *, coalesce((sum(records) OVER below) - greatest((max(until) OVER below) - at, 0), 0) AS passed
         FROM steps
