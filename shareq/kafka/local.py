@@ -48,11 +48,9 @@ def laptop_config(brokers: int) -> dict[str, object]:
         "default.replication.factor": brokers,
         "group.initial.rebalance.delay.ms": 0,
         "group.share.heartbeat.interval.ms": 1000,  # a member's first partitions come with its second heartbeat
-        "group.share.assignment.interval.ms": 0,
         "group.share.min.heartbeat.interval.ms": 100,
         "group.share.min.session.timeout.ms": 1000,
         "group.consumer.heartbeat.interval.ms": 1000,
-        "group.consumer.assignment.interval.ms": 0,
         "group.consumer.min.heartbeat.interval.ms": 100,
         "group.consumer.min.session.timeout.ms": 1000,
         "group.share.min.record.lock.duration.ms": 1000,
