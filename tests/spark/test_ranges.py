@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shareq.spark.options import parse
+import shareq.spark
+from shareq.spark.options import KNOWN, parse
 from shareq.spark.ranges import Batch, Range, cut, from_json, merged, split, to_json
 
 ID = "q" * 22
@@ -125,3 +126,9 @@ def test_options_come_in_any_case_and_configs_pass_through() -> None:
 def test_options_are_refused_by_name(changes: dict[str, str], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         parse({**NEEDED, **changes})
+
+
+def test_every_option_is_explained() -> None:
+    """What `help(shareq.spark)` shows."""
+    table = [line for line in (shareq.spark.__doc__ or "").splitlines() if line[:5].strip() and line.startswith("    ")]
+    assert [line.split()[0] for line in table] == [*KNOWN, "kafka.*"]
