@@ -20,6 +20,7 @@ ROOT  := $(shell [ "$$(id -u)" = 0 ] && echo --allow-root)
 say = @printf '\n== %s\n' "$(1)"
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# Where the environment forbids bytecode, every program that a test starts would compile everything again.
 export PYTHONDONTWRITEBYTECODE =
 export CI
 

@@ -9,6 +9,13 @@ from typing import Any
 PATIENCE_S = 60.0
 """How long a test waits for what has to come; nothing is ever waited for that must not come."""
 
+QUICK = {
+    "group.share.min.heartbeat.interval.ms": 100,
+    "group.share.heartbeat.interval.ms": 100,
+    "group.share.assignment.interval.ms": 0,
+}
+"""Brokers that give members of share groups their first partitions, with the second heartbeat, as soon as may be."""
+
 
 def take(consumer: Any, count: int) -> list[Any]:
     """The records of as many polls as it takes to have so many."""

@@ -178,8 +178,8 @@ def decode(batch: RecordBatch | bytes, *, check_crc: bool = False) -> list[Recor
     """
     if not isinstance(batch, RecordBatch):
         batch = parse_batch(batch)
-    if check_crc and not crc_matches(batch.data):
-        raise CorruptBatch(batch.base_offset, "the CRC does not match")
+    if check_crc:
+        _check_crc(batch)
     if not batch.record_count and len(batch.data) == HEADER.size:
         return []
     try:
@@ -189,13 +189,20 @@ def decode(batch: RecordBatch | bytes, *, check_crc: bool = False) -> list[Recor
         raise CorruptBatch(batch.base_offset, f"{type(error).__name__}: {error}") from error
 
 
-def stream(batch: RecordBatch) -> Iterator[Record]:
+def stream(batch: RecordBatch, *, check_crc: bool = False) -> Iterator[Record]:
     """The records one after the other, each made when it is asked for: who drops them as they come keeps none alive,
     and gives the garbage collector nothing to do. Raises CorruptBatch in the middle of it."""
+    if check_crc:
+        _check_crc(batch)
     try:
         yield from _codec().DefaultRecordBatch(batch.data)
     except Exception as error:  # as in `decode`
         raise CorruptBatch(batch.base_offset, f"{type(error).__name__}: {error}") from error
+
+
+def _check_crc(batch: RecordBatch) -> None:
+    if not crc_matches(batch.data):
+        raise CorruptBatch(batch.base_offset, "the CRC does not match")
 
 
 def rebuild(batch: RecordBatch, records: Sequence[Record], *, codec: int | None = None) -> bytes:

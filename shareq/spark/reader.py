@@ -13,7 +13,7 @@ from shareq.admin.asking import Asking
 from shareq.admin.core import AdminCore, Ask, Operation
 from shareq.client.config import ClientConfig
 from shareq.client.shell import perform
-from shareq.log.records import CorruptBatch, Record, crc_matches, stream
+from shareq.log.records import CorruptBatch, Record, stream
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicId
 from shareq.model.messages.fetch import FetchRequest, FetchResponse
@@ -134,27 +134,30 @@ def fetcher(conf: tuple[tuple[str, Any], ...]) -> RangeFetcher:
     return RangeFetcher(dict(conf))
 
 
-def read(conf: Mapping[str, Any], ranges: Iterable[Range]) -> Iterator[pa.RecordBatch]:
-    """The records of the ranges, those that are still there. `conf` says how brokers are reached."""
+def read(conf: Mapping[str, Any], ranges: Iterable[Range], *, leave_out: bool = False) -> Iterator[pa.RecordBatch]:
+    """The records of the ranges, those that are still there. `conf` says how brokers are reached.
+
+    Raises CorruptBatch for what cannot be read: a stream's member has seen it whole, so that another attempt may do
+    better, and to leave it out would be to lose it. `leave_out`: whoever only looks passes over it, with a warning.
+    """
     connection = fetcher(tuple(sorted(conf.items())))
     for wanted in ranges:
         for batches in connection.batches(wanted):
-            found = rows(_records(batches, wanted), wanted)
+            found = rows(_records(batches, wanted, leave_out), wanted)
             if found.num_rows:
                 yield found
 
 
-def _records(batches: Iterable[RecordBatch], wanted: Range) -> Iterator[Record]:
-    """The records of batches that may reach beyond the range on both sides. What cannot be read is left out: it would
-    fail again as often as the task is tried, so that nothing behind it would ever be read."""
+def _records(batches: Iterable[RecordBatch], wanted: Range, leave_out: bool) -> Iterator[Record]:
+    """The records of batches that may reach beyond the range on both sides."""
     for batch in batches:
         if batch.is_control or batch.last_offset < wanted.first or batch.base_offset >= wanted.end:
             continue
         try:
-            if not crc_matches(batch.data):
-                raise CorruptBatch(batch.base_offset, "the CRC does not match")
-            yield from stream(batch)
+            yield from stream(batch, check_crc=True)
         except CorruptBatch as broken:
+            if not leave_out:
+                raise
             log.warning("%s [%d]: left out: %s", wanted.topic, wanted.partition, broken)
 
 

@@ -84,7 +84,7 @@ class BatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Share)
-        return read(self._options.connection, partition.ranges)
+        return read(self._options.connection, partition.ranges, leave_out=True)
 
 
 def places_of(admin: Admin, topics: Sequence[str]) -> dict[tuple[str, int], str]:

@@ -16,13 +16,11 @@ from shareq.observer import Observer
 from shareq.trace import View
 from shareq.wire.server import Server
 from shareq_widgets import strip
-from tests.polling import PATIENCE_S
+from tests.polling import PATIENCE_S, QUICK
 
 ACCEPT, RELEASE, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
-QUICK = {
-    "group.share.heartbeat.interval.ms": 100,
-    "group.share.min.heartbeat.interval.ms": 100,
-    "group.share.assignment.interval.ms": 0,
+CONFIG = {
+    **QUICK,
     "share.coordinator.snapshot.update.records.per.snapshot": 5,
     "share.coordinator.state.topic.num.partitions": 7,
 }
@@ -31,7 +29,7 @@ QUICK = {
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
     """Three brokers with two topics; snapshots come often."""
-    with Cluster(brokers=3, clock="wall", config=QUICK) as cluster, cluster.serve():
+    with Cluster(brokers=3, clock="wall", config=CONFIG) as cluster, cluster.serve():
         cluster.create_topic("orders", 2)
         cluster.create_topic("bills")
         for group in ("crew", "others"):
@@ -153,7 +151,7 @@ def settle_somehow(consumer: ShareConsumer, messages: Any) -> None:
 
 
 def test_a_dead_cluster_is_said_plainly_and_a_new_one_at_its_ports_is_seen() -> None:
-    with Cluster(brokers=1, clock="wall", config=QUICK) as cluster:
+    with Cluster(brokers=1, clock="wall", config=CONFIG) as cluster:
         cluster.create_topic("orders")
         server = cluster.serve()
         assert isinstance(server, Server)

@@ -12,13 +12,9 @@ from shareq import Cluster
 from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, partition_for
 from tests.kafka.fixtures import Reachable
 from tests.pairings.scene import CLIENTS, Scene, until, values
-from tests.polling import take
+from tests.polling import QUICK, take
 
-CONFIG = {
-    "group.share.min.heartbeat.interval.ms": 100,
-    "group.share.assignment.interval.ms": 0,
-    "default.replication.factor": 3,
-}
+CONFIG = QUICK | {"default.replication.factor": 3}
 PARTITIONS = 3
 """As many as brokers: each leads one of every topic."""
 

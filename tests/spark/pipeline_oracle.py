@@ -301,7 +301,7 @@ def names_of(name: str) -> list[str]:
 def expected_of(oracle: Any, name: str) -> Counter[tuple[Any, ...]]:
     """The rows that a table must have, one a record where runs are compared so."""
     names = ", ".join(f'"{column}"' for column in names_of(name))
-    return _counted(oracle.execute(f"SELECT {names} FROM {BY_RECORD.get(name, name)}").fetchall())
+    return counted(oracle.execute(f"SELECT {names} FROM {BY_RECORD.get(name, name)}").fetchall())
 
 
 def written(out: Path, name: str) -> Counter[tuple[Any, ...]]:
@@ -317,10 +317,11 @@ def written(out: Path, name: str) -> Counter[tuple[Any, ...]]:
     )
     files = f"read_parquet('{out}/{name}/**/*.parquet', {parts})"
     found = duckdb.connect().execute(f"SELECT {names} FROM (SELECT *{by_record} FROM {files})")
-    return _counted(found.fetchall())
+    return counted(found.fetchall())
 
 
-def _counted(rows: list[Any]) -> Counter[tuple[Any, ...]]:
+def counted(rows: list[Any]) -> Counter[tuple[Any, ...]]:
+    """How often each row is there, in a form that compares."""
     return Counter(tuple(_plain(value) for value in row) for row in rows)
 
 

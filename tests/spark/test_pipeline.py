@@ -22,7 +22,7 @@ from shareq.spark.pipeline.sources import events_of
 from shareq.trace import Journal
 from tests.kafka.fixtures import Reachable
 from tests.spark.pipeline_journals import in_trouble, late_story, of_a_leader, story
-from tests.spark.pipeline_oracle import expected_of, oracle, written
+from tests.spark.pipeline_oracle import BY_RECORD, counted, expected_of, names_of, oracle, written
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,6 +76,14 @@ def test_a_table_equals_an_independent_computation_to_the_row(trace: Trace, name
     expected = expected_of(trace.oracle, name)
     assert written(trace.out, name) == expected
     assert expected
+
+
+def test_tables_are_read_back_by_spark_as_they_are_documented(trace: Trace, spark: SparkSession) -> None:
+    for name in TABLES:
+        table = pipeline.read(spark, trace.out, name)
+        if name in BY_RECORD:
+            table = table.selectExpr("*", "explode(sequence(`first`, `end` - 1)) AS o")
+        assert counted(table.select(*names_of(name)).collect()) == expected_of(trace.oracle, name), name
 
 
 def test_the_journals_have_everything_that_can_happen(trace: Trace) -> None:

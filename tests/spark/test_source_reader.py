@@ -12,7 +12,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from shareq import Cluster, Producer
 from shareq.admin import Admin
-from shareq.log.batches import stamp_crc
+from shareq.log.batches import CorruptBatch, stamp_crc
 from shareq.model.errors import KafkaException
 from shareq.model.events import RecordsChanged
 from shareq.spark.acknowledge import VERDICTS
@@ -367,6 +367,21 @@ def test_records_that_cannot_be_read_hold_nobody_up(
     ]
     assert {event.why for event in lost} == {fate}
     assert sum(event.end - event.first for event in lost) == left_out
+
+
+def test_what_a_task_cannot_read_is_not_passed_over(at: Scene) -> None:
+    """The member has seen it whole, and will accept it: left out, it would be lost."""
+    reader = at.reader()
+    start = reader.initialOffset()
+    end = plan(reader, start)
+    log = at.cluster.log(TOPIC, 0)
+    whole = log._batches[0]
+    log._batches[0] = whole._replace(data=broken(whole.data, -1))
+    with pytest.raises(CorruptBatch, match="the CRC does not match"):
+        rows(reader, start, end)
+    log._batches[0] = whole
+    assert places(rows(reader, start, end)) == EVERY
+    reader.stop()
 
 
 def test_a_batch_read_leaves_out_what_cannot_be_read(at: Scene, caplog: pytest.LogCaptureFixture) -> None:

@@ -21,14 +21,7 @@ from shareq import (
 )
 from shareq.model.events import ShareSessionOpened
 from shareq.model.transport import Served
-from tests.polling import PATIENCE_S, take
-
-QUICK = {
-    "group.share.min.heartbeat.interval.ms": 100,
-    "group.share.heartbeat.interval.ms": 100,
-    "group.share.assignment.interval.ms": 0,
-}
-"""A member's first partitions come with its second heartbeat."""
+from tests.polling import PATIENCE_S, QUICK, take
 
 
 @pytest.fixture

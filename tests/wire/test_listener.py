@@ -17,15 +17,9 @@ from shareq import Admin, Cluster, NewTopic, Producer
 from shareq.model.errors import ConfigException
 from shareq.wire import listener as listener_module
 from shareq.wire.listener import Listener, bind
-from tests.polling import PATIENCE_S, take
+from tests.polling import PATIENCE_S, QUICK, take
 
 HOST = "127.0.0.1"
-QUICK = {
-    "group.share.min.heartbeat.interval.ms": 100,
-    "group.share.heartbeat.interval.ms": 100,
-    "group.share.assignment.interval.ms": 0,
-}
-"""A member's first partitions come with its second heartbeat."""
 
 
 class Guest(asyncio.Protocol):

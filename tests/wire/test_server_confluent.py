@@ -12,16 +12,11 @@ from confluent_kafka import Producer, ShareConsumer
 
 from shareq import Cluster
 from shareq.wire.server import Server
-from tests.polling import PATIENCE_S
+from tests.polling import PATIENCE_S, QUICK
 
 admin: Any = import_module("confluent_kafka.admin")  # it does not tell type checkers what it exports
 
 
-QUICK = {
-    "group.share.min.heartbeat.interval.ms": 100,
-    "group.share.heartbeat.interval.ms": 100,
-    "group.share.assignment.interval.ms": 0,
-}
 QUIET = {"log_level": 0, "logger": logging.getLogger("confluent")}
 
 
