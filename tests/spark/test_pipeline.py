@@ -142,7 +142,7 @@ def test_the_report_says_in_words_what_its_pictures_show(trace: Trace) -> None:
     assert f"{accepted:,} accepted" in report
 
 
-def test_a_topic_is_followed_and_what_comes_twice_counts_once(
+def test_a_topic_is_read_and_followed_and_what_comes_twice_counts_once(
     spark: SparkSession, served: Reachable, fresh: Callable[[str], str], tmp_path: Path
 ) -> None:
     topic, journal = fresh("trace"), story()
@@ -151,11 +151,14 @@ def test_a_topic_is_followed_and_what_comes_twice_counts_once(
     with Producer({"bootstrap.servers": served.bootstrap_servers}) as producer:
         assert pipeline.publish(journal, producer, topic, journal="story") == journal.total
         assert pipeline.publish(journal, producer, topic, journal="story", since=10) == journal.total
-    address = f"kafka://{served.bootstrap_servers}/{topic}"
+    address, expected = f"kafka://{served.bootstrap_servers}/{topic}", oracle({"story": journal})
+    command = ["pipeline", "run", address, "--out", str(tmp_path / "run"), "--no-report"]
+    done = CliRunner().invoke(main, command, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
     query = pipeline.follow(address, tmp_path / "out", group=fresh("g"), spark=spark, report=False, availableNow=True)
     assert query.awaitTermination(1000)
-    expected = oracle({"story": journal})
-    assert {name for name in TABLES if written(tmp_path / "out", name) != expected_of(expected, name)} == set()
+    for out in (tmp_path / "run", tmp_path / "out"):
+        assert {name for name in TABLES if written(out, name) != expected_of(expected, name)} == set(), out
 
 
 def test_a_journal_in_memory_and_one_in_parts(spark: SparkSession, tmp_path: Path) -> None:
