@@ -183,16 +183,21 @@ def dotted(conf: Mapping[str, object]) -> dict[str, object]:
     return {key.replace("_", "."): value for key, value in conf.items()}
 
 
+NEVER_MS = 600_000
+"""Longer than any test waits: no script is so slow that its client gives it up, unless the test wants that."""
+
+
 class Client:
     """A connection with a probe on it. `conf`: what else its configuration says, underscores for dots."""
 
     def __init__(self, *brokers: ScriptedBroker | str, client_id: str = "probe", **conf: object) -> None:
         servers = ",".join(broker if isinstance(broker, str) else broker.address for broker in brokers)
         self.probe = Probe()
-        self.connection: TcpConnection = TcpTransport(servers, dotted(conf)).connect(self.probe, client_id)
+        given = dotted({"socket_connection_setup_timeout_ms": NEVER_MS, **conf})
+        self.connection: TcpConnection = TcpTransport(servers, given).connect(self.probe, client_id)
         self._last_id = 0
 
-    def send(self, request: Request, node: int = ANY_NODE, timeout_ms: int = 30_000) -> int:
+    def send(self, request: Request, node: int = ANY_NODE, timeout_ms: int = NEVER_MS) -> int:
         self._last_id += 1
         call = Call(self._last_id, node, request, timeout_ms)
         self.connection.run(lambda now_ms: [call])
@@ -203,19 +208,20 @@ class Client:
         assert self.connection.wait(lambda: call_id in self.probe.answers, PATIENCE_S * 1000), "no answer"
         return self.probe.answers[call_id]
 
-    def ask(self, request: Request, node: int = ANY_NODE, timeout_ms: int = 30_000) -> Answer:
+    def ask(self, request: Request, node: int = ANY_NODE, timeout_ms: int = NEVER_MS) -> Answer:
         return self.answer(self.send(request, node, timeout_ms))
 
     def wake_in(self, delay_ms: int) -> int:
-        """Let the probe ask for a tick; when it is due."""
+        """Let the probe ask for a tick; when it is due. It may have come already when this returns."""
+        due_ms: list[int] = []
 
         def ask(now_ms: int) -> list[Effect]:
             self.probe.wake_at_ms = now_ms + delay_ms
+            due_ms.append(self.probe.wake_at_ms)
             return []
 
         self.connection.run(ask)
-        assert self.probe.wake_at_ms is not None
-        return self.probe.wake_at_ms
+        return due_ms[0]
 
     def meet(self, *brokers: ScriptedBroker) -> None:
         """Let the first of the brokers tell where all of them are."""
