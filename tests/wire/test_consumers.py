@@ -20,14 +20,14 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.cimpl import NewTopic
 
-from shareq import Cluster
+from shareq import Admin, Cluster
 from tests.kafka.fixtures import Reachable
+from tests.polling import PATIENCE_S, configure
 
-PATIENCE_S = 60.0
 PARTITIONS = 4
+FROM_THE_START = {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": 600_000}
 Fresh = Callable[[str], str]
 
 
@@ -41,7 +41,7 @@ class Reader:
                 "group.id": scene.group,
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
-                "session.timeout.ms": 6000,
+                "session.timeout.ms": 120_000,  # nothing is committed: who was missed would read it all again
                 "heartbeat.interval.ms": 300,
                 **{key.replace("_", "."): value for key, value in conf.items()},
             }
@@ -69,6 +69,14 @@ class Reader:
                 value = message.value()
                 assert value is not None
                 self.got.append(value)
+
+    def commits(self) -> bool:
+        """Whether what it has read can be committed: its coordinator is there, and known to it."""
+        try:
+            self.consumer.commit(asynchronous=False)
+        except KafkaException:
+            return False
+        return True
 
     def close(self) -> None:
         self.consumer.close()
@@ -218,7 +226,8 @@ def test_a_share_group_on_the_same_topic_gets_everything_too(scene: Scene, fresh
     scene.send(40)
     reader = scene.reader()
     group = fresh("share")
-    _read_from_the_start(scene.admin, group)
+    with Admin({"bootstrap.servers": scene.servers}) as admin:
+        configure(admin, group, FROM_THE_START)
     sharing = ShareConsumer({"bootstrap.servers": scene.servers, "group.id": group})
     scene.stack.callback(sharing.close)
     sharing.subscribe([scene.topic])
@@ -234,12 +243,6 @@ def test_a_share_group_on_the_same_topic_gets_everything_too(scene: Scene, fresh
     assert {found.group_id: found.type.name for found in listed if found.group_id == scene.group} == {
         scene.group: "CLASSIC"
     }
-
-
-def _read_from_the_start(admin: AdminClient, group: str) -> None:
-    entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ConfigResource.Type.GROUP, group, incremental_configs=[entry])
-    admin.incremental_alter_configs([resource])[resource].result(PATIENCE_S)
 
 
 def test_offsets_are_committed_with_the_results_or_not_at_all(scene: Scene, fresh: Fresh) -> None:
@@ -298,16 +301,18 @@ def test_a_killed_broker_takes_nothing_with_it(stack: ExitStack) -> None:
     with Cluster(brokers=3, seed=5, clock="wall", config=config) as cluster, cluster.serve() as server:
         scene = Scene(server.bootstrap_servers, "t", "g", stack)
         readers = [scene.reader(), scene.reader()]
+        # Nothing is committed yet: who gets a partition from the other reads it from its start once more.
+        scene.until(lambda: all(len(reader.assigned) == 2 for reader in readers), *readers)
         scene.send(8)
         scene.until(lambda: scene.everything(*readers), *readers)
         for reader in readers:
-            if reader.assigned:
-                reader.consumer.commit(asynchronous=False)
+            reader.consumer.commit(asynchronous=False)
         coordinator = cluster.image.coordinator("__consumer_offsets", "g")
         assert coordinator is not None
         cluster.kill_broker(coordinator.broker_id)
         scene.send(8)
         scene.until(lambda: set(scene.sent) <= {value for one in readers for value in one.got}, *readers)
+        scene.until(readers[0].commits, *readers)  # without a coordinator it would go without a goodbye
         readers[0].close()
         scene.until(lambda: len(readers[1].assigned) == PARTITIONS, readers[1])
         readers[1].close()
