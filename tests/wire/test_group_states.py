@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TypeVar
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from shareq.model.actor import IN_PROCESS, ClientContext
 from shareq.model.errors import Errors
 from shareq.model.messages.base import Request, Response
-from shareq.model.messages.classic_group import DescribeGroupsRequest, DescribeGroupsResponse
+from shareq.model.messages.classic_group import DescribeGroupsRequest, DescribeGroupsResponse, JoinGroupRequest
 from shareq.model.messages.cluster import FindCoordinatorRequest
 from shareq.model.messages.topics import CreateTopicsRequest
 from shareq.wire.apis import API_BY_KEY
@@ -24,6 +25,9 @@ from tests.wire.raw import Raw
 
 R = TypeVar("R", bound=Response)
 NOT_READY = (Errors.COORDINATOR_NOT_AVAILABLE, Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.NOT_COORDINATOR)
+
+SESSION_MS, LONG_MS = 10_000, 1_000_000
+"""What the table's members ask for, and what they get here: on the clock on the wall nobody may be missed."""
 
 LEFT_BEHIND = {("join: no protocols", "absent"): "Empty"}
 """Where Apache Kafka leaves a group behind that nobody could join."""
@@ -48,6 +52,8 @@ class Wire(Members):
     def send_as(self, who: str, request: Request, version: int) -> None:
         self.waiting[who] = self._connection(who.lower())
         self.come[who] = []
+        if isinstance(request, JoinGroupRequest) and request.session_timeout_ms == SESSION_MS:
+            request = replace(request, session_timeout_ms=LONG_MS, rebalance_timeout_ms=LONG_MS)
         self.waiting[who].send(request, min(version, API_BY_KEY[request.API_KEY].max_version))
 
     def listen(self, who: str) -> None:
@@ -99,6 +105,7 @@ class Wire(Members):
         self.sync("A", {"A": "A"})
         self.join("B")
         self.waits(lambda: self.join("B"))
+        self.until("PreparingRebalance")  # if A came first B would have to wait for A again
         self.join("A")
         assert self.said("B").endswith("range follows A")
         if state != "CompletingRebalance":
