@@ -13,6 +13,10 @@ from shareq.consumer import AcknowledgeType, Messages, ShareConsumer
 from shareq.model.errors import Errors, KafkaException, WakeupException
 from shareq.model.ids import SHARE_STATE_TOPIC
 from shareq.producer import Producer
+from tests.polling import PATIENCE_S
+
+HOUR = 3600
+"""A minute and more where the clock is scaled: however busy the machine, nobody gives up before."""
 
 
 @pytest.fixture
@@ -31,7 +35,7 @@ def produce(cluster: Cluster, *values: str, **config: Any) -> None:
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, **config})
     for value in values:
         producer.produce("orders", value)
-    assert producer.flush(10) == 0
+    assert producer.flush(HOUR) == 0
 
 
 def consumer(cluster: Cluster, mode: str = "explicit", **config: Any) -> ShareConsumer:
@@ -198,8 +202,10 @@ def test_transactions(cluster: Cluster, isolation: str) -> None:
 
 @pytest.fixture
 def running() -> Iterator[Cluster]:
-    with Cluster(brokers=1, clock=50.0, seed=7) as made:
-        prepare(made)
+    """A lock lasts for an hour."""
+    config = {"group.share.max.record.lock.duration.ms": HOUR * 1000}
+    with Cluster(brokers=1, clock=50.0, seed=7, config=config) as made:
+        prepare(made, **{"share.record.lock.duration.ms": HOUR * 1000})
         yield made
 
 
@@ -220,10 +226,10 @@ def in_thread(work: Callable[[], object]) -> tuple[threading.Thread, list[object
 
 def test_a_poll_in_one_thread_gets_what_another_produces(running: Cluster) -> None:
     one = consumer(running)
-    running.wait(lambda: bool(one.poll(0.1)) or bool(one.assignment()), 60)
-    thread, results = in_thread(lambda: seen(one.poll(600)))
+    assert running.wait(lambda: bool(one.poll(0.1)) or bool(one.assignment()), HOUR)
+    thread, results = in_thread(lambda: seen(one.poll(HOUR)))
     produce(running, "from another thread")
-    thread.join(30)
+    thread.join(PATIENCE_S)
     assert results == [[("from another thread", 1)]]
 
 
@@ -249,31 +255,32 @@ def test_hard_case_18_what_is_told_of_a_result_may_enter_the_cluster_again(runni
     def work() -> list[tuple[str, int | None]]:
         one.set_acknowledgement_commit_callback(tell)
         produce(running, "first")
-        accept(one, one.poll(600))
+        accept(one, one.poll(HOUR))
         one.commit_sync()
         with pytest.raises(WakeupException):
-            one.poll(600)
-        return poll(one, 600)
+            one.poll(HOUR)
+        return poll(one, HOUR)
 
     thread, results = in_thread(work)
-    thread.join(30)
+    thread.join(PATIENCE_S)
     assert results == [[("from the callback", 1)]]
     assert told == [None]
 
 
 def test_locks_run_out_on_a_running_clock(running: Cluster) -> None:
+    running.configure_group("g", {"share.record.lock.duration.ms": 30_000})
     produce(running, "a")
     one, two = consumer(running), consumer(running)
     two.poll(0)
-    assert poll(one, 60) == [("a", 1)]
+    assert poll(one, HOUR) == [("a", 1)]
     running.crash(one)
-    assert poll(two, 120) == [("a", 2)]
+    assert poll(two, HOUR) == [("a", 2)]
 
 
 def test_closing_the_cluster_ends_a_blocked_poll(running: Cluster) -> None:
     one = consumer(running)
     thread, results = in_thread(lambda: one.poll(-1))
     running.close()
-    thread.join(30)
+    thread.join(PATIENCE_S)
     assert not thread.is_alive()
     assert len(results) == 1

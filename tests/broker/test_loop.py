@@ -9,6 +9,7 @@ import pytest
 
 from shareq.broker.loop import STUCK_AFTER_MS, VIRTUAL_ORIGIN_MS, EventLoop, VirtualLoop, WallLoop, make_loop
 from shareq.model.errors import ConfigException
+from tests.polling import PATIENCE_S
 
 
 @pytest.fixture
@@ -89,7 +90,7 @@ def test_a_timer_in_the_past_fires_without_turning_time_back() -> None:
 def test_a_scaled_clock_fires_timers_by_itself(wall: EventLoop) -> None:
     fired = threading.Event()
     wall.enter(lambda: wall.at(wall.now_ms() + 2000, fired.set))  # two seconds of its time, 2 ms of ours
-    assert fired.wait(10)
+    assert fired.wait(PATIENCE_S)
     wall.close()
 
 
@@ -119,7 +120,7 @@ def test_what_is_due_before_the_thread_meant_to_wake_wakes_it() -> None:
     loop, fired = WallLoop(), threading.Event()
     loop.enter(lambda: loop.at(loop.now_ms() + 3_600_000, lambda: None))
     loop.enter(lambda: loop.at(loop.now_ms() + 1, fired.set))
-    assert fired.wait(10)
+    assert fired.wait(PATIENCE_S)
     loop.close()
 
 

@@ -23,6 +23,7 @@ from shareq.model.messages.share_fetch import ShareAcknowledgeRequest
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest
 from tests.client.fake import Fake, batch
 from tests.consumer.desk import Desk, consumer_on, explicit, offsets
+from tests.polling import PATIENCE_S
 
 
 def public(thing: type) -> set[str]:
@@ -164,11 +165,11 @@ def test_two_threads() -> None:
     def stay_inside() -> None:
         with consumer._gate:
             entered.set()
-            leave.wait(10)
+            leave.wait(PATIENCE_S)
 
     thread = threading.Thread(target=stay_inside)
     thread.start()
-    entered.wait(10)
+    assert entered.wait(PATIENCE_S)
     with pytest.raises(ConcurrentModificationException, match="another thread"):
         consumer.subscription()
     leave.set()
