@@ -36,3 +36,14 @@ def cells(strip: Locator) -> dict[int, tuple[str, int]]:
     """State and delivery count by offset, as the page shows them."""
     shown = strip.locator(".sq-run").evaluate_all("all => all.map(cell => ({...cell.dataset}))")
     return {int(cell["offset"]): (cell["state"], int(cell["count"])) for cell in shown}
+
+
+def execute(page: Page, code: str) -> None:
+    """Let the notebook's kernel carry out what stands in none of its cells."""
+    page.evaluate(
+        """async code => {
+            const panel = window.jupyterapp.shell.currentWidget;
+            await panel.sessionContext.session.kernel.requestExecute({code}).done;
+        }""",
+        code,
+    )

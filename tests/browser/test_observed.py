@@ -54,7 +54,8 @@ def elsewhere(kafka: Reachable, fresh: Callable[[str], str]) -> Iterator[tuple[s
     group, topic, address = fresh("payments"), fresh("orders"), {"bootstrap.servers": kafka.bootstrap_servers}
     with Admin(address) as admin, Producer(address) as producer:
         admin.create_topics([NewTopic(topic, 1)]).check()
-        admin.alter_group_configs(group, {"share.auto.offset.reset": "earliest"})
+        held = {"share.record.lock.duration.ms": "3600000"}  # however long JupyterLab takes to come up
+        admin.alter_group_configs(group, {"share.auto.offset.reset": "earliest", **held})
         for number in range(3 * BATCH):
             producer.produce(topic, f"order {number}")
             if number % BATCH == BATCH - 1:
@@ -62,7 +63,7 @@ def elsewhere(kafka: Reachable, fresh: Callable[[str], str]) -> Iterator[tuple[s
     conf = {"group.id": group, "max.poll.records": BATCH, "share.acknowledgement.mode": "explicit"}
     with ShareConsumer({**address, **conf, "client.id": "elsewhere"}) as consumer:
         consumer.subscribe([topic])
-        messages = consumer.poll(30)
+        messages = consumer.poll(60)
         assert [message.offset() for message in messages] == list(range(BATCH))
         for offset, verdict in {1: ACCEPT, 2: RELEASE, 3: ACCEPT, 5: REJECT}.items():
             consumer.acknowledge(messages[offset], verdict)

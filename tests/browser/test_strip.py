@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from shareq.trace.palette import DARK, LIGHT
-from tests.browser.pages import cells, notebook, open_strip
+from tests.browser.pages import cells, execute, notebook, open_strip
 from tests.widgets.fakes import payments
 
 pytestmark = pytest.mark.browser
@@ -187,12 +187,7 @@ def test_what_a_screen_reader_gets(strip: Locator) -> None:
 
 
 def test_other_cells_move_a_live_strip(strip: Locator, browser_page: Page) -> None:
-    browser_page.evaluate(
-        """async () => {
-            const panel = window.jupyterapp.shell.currentWidget;
-            await panel.sessionContext.session.kernel.requestExecute({code: "cluster.arrive()"}).done;
-        }"""
-    )
+    execute(browser_page, "cluster.arrive()")
     expect_order(strip, 11)
 
 
