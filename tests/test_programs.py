@@ -33,6 +33,18 @@ def endless(path: Path) -> Callable[[], None]:
     return live
 
 
+def counting(path: Path) -> Callable[[], None]:
+    """Writes down one number after the other, without a pause."""
+
+    def live() -> None:
+        draft = path.with_suffix(".draft")
+        for number in range(1 << 40):
+            draft.write_text(f"{number}")
+            draft.rename(path)
+
+    return live
+
+
 def failing() -> None:
     print("so far so good")
     raise ValueError("the sink is full")
@@ -64,6 +76,27 @@ def test_what_is_killed_is_gone_with_all_that_it_has_started(tmp_path: Path) -> 
         program.wait(PATIENCE_S)
         assert (program.running, repr(program)) == (False, "killed")
     eventually(lambda: gone(int((tmp_path / "child").read_text())), True)
+
+
+def test_it_is_killed_in_the_state_that_was_waited_for(tmp_path: Path) -> None:
+    """However fast it goes on, and however long it takes to find that out."""
+    path, seen = tmp_path / "number", [-1]
+
+    def even() -> bool:
+        if path.exists():
+            seen.append(int(path.read_text()))
+        return seen[-1] >= 0 and seen[-1] % 2 == 0
+
+    with Program(counting(path)) as program:
+        program.kill_when(even, PATIENCE_S)
+        assert (program.running, repr(program)) == (False, "killed")
+    assert int(path.read_text()) == seen[-1]
+
+
+def test_who_ends_before_is_not_killed(tmp_path: Path) -> None:
+    with Program(lambda: None) as program:
+        program.kill_when(lambda: False, PATIENCE_S)
+        assert repr(program) == "ended with 0"
 
 
 def test_it_goes_with_its_block(tmp_path: Path) -> None:

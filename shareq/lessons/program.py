@@ -58,6 +58,23 @@ class Program:
             self.killed = True
             _kill(self._process)
 
+    def kill_when(self, until: Callable[[], bool], patience_s: float = 600.0) -> None:
+        """`kill` as soon as that holds, which it does then: what it has started stands still while it is asked again.
+
+        As `follow` where it ends before.
+        """
+        self.follow(lambda: until() and self._halted(until), patience_s)
+        self.kill()
+
+    def _halted(self, until: Callable[[], bool]) -> bool:
+        """Whether it still holds with everything halted; else it all goes on."""
+        os.killpg(self._process.pid, signal.SIGSTOP)
+        time.sleep(_LOOK_S)  # what was under way in the system is through then
+        if holds := until():
+            return holds
+        os.killpg(self._process.pid, signal.SIGCONT)
+        return False
+
     def wait(self, patience_s: float = 600.0) -> None:
         """Until it ends. TimeoutError where it does not; ProgramFailed."""
         self.follow(lambda: False, patience_s)
