@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shareq.log.batches import HEADER_BYTES, parse_batch
@@ -96,13 +96,21 @@ def check(data: bytes, count: int) -> None:
     assert [record.offset for record in records] == list(range(count))
 
 
-counts = st.integers(1, 200) | st.sampled_from([8100, 8300])
-sizes = st.lists(st.tuples(st.integers(0, 90), counts), min_size=1, max_size=4)
-spreads = st.integers(-40, 90) | st.integers(64, 9000)
+few, many = st.integers(1, 200), st.sampled_from([8100, 8300])  # fewer, or more, than deltas of two bytes reach
 
 
-@given(sizes, st.sampled_from([None, b"", b"key"]), spreads, st.booleans(), st.integers(0, 1 << 32))
-def test_against_the_codec(
+def given_runs(counts: st.SearchStrategy[int], most: int) -> Any:
+    """Runs of so many values of one size, what all of them share, and chance to draw and to damage them with."""
+    return given(
+        runs=st.lists(st.tuples(st.integers(0, 90), counts), min_size=1, max_size=most),
+        key=st.sampled_from([None, b"", b"key"]),
+        spread_ms=st.integers(-40, 90) | st.integers(64, 9000),
+        in_order=st.booleans(),
+        seed=st.integers(0, 1 << 32),
+    )
+
+
+def check_whole_and_damaged(
     runs: list[tuple[int, int]], key: bytes | None, spread_ms: int, in_order: bool, seed: int
 ) -> None:
     rng = random.Random(seed)
@@ -120,3 +128,14 @@ def test_against_the_codec(
         check(bytes(damaged), len(records))
     except CorruptBatch:
         pytest.fail(f"a glance took for well-formed what the codec cannot read: seed {seed}")
+
+
+@given_runs(few, 4)
+def test_against_the_codec(**drawn: Any) -> None:
+    check_whole_and_damaged(**drawn)
+
+
+@settings(max_examples=settings().max_examples // 10)
+@given_runs(few | many, 3)
+def test_long_batches_against_the_codec(**drawn: Any) -> None:
+    check_whole_and_damaged(**drawn)
