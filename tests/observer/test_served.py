@@ -21,6 +21,7 @@ from tests.polling import PATIENCE_S, QUICK
 ACCEPT, RELEASE, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
 CONFIG = {
     **QUICK,
+    "group.share.max.record.lock.duration.ms": 600_000,
     "share.coordinator.snapshot.update.records.per.snapshot": 5,
     "share.coordinator.state.topic.num.partitions": 7,
 }
@@ -33,7 +34,9 @@ def cluster() -> Iterator[Cluster]:
         cluster.create_topic("orders", 2)
         cluster.create_topic("bills")
         for group in ("crew", "others"):
-            cluster.configure_group(group, {"share.auto.offset.reset": "earliest"})
+            cluster.configure_group(
+                group, {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": 600_000}
+            )
         yield cluster
 
 
