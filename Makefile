@@ -73,8 +73,8 @@ browser: $(VENV)/.test  ## the widgets in a real browser
 
 notebooks: $(VENV)/.test  ## run the notebooks and compare their outputs
 	$(call say,notebooks: run and compare with their stored outputs)
-	@$(PY) -m pytest --nbval --nbval-current-env --nbval-sanitize-with tests/nbval.cfg \
-		-n auto --dist loadscope notebooks $(ARGS)
+	@$(PY) -m pytest -p tests.nbval_patience --nbval --nbval-current-env --nbval-sanitize-with tests/nbval.cfg \
+		-n auto --dist loadscope --timeout 900 notebooks $(ARGS)
 
 bench: $(VENV)/.test  ## measure (pytest-benchmark); leave the machine alone meanwhile
 	$(call say,benchmarks)
