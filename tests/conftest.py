@@ -50,6 +50,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("apache-kafka"))
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Groups are a suffix of ids. Where xdist cannot write it there, each worker would start a Spark of its own."""
+    if getattr(session.config.option, "loadgroup", False):
+        grouped = (item for item in session.items if item.get_closest_marker("xdist_group"))
+        assert all("@" in item.nodeid for item in grouped), "this pytest does not let this pytest-xdist group tests"
+
+
 def pytest_report_header() -> str:
     return f"shareq: hypothesis profile {settings.get_current_profile_name()}, SHAREQ_SEED={os.environ['SHAREQ_SEED']}"
 
