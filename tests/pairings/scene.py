@@ -27,6 +27,8 @@ from tests.polling import PATIENCE_S, configure
 CLIENTS: dict[str, ModuleType] = {"shareq": shareq, "confluent": confluent_kafka}
 Fresh = Callable[[str], str]
 Observation = Any
+LONG_LOCKS = {"share.record.lock.duration.ms": 600_000}
+"""What is counted on in hand stays there, however long a machine stalls."""
 Scenario = Callable[["Scene"], Observation]
 
 
@@ -52,12 +54,12 @@ class Scene:
         self.configure(**group_config)
 
     def configure(self, **group_config: object) -> None:
-        quick = {"share.auto.offset.reset": "earliest", "share.heartbeat.interval.ms": 100}
+        quick = {"share.auto.offset.reset": "earliest", "share.heartbeat.interval.ms": 100} | LONG_LOCKS
         configure(self.admin, self.group, quick | dotted(group_config))
 
     def lengthen_locks(self) -> None:
         """From here on a lock lasts for as long as a test may take."""
-        configure(self.admin, self.group, {"share.record.lock.duration.ms": 600_000})
+        configure(self.admin, self.group, LONG_LOCKS)
 
     def consumer(self, *topics: str, kind: str = "ShareConsumer", **conf: object) -> Any:
         """A consumer that is subscribed to the topic, or to what is named."""

@@ -15,6 +15,9 @@ from tests.pairings.scene import CLIENTS, Scene, until, values
 from tests.polling import QUICK, take
 
 CONFIG = QUICK | {"default.replication.factor": 3}
+LOCKS = {"share_record_lock_duration_ms": 30_000}
+"""What is in hand when a broker dies may be lost to all for so long; how often a record comes is not counted."""
+
 PARTITIONS = 3
 """As many as brokers: each leads one of every topic."""
 
@@ -50,12 +53,12 @@ def test_a_broker_dies(three: Three, fresh: Callable[[str], str], victim: str) -
         first, second = (Scene(client, three, fresh) for client in CLIENTS)
         for scene in (first, second):
             stack.enter_context(scene.stack)
-            scene.create(PARTITIONS)
+            scene.create(PARTITIONS, **LOCKS)
         found = {first: begin(first)}
         lost = broker(first, victim)
         while victim != "leader" and broker(second, victim) != lost:
             second.group = second.fresh("group")
-        second.configure()
+        second.configure(**LOCKS)
         found[second] = begin(second)
         three.kill_broker(lost)
         stack.callback(three.start_broker, lost)
