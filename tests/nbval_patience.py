@@ -1,4 +1,4 @@
-"""A plugin for nbval, which gives a kernel five seconds to hand over what a cell has printed. Busy machines have more."""
+"""A plugin for nbval, which gives a kernel five seconds to hand over what a cell has printed: here it has a minute."""
 
 from __future__ import annotations
 
