@@ -197,7 +197,7 @@ def test_leaders_are_elected(desk: Desk, kind: ElectionType) -> None:
 
 
 def test_offsets_of_the_log_are_listed(desk: Desk) -> None:
-    desk.create(2)
+    desk.create(2, retention_ms="-1")  # what `write` writes looks old
     desk.write("a", "b", "c")
     start = 1_000_000_000_000
     specs = {
@@ -227,7 +227,7 @@ def test_offsets_of_the_log_are_listed(desk: Desk) -> None:
     ],
 )
 def test_records_are_deleted(desk: Desk, offset: int, expected: int | str, start: int) -> None:
-    desk.create()
+    desk.create(retention_ms="-1")
     desk.write("a", "b", "c")
     (found,) = outcomes(desk.admin.delete_records([TopicPartition(desk.topic, 0, offset)]))
     assert (found if isinstance(found, str) else found.low_watermark) == expected
@@ -336,7 +336,7 @@ def test_groups_are_listed_with_their_kind(desk: Desk) -> None:
 
 
 def test_a_share_group_is_deleted_like_any_other(desk: Desk) -> None:
-    desk.create()
+    desk.create(retention_ms="-1")
     desk.write("a")
     group = desk.fresh("group")
     quick = [("share.auto.offset.reset", SET, "earliest"), ("share.heartbeat.interval.ms", SET, "100")]

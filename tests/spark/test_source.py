@@ -21,6 +21,7 @@ from shareq.admin import Admin, NewTopic
 from shareq.spark import acknowledge
 from tests.kafka.fixtures import Reachable
 from tests.log import support
+from tests.polling import configure
 from tests.spark.patience import TIMEOUT_S, finish, is_running
 
 if TYPE_CHECKING:
@@ -29,6 +30,12 @@ if TYPE_CHECKING:
     from shareq.wire.server import Server
 
 MOMENT_MS = 1_760_000_000_123
+
+CONFIGS = {
+    "share.auto.offset.reset": "earliest",
+    "share.session.timeout.ms": "6000",  # whoever was killed is soon forgotten
+    "share.record.lock.duration.ms": "60000",  # where the machine stands still for a while, no record comes twice
+}
 
 Place = tuple[int, int]
 """(partition, offset)."""
@@ -61,7 +68,7 @@ def prepare(broker: Reachable, name: Callable[[str], str], records: int) -> dict
     topic, group, address = name("topic"), name("group"), broker.bootstrap_servers
     with Admin({"bootstrap.servers": address}) as admin:
         admin.create_topics([NewTopic(topic, 2)]).check()
-        admin.alter_group_configs(group, {"share.auto.offset.reset": "earliest", "share.session.timeout.ms": "6000"})
+        configure(admin, group, CONFIGS)
     with Producer({"bootstrap.servers": address}) as producer:
         for number in range(records):
             producer.produce(topic, b"value-%d" % number, partition=number % 2)
@@ -105,7 +112,8 @@ def test_rows_are_those_of_sparks_kafka_source(
     address, topic = request.getfixturevalue(which).bootstrap_servers, fresh("topic")
     headers = [("n", b"3"), ("none", None), ("n", b"")]
     with Admin({"bootstrap.servers": address}) as admin, Producer({"bootstrap.servers": address}) as producer:
-        admin.create_topics([NewTopic(topic, 1, config={"message.timestamp.type": time_type})]).check()
+        config = {"message.timestamp.type": time_type, "retention.ms": "-1"}  # such old records would soon be deleted
+        admin.create_topics([NewTopic(topic, 1, config=config)]).check()
         producer.produce(topic, b"value", b"key", headers=headers, timestamp=MOMENT_MS)
         producer.produce(topic, None, None, timestamp=MOMENT_MS + 1)
         producer.flush()
