@@ -49,9 +49,9 @@ class TellingReader(StreamReader):
     tell: Teller
 
     def latestOffset(self, start: Mapping[str, Any], limit: Any) -> dict[str, Any]:  # noqa: N802    # Spark's name, as below
-        end = super().latestOffset(start, limit)
-        if end != start:
-            self.tell("acquired")
+        while (end := super().latestOffset(start, limit)) == start:
+            continue  # no batch is empty, not even the first: whoever is killed in one has records in hand
+        self.tell("acquired")
         return end
 
     def commit(self, end: Mapping[str, Any]) -> None:
