@@ -25,7 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def spark() -> Iterator[SparkSession]:
     from shareq.spark import session
 
-    # Two cores, and as many attempts of a task as on a cluster.
-    made = session(master="local[2,4]", **{"spark.sql.streaming.stopTimeout": "20s"})
+    # Two cores. An attempt may find a worker that has died with another one's, and they are several.
+    made = session(master="local[2,8]", **{"spark.sql.streaming.stopTimeout": "300s"})
     yield made
     made.stop()
