@@ -15,6 +15,7 @@ from playwright.sync_api import Page, expect
 from shareq import AcknowledgeType, Admin, NewTopic, Producer, ShareConsumer
 from tests.browser.pages import READY_MS, cells, notebook, open_strip
 from tests.kafka.fixtures import Reachable
+from tests.polling import configure
 
 pytestmark = pytest.mark.browser
 
@@ -55,7 +56,7 @@ def elsewhere(kafka: Reachable, fresh: Callable[[str], str]) -> Iterator[tuple[s
     with Admin(address) as admin, Producer(address) as producer:
         admin.create_topics([NewTopic(topic, 1)]).check()
         held = {"share.record.lock.duration.ms": "3600000"}  # however long JupyterLab takes to come up
-        admin.alter_group_configs(group, {"share.auto.offset.reset": "earliest", **held})
+        configure(admin, group, {"share.auto.offset.reset": "earliest", **held})
         for number in range(3 * BATCH):
             producer.produce(topic, f"order {number}")
             if number % BATCH == BATCH - 1:

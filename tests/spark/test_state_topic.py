@@ -27,7 +27,7 @@ from shareq.model.states import IsolationLevel
 from shareq.model.transport import transport_for
 from shareq.spark import state_topic
 from tests.kafka.fixtures import Reachable
-from tests.polling import take
+from tests.polling import configure, take
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -56,7 +56,7 @@ def group_at_work(address: str, fresh: Callable[[str], str], seed: int) -> Group
     rng = random.Random(seed)
     with Admin({"bootstrap.servers": address}) as admin:
         admin.create_topics([NewTopic(group.topic, 2)]).check()
-        admin.alter_group_configs(group.name, {"share.auto.offset.reset": "earliest"})
+        configure(admin, group.name, {"share.auto.offset.reset": "earliest"})
     with Producer({"bootstrap.servers": address, "linger.ms": 0}) as producer:
         for number in range(RECORDS):
             producer.produce(group.topic, b"%d" % number, partition=number % 2)
