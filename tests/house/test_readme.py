@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from shareq.kafka import tools
+from tests.spark.patience import BUSY
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -62,7 +63,7 @@ def running(*command: str) -> Iterator[str]:
                 pytest.fail("it ended before it served")
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(PATIENCE_S)
 
 
 def test_the_first_ten_lines_run() -> None:
@@ -76,11 +77,17 @@ class Served(NamedTuple):
     printed: str
 
 
-@pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
+@contextmanager
+def serving() -> Iterator[Served]:
     [command] = commands(SERVE)
     with running(*command[1:], "--port", "0") as address:
         yield Served(address, run(CONNECT, address))
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    with serving() as found:
+        yield found
 
 
 def test_a_real_client_connects(served: Served) -> None:
@@ -111,9 +118,18 @@ def test_the_same_lines_run_on_apache_kafka() -> None:
 
 
 @pytest.fixture(scope="module")
-def on_spark(served: Served) -> list[str]:
-    """What the two blocks for Spark print, one after the other in one program, as in a notebook."""
-    return run(f"{STREAM}\nprint('then')\n{SWEEP}", served.address).split("then\n")
+def on_spark() -> list[str]:
+    """What the two blocks for Spark print, one after the other in one program, as in a notebook.
+
+    All of it once more, on another cluster, where the machine was too busy for Spark (see `BUSY`).
+    """
+    while True:
+        try:
+            with serving() as found:
+                return run(f"{STREAM}\nprint('then')\n{SWEEP}", found.address).split("then\n")
+        except AssertionError as error:
+            if BUSY not in str(error):
+                raise
 
 
 @pytest.mark.xdist_group("spark")

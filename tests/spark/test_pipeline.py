@@ -21,6 +21,7 @@ from shareq.spark.pipeline.schema import TABLES, as_markdown
 from shareq.spark.pipeline.sources import events_of
 from shareq.trace import Journal
 from tests.kafka.fixtures import Reachable
+from tests.spark.patience import finish
 from tests.spark.pipeline_journals import in_trouble, late_story, of_a_leader, story
 from tests.spark.pipeline_oracle import BY_RECORD, counted, expected_of, names_of, oracle, written
 
@@ -155,8 +156,8 @@ def test_a_topic_is_read_and_followed_and_what_comes_twice_counts_once(
     command = ["pipeline", "run", address, "--out", str(tmp_path / "run"), "--no-report"]
     done = CliRunner().invoke(main, command, catch_exceptions=False)
     assert done.exit_code == 0, done.output
-    query = pipeline.follow(address, tmp_path / "out", group=fresh("g"), spark=spark, report=False, availableNow=True)
-    assert query.awaitTermination(1000)
+    options: dict[str, Any] = {"group": fresh("g"), "spark": spark, "report": False, "availableNow": True}
+    finish(lambda: pipeline.follow(address, tmp_path / "out", **options), 1000)
     for out in (tmp_path / "run", tmp_path / "out"):
         assert {name for name in TABLES if written(out, name) != expected_of(expected, name)} == set(), out
 
