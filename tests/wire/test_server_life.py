@@ -20,17 +20,24 @@ from tests.polling import PATIENCE_S
 from tests.wire.raw import Raw, topic_id
 
 EVERYTHING = MetadataRequest(topics=None)
+LONG_MS = 3_600_000
+"""What is to end by what happens, and not by itself: six minutes where time runs ten times as fast."""
 
 
 @pytest.fixture(params=["virtual", 10.0], ids=["virtual", "by itself"])
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    with served_soon(request.param) as made:
+    with served_soon(request.param, lock_ms=LONG_MS) as made:
         yield made
 
 
-def served_soon(clock: str | float) -> Cluster:
-    """Three brokers, one topic of three partitions, and a group that may start."""
-    made = Cluster(brokers=3, seed=7, clock=clock)
+def served_soon(clock: str | float, lock_ms: int = 30_000) -> Cluster:
+    """Three brokers, one topic of three partitions, and a group that may start. Who is silent is not shown out."""
+    config = {
+        "connections.max.idle.ms": 24 * LONG_MS,
+        "group.share.record.lock.duration.ms": lock_ms,
+        "group.share.max.record.lock.duration.ms": LONG_MS,
+    }
+    made = Cluster(brokers=3, seed=7, clock=clock, config=config)
     made.create_topic("orders", 3)
     Admin({"bootstrap.servers": made.bootstrap_servers}).alter_share_group_offsets("g", {"orders": 0}).check()
     return made
@@ -171,7 +178,7 @@ def test_a_broker_that_is_gone_and_comes_back(cluster: Cluster, end: Callable[[C
         lost = leader(cluster)
         mine, other = (zero, one) if lost == 0 else (one, zero)
         with Raw(server.ports[lost]) as waiting:
-            waiting.send(share_fetch(cluster, max_wait_ms=60_000))
+            waiting.send(share_fetch(cluster, max_wait_ms=LONG_MS))
             assert mine.ask(EVERYTHING).brokers
             end(cluster, lost)
             assert mine.closed_by_server() == (lost in (0, 1))
@@ -234,7 +241,7 @@ def test_a_dropped_connection_releases_its_locks(cluster: Cluster) -> None:
         with Raw(port) as first, Raw(port) as second:
             first.ask(produce(cluster, b"a", b"b"))
             assert acquired(first.ask(share_fetch(cluster, member_id="first"))) == [(0, 1, 1)]
-            second.send(share_fetch(cluster, member_id="second", max_wait_ms=60_000))
+            second.send(share_fetch(cluster, member_id="second", max_wait_ms=LONG_MS))
             happened(cluster, server, ShareSessionOpened, 2)
             first.close()
             assert acquired(second.receive()[1]) == [(0, 1, 2)]
@@ -248,7 +255,7 @@ def test_a_connection_that_breaks_while_it_waits_leaves_nothing_behind(cluster: 
         port = server.ports[leader(cluster)]
         with Raw(port) as other:
             with Raw(port) as waiting:
-                waiting.send(share_fetch(cluster, member_id="gone", max_wait_ms=60_000))
+                waiting.send(share_fetch(cluster, member_id="gone", max_wait_ms=LONG_MS))
                 happened(cluster, server, ShareSessionOpened)
             happened(cluster, server, ShareSessionClosed)
             other.ask(produce(cluster, b"a"))
@@ -265,7 +272,7 @@ def test_on_a_virtual_clock_a_lock_expires_when_the_test_says_so() -> None:
         with Raw(port) as first, Raw(port) as second:
             first.ask(produce(cluster, b"a"))
             assert acquired(first.ask(share_fetch(cluster, member_id="first"))) == [(0, 0, 1)]
-            second.send(share_fetch(cluster, member_id="second", max_wait_ms=60_000))
+            second.send(share_fetch(cluster, member_id="second", max_wait_ms=LONG_MS))
             happened(cluster, server, ShareSessionOpened, 2)
             cluster.advance(29_999)
             assert first.ask(EVERYTHING).brokers
