@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
+START_S = 240
+"""How long a busy machine may take to start a Kafka."""
+
 _numbers = count(1)
 
 
@@ -36,7 +39,7 @@ def kafka_or_skip(brokers: int) -> LocalKafka:
     from shareq.kafka import KafkaNotFound, LocalKafka
 
     try:
-        return LocalKafka(brokers).start()
+        return LocalKafka(brokers, timeout=START_S).start()
     except (JavaNotFound, KafkaNotFound) as reason:
         if IN_CI:
             raise
