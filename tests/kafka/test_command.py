@@ -20,6 +20,7 @@ from shareq import cli
 from shareq.kafka import LocalKafka, kafka_jars, tools
 from shareq.kafka.command import kafka as group
 from shareq.model.errors import ConfigException
+from tests.polling import PATIENCE_S
 
 SHAREQ = [sys.executable, "-u", "-m", "shareq.cli"]
 
@@ -49,7 +50,7 @@ def child(pid: int) -> int:
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM], ids=lambda end: end.name)
 def test_it_serves_until_it_is_told_to_end(kafka: LocalKafka, end: signal.Signals) -> None:
     with started("--config", "num.partitions=4") as (process, address, logs):
-        assert AdminClient({"bootstrap.servers": address}).list_topics(timeout=30).brokers
+        assert AdminClient({"bootstrap.servers": address}).list_topics(timeout=PATIENCE_S).brokers
         assert "num.partitions=4" in (logs.parent / "broker-0.properties").read_text()
         process.send_signal(end)
         assert process.stdout is not None
