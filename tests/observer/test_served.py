@@ -17,6 +17,7 @@ from shareq.trace import View
 from shareq.wire.server import Server
 from shareq_widgets import strip
 from tests.polling import PATIENCE_S, QUICK
+from tests.wire.raw import quiet_ports
 
 ACCEPT, RELEASE, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
 CONFIG = {
@@ -156,16 +157,15 @@ def settle_somehow(consumer: ShareConsumer, messages: Any) -> None:
 def test_a_dead_cluster_is_said_plainly_and_a_new_one_at_its_ports_is_seen() -> None:
     with Cluster(brokers=1, clock="wall", config=CONFIG) as cluster:
         cluster.create_topic("orders")
-        server = cluster.serve()
-        assert isinstance(server, Server)
-        ports = server.ports
+        ports = quiet_ports(1)
+        server = cluster.serve(ports=ports)
         with observe(server.bootstrap_servers, "crew", ["orders"], interval_ms=20) as observer:
             assert observer.wait(lambda: observer.view("orders").total() > 0, PATIENCE_S)
             server.close()
             seen = observer.view("orders")
             assert observer.wait(lambda: bool(seen.snapshot()["disturbed"]), PATIENCE_S)
             assert "does not answer" in seen.snapshot()["text"]
-            with cluster.serve(ports=list(ports)):
+            with cluster.serve(ports=ports):
                 assert observer.wait(lambda: not seen.snapshot()["disturbed"], PATIENCE_S)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import select
 import socket
 import struct
+from contextlib import ExitStack, suppress
 from typing import Any, Self
 
 from shareq.broker import Cluster
@@ -82,6 +84,19 @@ class Raw:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def quiet_ports(count: int) -> list[int]:
+    """Free ports below those that systems hand out (Linux from 32768, others from 49152): once closed they stay so
+    until the test opens them again, whatever other programs ask for."""
+    found: list[int] = []
+    with ExitStack() as held:
+        while len(found) < count:
+            port = random.SystemRandom().randrange(20_000, 32_000)
+            with suppress(OSError):
+                held.enter_context(socket.create_server(("127.0.0.1", port)))
+                found.append(port)
+    return found
 
 
 def topic_id(cluster: Cluster, topic: str) -> TopicId:

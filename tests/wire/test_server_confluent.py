@@ -22,7 +22,8 @@ QUIET = {"log_level": 0, "logger": logging.getLogger("confluent")}
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    with Cluster(brokers=3, clock="wall", seed=7, config=QUICK) as made:
+    config = QUICK | {"group.share.record.lock.duration.ms": 60_000}  # records are counted: none may come twice
+    with Cluster(brokers=3, clock="wall", seed=7, config=config) as made:
         yield made
 
 

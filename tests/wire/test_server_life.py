@@ -17,7 +17,7 @@ from shareq.model.messages.data import ProduceRequest
 from shareq.model.messages.share_fetch import ShareFetchRequest
 from shareq.wire.server import Server
 from tests.polling import PATIENCE_S
-from tests.wire.raw import Raw, topic_id
+from tests.wire.raw import Raw, quiet_ports, topic_id
 
 EVERYTHING = MetadataRequest(topics=None)
 LONG_MS = 3_600_000
@@ -101,7 +101,7 @@ def connected(port: int) -> Raw:
 
 
 def test_metadata_shows_where_the_brokers_are(cluster: Cluster) -> None:
-    with cluster.serve() as server:
+    with cluster.serve(ports=quiet_ports(3)) as server:
         assert isinstance(server, Server)
         with Raw(server.ports[1]) as raw:
             shown = {broker.node_id: (broker.host, broker.port) for broker in raw.ask(EVERYTHING).brokers}
@@ -113,7 +113,7 @@ def test_metadata_shows_where_the_brokers_are(cluster: Cluster) -> None:
 
 
 def test_a_cluster_is_served_once_at_a_time_and_again_later(cluster: Cluster) -> None:
-    with cluster.serve() as server:
+    with cluster.serve(ports=quiet_ports(3)) as server:
         with pytest.raises(IllegalStateException, match=f"is served at {server.bootstrap_servers} already"):
             cluster.serve()
         assert isinstance(server, Server)
@@ -125,7 +125,7 @@ def test_a_cluster_is_served_once_at_a_time_and_again_later(cluster: Cluster) ->
 
 
 def test_closing_the_cluster_closes_its_server(cluster: Cluster) -> None:
-    server = cluster.serve()
+    server = cluster.serve(ports=quiet_ports(3))
     assert isinstance(server, Server)
     with Raw(server.ports[0]) as raw:
         assert raw.ask(EVERYTHING).brokers
@@ -138,10 +138,10 @@ def test_closing_the_cluster_closes_its_server(cluster: Cluster) -> None:
 
 
 def test_a_taken_port_is_named(cluster: Cluster) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(ConfigException, match=f"port {port} on 127.0.0.1 is taken by another program: stop that"):
-            cluster.serve(ports=[0, port, 0])
+    (port,) = quiet_ports(1)
+    said = f"port {port} on 127.0.0.1 is taken by another program: stop that"
+    with socket.create_server(("127.0.0.1", port)), pytest.raises(ConfigException, match=said):
+        cluster.serve(ports=[0, port, 0])
     with cluster.serve(ports=[0, port, 0]) as server:
         assert isinstance(server, Server)
         assert server.ports[1] == port
@@ -174,7 +174,7 @@ def test_absurd_addresses(arguments: dict[str, Any], message: str) -> None:
 
 @pytest.mark.parametrize("end", [Cluster.kill_broker, Cluster.stop_broker], ids=["killed", "stopped"])
 def test_a_broker_that_is_gone_and_comes_back(cluster: Cluster, end: Callable[[Cluster, int], None]) -> None:
-    with Server(cluster) as server, Raw(server.ports[0]) as zero, Raw(server.ports[1]) as one:
+    with Server(cluster, ports=quiet_ports(3)) as server, Raw(server.ports[0]) as zero, Raw(server.ports[1]) as one:
         lost = leader(cluster)
         mine, other = (zero, one) if lost == 0 else (one, zero)
         with Raw(server.ports[lost]) as waiting:
@@ -198,7 +198,7 @@ def test_a_broker_that_is_gone_and_comes_back(cluster: Cluster, end: Callable[[C
 
 
 def test_a_port_that_somebody_takes_while_its_broker_is_down_opens_when_it_is_free_again(cluster: Cluster) -> None:
-    with Server(cluster) as server:
+    with Server(cluster, ports=quiet_ports(3)) as server:
         cluster.kill_broker(2)
         while not refuses(server.ports[2]):
             continue
@@ -213,7 +213,7 @@ def test_a_port_that_somebody_takes_while_its_broker_is_down_opens_when_it_is_fr
 
 def test_a_dead_broker_s_port_opens_when_it_is_started(cluster: Cluster) -> None:
     cluster.kill_broker(1)
-    with Server(cluster) as server:
+    with Server(cluster, ports=quiet_ports(3)) as server:
         assert refuses(server.ports[1])
         cluster.start_broker(1)
         with connected(server.ports[1]) as back:
@@ -221,7 +221,7 @@ def test_a_dead_broker_s_port_opens_when_it_is_started(cluster: Cluster) -> None
 
 
 def test_a_leader_that_moved_is_named_in_the_answer(cluster: Cluster) -> None:
-    with Server(cluster) as server:
+    with Server(cluster, ports=quiet_ports(3)) as server:
         other = next(b for b in cluster.brokers_alive if b != leader(cluster))
         with Raw(server.ports[other]) as raw:
             answer = raw.ask(share_fetch(cluster))
@@ -236,7 +236,7 @@ def test_a_leader_that_moved_is_named_in_the_answer(cluster: Cluster) -> None:
 
 
 def test_a_dropped_connection_releases_its_locks(cluster: Cluster) -> None:
-    with Server(cluster) as server:
+    with Server(cluster, ports=quiet_ports(3)) as server:
         port = server.ports[leader(cluster)]
         with Raw(port) as first, Raw(port) as second:
             first.ask(produce(cluster, b"a", b"b"))
@@ -251,7 +251,7 @@ def test_a_dropped_connection_releases_its_locks(cluster: Cluster) -> None:
 
 
 def test_a_connection_that_breaks_while_it_waits_leaves_nothing_behind(cluster: Cluster) -> None:
-    with Server(cluster) as server:
+    with Server(cluster, ports=quiet_ports(3)) as server:
         port = server.ports[leader(cluster)]
         with Raw(port) as other:
             with Raw(port) as waiting:
@@ -267,7 +267,7 @@ def test_a_connection_that_breaks_while_it_waits_leaves_nothing_behind(cluster: 
 
 def test_on_a_virtual_clock_a_lock_expires_when_the_test_says_so() -> None:
     """What the author of a client tests with it: thirty seconds of lock pass in no time, and not before."""
-    with served_soon("virtual") as cluster, Server(cluster) as server:
+    with served_soon("virtual") as cluster, Server(cluster, ports=quiet_ports(3)) as server:
         port = server.ports[leader(cluster)]
         with Raw(port) as first, Raw(port) as second:
             first.ask(produce(cluster, b"a"))
@@ -283,7 +283,11 @@ def test_on_a_virtual_clock_a_lock_expires_when_the_test_says_so() -> None:
 
 def test_a_scaled_clock_runs_by_itself() -> None:
     """A minute of waiting takes 0.6 s."""
-    with served_soon(100.0) as cluster, Server(cluster) as server, Raw(server.ports[leader(cluster)]) as raw:
+    with (
+        served_soon(100.0) as cluster,
+        Server(cluster, ports=quiet_ports(3)) as server,
+        Raw(server.ports[leader(cluster)]) as raw,
+    ):
         before_ms = cluster.now_ms
         assert acquired(raw.ask(share_fetch(cluster, max_wait_ms=60_000))) == []
         assert cluster.now_ms - before_ms >= 60_000
@@ -293,7 +297,7 @@ def test_a_scaled_clock_runs_by_itself() -> None:
 
 
 def test_clients_in_this_process_and_over_tcp_share_the_work() -> None:
-    with served_soon("wall") as cluster, Server(cluster) as server:
+    with served_soon("wall") as cluster, Server(cluster, ports=quiet_ports(3)) as server:
         with Raw(server.ports[leader(cluster)]) as raw:
             inside = Producer({"bootstrap.servers": cluster.bootstrap_servers})
             inside.produce("orders", b"from within", partition=0)
