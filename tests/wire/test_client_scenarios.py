@@ -49,7 +49,8 @@ class World:
         return client
 
     def create(self, partitions: int = 1, **group_config: object) -> None:
-        self.admin.create_topics([NewTopic(self.topic, partitions)]).check()
+        forever = {"retention.ms": "-1"}  # every five minutes a broker deletes what looks old, as some records do here
+        self.admin.create_topics([NewTopic(self.topic, partitions, config=forever)]).check()
         self.configure(**group_config)
 
     def configure(self, **group_config: object) -> None:
