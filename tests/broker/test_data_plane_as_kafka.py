@@ -539,65 +539,80 @@ def test_sessions(sides: tuple[Side, Side], fresh: Callable[[str], str]) -> None
     )
 
 
-def test_configurations(sides: tuple[Side, Side], fresh: Callable[[str], str]) -> None:
-    name, group = fresh("configs")[:40], fresh("group")[:40]
-    lock = "share.record.lock.duration.ms"
-    compare(sides, [("made", 7, create(new(name, 1, 1, configs=(("retention.ms", "1000"),))))])
-    for side in sides:
-        side.learn(name)
+KEYS = ("retention.ms", "cleanup.policy", "min.cleanable.dirty.ratio", "preallocate", "colour")
+LOCK = "share.record.lock.duration.ms"
+
+
+def describing_configs(name: str, group: str) -> Rows:
+    return [
+        ("2.12 a topic's", 4, describe(2, name, *KEYS, include_synonyms=True)),
+        ("2.12 unknown topic", 4, describe(2, "none")),
+        ("2.12 a topic that cannot be", 4, describe(2, "a b")),
+        ("2.12 another broker", 4, describe(4, "77")),
+        ("2.12 a broker that is none", 4, describe(4, "x")),
+        ("2.12 an empty group", 4, describe(32, "")),
+        ("2.12 a group", 4, describe(32, group, LOCK, "share.auto.offset.reset", include_synonyms=True)),
+        ("2.12 no type", 4, describe(3, "x")),
+    ]
+
+
+def altering(name: str) -> Rows:
+    return [
+        ("2.12 set", 1, alter(2, name, ("retention.ms", 0, "7"))),
+        ("2.12 delete", 1, alter(2, name, ("retention.ms", 1, None), ("flush.ms", 1, None))),
+        ("2.12 append", 1, alter(2, name, ("cleanup.policy", 2, "compact"))),
+        ("2.12 subtract", 1, alter(2, name, ("cleanup.policy", 3, "delete"))),
+    ]
+
+
+def altering_in_vain(name: str) -> Rows:
+    return [
+        ("2.12 append to no list", 1, alter(2, name, ("retention.ms", 2, "7"))),
+        ("2.12 null", 1, alter(2, name, ("retention.ms", 0, None))),
+        ("2.12 key twice", 1, alter(2, name, ("retention.ms", 0, "1"), ("retention.ms", 1, None))),
+        ("2.12 unknown key", 1, alter(2, name, ("colour", 0, "red"))),
+        ("2.12 bad value", 1, alter(2, name, ("retention.ms", 0, "-2"))),
+        ("2.12 alter unknown topic", 1, alter(2, "none", ("retention.ms", 0, "1"))),
+        ("2.12 alter no type", 1, alter(3, "x", ("retention.ms", 0, "1"))),
+    ]
+
+
+def altering_a_group(group: str) -> Rows:
+    return [
+        ("2.12 a group's", 1, alter(32, group, (LOCK, 0, "45000"))),
+        ("2.12 out of the brokers' bounds", 1, alter(32, group, (LOCK, 0, "1000"))),
+        ("2.12 a group's unknown key", 1, alter(32, group, ("colour", 0, "red"))),
+        ("2.12 the dead-letter queue", 1, alter(32, group, ("errors.deadletterqueue.topic.name", 0, "dlq"))),
+        ("2.12 alter an empty group", 1, alter(32, "", (LOCK, 0, "45000"))),
+    ]
+
+
+def altering_otherwise(name: str) -> Rows:
     replaced = AlterConfigsRequest.Config(name="segment.ms", value="5000")
     legacy = AlterConfigsRequest.Resource(resource_type=2, resource_name=name, configs=(replaced,))
     twice = IncrementalAlterConfigsRequest.Resource(resource_type=2, resource_name=name, configs=())
-    keys = ("retention.ms", "cleanup.policy", "min.cleanable.dirty.ratio", "preallocate", "colour")
-    compare(
-        sides,
-        [
-            ("2.12 a topic's", 4, describe(2, name, *keys, include_synonyms=True)),
-            ("2.12 unknown topic", 4, describe(2, "none")),
-            ("2.12 a topic that cannot be", 4, describe(2, "a b")),
-            ("2.12 another broker", 4, describe(4, "77")),
-            ("2.12 a broker that is none", 4, describe(4, "x")),
-            ("2.12 an empty group", 4, describe(32, "")),
-            ("2.12 a group", 4, describe(32, group, lock, "share.auto.offset.reset", include_synonyms=True)),
-            ("2.12 no type", 4, describe(3, "x")),
-            ("2.12 set", 1, alter(2, name, ("retention.ms", 0, "7"))),
-            ("2.12 delete", 1, alter(2, name, ("retention.ms", 1, None), ("flush.ms", 1, None))),
-            ("2.12 append", 1, alter(2, name, ("cleanup.policy", 2, "compact"))),
-            ("2.12 subtract", 1, alter(2, name, ("cleanup.policy", 3, "delete"))),
-        ],
-    )
+    return [
+        ("2.12 non-dynamic", 1, alter(4, "", ("offsets.topic.num.partitions", 0, "3"))),
+        ("2.12 a logger", 1, alter(8, "77", ("root", 0, "DEBUG"))),
+        ("2.12 replaced", 2, lambda _: AlterConfigsRequest(resources=(legacy,))),
+        ("2.12 resource twice", 1, lambda _: IncrementalAlterConfigsRequest(resources=(twice, twice))),
+    ]
+
+
+def test_configurations(sides: tuple[Side, Side], fresh: Callable[[str], str]) -> None:
+    name, group = fresh("configs")[:40], fresh("group")[:40]
+    compare(sides, [("made", 7, create(new(name, 1, 1, configs=(("retention.ms", "1000"),))))])
+    for side in sides:
+        side.learn(name)
+    compare(sides, [*describing_configs(name, group), *altering(name)])
     for side in sides:
         side.hears(2, name, "cleanup.policy", "compact")
-    compare(
-        sides,
-        [
-            ("2.12 now", 4, describe(2, name, *keys)),
-            ("2.12 append to no list", 1, alter(2, name, ("retention.ms", 2, "7"))),
-            ("2.12 null", 1, alter(2, name, ("retention.ms", 0, None))),
-            ("2.12 key twice", 1, alter(2, name, ("retention.ms", 0, "1"), ("retention.ms", 1, None))),
-            ("2.12 unknown key", 1, alter(2, name, ("colour", 0, "red"))),
-            ("2.12 bad value", 1, alter(2, name, ("retention.ms", 0, "-2"))),
-            ("2.12 alter unknown topic", 1, alter(2, "none", ("retention.ms", 0, "1"))),
-            ("2.12 alter no type", 1, alter(3, "x", ("retention.ms", 0, "1"))),
-            ("2.12 a group's", 1, alter(32, group, (lock, 0, "45000"))),
-            ("2.12 out of bounds", 1, alter(32, group, (lock, 0, "1000"))),
-            ("2.12 a group's unknown key", 1, alter(32, group, ("colour", 0, "red"))),
-            ("2.12 the dead-letter queue", 1, alter(32, group, ("errors.deadletterqueue.topic.name", 0, "dlq"))),
-            ("2.12 alter an empty group", 1, alter(32, "", (lock, 0, "45000"))),
-        ],
-    )
+    now: Rows = [("2.12 now", 4, describe(2, name, *KEYS))]
+    compare(sides, [*now, *altering_in_vain(name), *altering_a_group(group)])
     for side in sides:
-        side.hears(32, group, lock, "1000")
-    compare(
-        sides,
-        [
-            ("2.12 a group's now", 4, describe(32, group, lock, include_synonyms=True)),
-            ("2.12 non-dynamic", 1, alter(4, "", ("offsets.topic.num.partitions", 0, "3"))),
-            ("2.12 a logger", 1, alter(8, "77", ("root", 0, "DEBUG"))),
-            ("2.12 replaced", 2, lambda _: AlterConfigsRequest(resources=(legacy,))),
-            ("2.12 resource twice", 1, lambda _: IncrementalAlterConfigsRequest(resources=(twice, twice))),
-        ],
-    )
+        side.hears(32, group, LOCK, "1000")
+    now = [("2.12 a group's now", 4, describe(32, group, LOCK, include_synonyms=True))]
+    compare(sides, [*now, *altering_otherwise(name)])
     for side in sides:
         side.hears(2, name, "segment.ms", "5000")
-    compare(sides, [("2.12 after that", 4, describe(2, name, *keys, "segment.ms"))])
+    compare(sides, [("2.12 after that", 4, describe(2, name, *KEYS, "segment.ms"))])
