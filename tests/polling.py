@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from confluent_kafka import Consumer, KafkaException
+
 PATIENCE_S = 60.0
 """How long a test waits for what has to come; nothing is ever waited for that must not come."""
 
@@ -39,3 +41,12 @@ def configure(admin: Any, group: str, configs: Mapping[str, object]) -> None:
     admin.alter_group_configs(group, configs)
     wanted = {key: str(value) for key, value in configs.items()}
     eventually(lambda: {k: v.value for k, v in admin.describe_configs("group", group, list(wanted)).items()}, wanted)
+
+
+def commits(consumer: Consumer) -> bool:
+    """Whether what it has read can be committed: its coordinator is there, and known to it."""
+    try:
+        consumer.commit(asynchronous=False)
+    except KafkaException:
+        return False
+    return True

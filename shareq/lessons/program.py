@@ -70,8 +70,8 @@ class Program:
         """Whether it still holds with everything halted; else it all goes on."""
         os.killpg(self._process.pid, signal.SIGSTOP)
         time.sleep(_LOOK_S)  # what was under way in the system is through then
-        if holds := until():
-            return holds
+        if until():
+            return True
         os.killpg(self._process.pid, signal.SIGCONT)
         return False
 

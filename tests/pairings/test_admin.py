@@ -30,7 +30,7 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from tests.kafka.fixtures import Reachable
 from tests.pairings.scene import said
-from tests.polling import PATIENCE_S
+from tests.polling import PATIENCE_S, eventually
 
 Operation = tuple[str, AlterConfigOpType, str | None]
 Fresh = Callable[[str], str]
@@ -55,14 +55,6 @@ def outcomes(futures: Mapping[Any, Any]) -> list[Any]:
     return [outcome(future) for future in futures.values()]
 
 
-def eventually(look: Callable[[], Any], expected: Any) -> Any:
-    """What there is to see as soon as it is as expected, or in the end: brokers hear of changes a little later."""
-    deadline = time.monotonic() + PATIENCE_S
-    while (found := look()) != expected and time.monotonic() < deadline:
-        pass
-    return found
-
-
 class Desk:
     """An admin with a topic of its own."""
 
@@ -76,9 +68,7 @@ class Desk:
         )
         assert outcomes(self.admin.create_topics([made])) == [None]
         ends = [(0, -1)] * partitions  # the controller knows it, its broker may not lead it yet
-        assert (
-            eventually(lambda: [self.offsets(place, OffsetSpec.latest()) for place in range(partitions)], ends) == ends
-        )
+        eventually(lambda: [self.offsets(place, OffsetSpec.latest()) for place in range(partitions)], ends)
         return self.topic
 
     def write(self, *values: str, partition: int = 0) -> None:
@@ -134,7 +124,7 @@ def test_topics_are_made(desk: Desk, topic: dict[str, Any], expected: str | None
     made = NewTopic(**given)
     assert outcomes(desk.admin.create_topics([made], validate_only=only)) == [expected]
     there = expected is None and not only
-    assert eventually(lambda: made.topic in desk.admin.list_topics(timeout=PATIENCE_S).topics, there) == there
+    eventually(lambda: made.topic in desk.admin.list_topics(timeout=PATIENCE_S).topics, there)
 
 
 def test_topics_are_deleted(desk: Desk) -> None:
@@ -149,7 +139,7 @@ def test_partitions_are_added(desk: Desk, count: int, expected: str | None) -> N
     name = desk.create(2)
     assert outcomes(desk.admin.create_partitions([NewPartitions(name, count)])) == [expected]
     there = max(count, 2)
-    assert eventually(lambda: len(desk.admin.list_topics(name, PATIENCE_S).topics[name].partitions), there) == there
+    eventually(lambda: len(desk.admin.list_topics(name, PATIENCE_S).topics[name].partitions), there)
 
 
 def test_partitions_are_not_added_to_what_is_not_there(desk: Desk) -> None:
@@ -254,7 +244,7 @@ def test_configurations_of_topics(
 ) -> None:
     desk.create(segment_ms="77777")
     assert desk.alter(TOPIC, desk.topic, operation) == expected
-    assert eventually(lambda: desk.entry(TOPIC, desk.topic, value[0]), value[1:]) == value[1:]
+    eventually(lambda: desk.entry(TOPIC, desk.topic, value[0]), value[1:])
 
 
 @pytest.mark.parametrize(
@@ -285,10 +275,10 @@ def test_configurations_of_groups(desk: Desk, key: str, value: str, expected: st
 
     assert desk.alter(GROUP, group, (key, SET, value)) == expected
     wanted = {} if expected else {key: value}
-    assert eventually(changed, wanted) == wanted
+    eventually(changed, wanted)
     if not expected:
         assert desk.alter(GROUP, group, (key, DELETE, None)) is None
-        assert eventually(changed, {}) == {}
+        eventually(changed, {})
 
 
 def test_configurations_of_a_broker(desk: Desk) -> None:
@@ -310,7 +300,7 @@ def test_the_old_way_of_altering_replaces_everything(desk: Desk) -> None:
     def entries() -> list[tuple[str | None, int]]:
         return [desk.entry(TOPIC, desk.topic, key) for key in ("retention.ms", "segment.ms")]
 
-    assert eventually(entries, wanted) == wanted
+    eventually(entries, wanted)
 
 
 # ---- groups ----------------------------------------------------------------------------------------------------------
@@ -342,7 +332,7 @@ def test_a_share_group_is_deleted_like_any_other(desk: Desk) -> None:
     quick = [("share.auto.offset.reset", SET, "earliest"), ("share.heartbeat.interval.ms", SET, "100")]
     assert desk.alter(GROUP, group, *quick) is None
     values = [value for _, _, value in quick]  # a broker that has not heard would let the group begin at the end
-    assert eventually(lambda: [desk.entry(GROUP, group, key)[0] for key, _, _ in quick], values) == values
+    eventually(lambda: [desk.entry(GROUP, group, key)[0] for key, _, _ in quick], values)
     consumer = ShareConsumer({"bootstrap.servers": desk.servers, "group.id": group})
     consumer.subscribe([desk.topic])
     assert [message.value() for message in consumer.poll(PATIENCE_S)] == [b"a"]

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from shareq import Cluster
 from tests.kafka.fixtures import Reachable
-from tests.polling import PATIENCE_S
+from tests.polling import PATIENCE_S, commits
 
 SPEED = 10.0
 """How much faster than the wall a cluster's clock runs where something takes long."""
@@ -54,14 +54,6 @@ class Listener:
         message = self.consumer.poll(0.02)
         if message is not None and message.error() is None:
             self.got.append(_value(message))
-
-    def commits(self) -> bool:
-        """Whether what it has read can be committed: its coordinator is there, and known to it."""
-        try:
-            self.consumer.commit(asynchronous=False)
-        except KafkaException:
-            return False
-        return True
 
     def close(self) -> None:
         self.consumer.close()
@@ -235,7 +227,8 @@ def test_a_killed_broker_takes_nothing_with_it(cluster: Cluster, stack: ExitStac
         cluster.kill_broker(coordinator.broker_id)
         stage.send(8)
         stage.until(lambda: set(stage.sent) <= {value for one in listeners for value in one.got}, *listeners)
-        stage.until(listeners[0].commits, *listeners)  # without a coordinator it would go without a goodbye
+        # Without a coordinator it would go without a goodbye.
+        stage.until(lambda: commits(listeners[0].consumer), *listeners)
         listeners[0].close()
         stage.until(lambda: len(listeners[1].assigned) == 4, listeners[1])
         listeners[1].close()

@@ -24,7 +24,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from shareq import Admin, Cluster
 from tests.kafka.fixtures import Reachable
-from tests.polling import PATIENCE_S, configure
+from tests.polling import PATIENCE_S, commits, configure
 
 PARTITIONS = 4
 FROM_THE_START = {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": 600_000}
@@ -69,14 +69,6 @@ class Reader:
                 value = message.value()
                 assert value is not None
                 self.got.append(value)
-
-    def commits(self) -> bool:
-        """Whether what it has read can be committed: its coordinator is there, and known to it."""
-        try:
-            self.consumer.commit(asynchronous=False)
-        except KafkaException:
-            return False
-        return True
 
     def close(self) -> None:
         self.consumer.close()
@@ -251,11 +243,11 @@ def test_offsets_are_committed_with_the_results_or_not_at_all(scene: Scene, fres
     scene.until(lambda: scene.everything(reader), reader)
     producer = Producer({"bootstrap.servers": scene.servers, "transactional.id": fresh("tx")})
     producer.init_transactions(PATIENCE_S)
-    for offset, commits in ((1, False), (2, True)):
+    for offset, kept in ((1, False), (2, True)):
         producer.begin_transaction()
         where = [TopicPartition(scene.topic, 0, offset)]
         producer.send_offsets_to_transaction(where, reader.consumer.consumer_group_metadata(), PATIENCE_S)
-        if commits:
+        if kept:
             producer.commit_transaction(PATIENCE_S)
         else:
             producer.abort_transaction(PATIENCE_S)
@@ -312,7 +304,8 @@ def test_a_killed_broker_takes_nothing_with_it(stack: ExitStack) -> None:
         cluster.kill_broker(coordinator.broker_id)
         scene.send(8)
         scene.until(lambda: set(scene.sent) <= {value for one in readers for value in one.got}, *readers)
-        scene.until(readers[0].commits, *readers)  # without a coordinator it would go without a goodbye
+        # Without a coordinator it would go without a goodbye.
+        scene.until(lambda: commits(readers[0].consumer), *readers)
         readers[0].close()
         scene.until(lambda: len(readers[1].assigned) == PARTITIONS, readers[1])
         readers[1].close()
