@@ -61,7 +61,7 @@ class Acquisition:
             self._goal = min(max_records, speo - fetch_offset)
             end = min(end, speo)
         if base > fetch_offset:
-            self._archive_missing(fetch_offset, base)
+            self.archived += window.pass_missing(fetch_offset, base)
         if base < end:
             self._take(base, end)
         if self.taken:
@@ -78,15 +78,6 @@ class Acquisition:
             if start < end:
                 self._take_new(start, end)
 
-    def _archive_missing(self, fetch_offset: int, base: int) -> None:
-        """The log has nothing between the fetch offset and the first record batch: compaction took it."""
-        window = self._window
-        for first, end, cell in window.cells.overlap(fetch_offset, base):
-            if cell.to_state is RecordState.AVAILABLE:
-                self._archive(first, end, cell, RecordEvent.MISSING)
-        if window.gap_active and fetch_offset <= window.first_gap:
-            window.pass_gaps(base)
-
     def archive_aborted(self, ranges: list[tuple[int, int]]) -> None:
         """Archive what aborted transactions wrote of the records just taken."""
         taken, self.taken = self.taken, []
@@ -94,16 +85,13 @@ class Acquisition:
             for aborted_first, aborted_end in ranges:
                 f, e = max(first, aborted_first), min(end, aborted_end)
                 if f < e:
-                    self._archive(f, e, cell, RecordEvent.ABORTED)
+                    self._window.archive(f, e, cell, RecordEvent.ABORTED)
+                    self.archived.append((f, e))
                     if first < f:
                         self.taken.append((first, f, cell))
                     first = e
             if first < end:
                 self.taken.append((first, end, cell))
-
-    def _archive(self, first: int, end: int, cell: Cell, event: RecordEvent) -> None:
-        self._window.put(first, end, cell, settled(RecordState.ARCHIVED, cell.delivery_count), cause=event)
-        self.archived.append((first, end))
 
     # ---- records that are in the window already ----------------------------------------------------------------------
 
@@ -114,8 +102,8 @@ class Acquisition:
         for bounds in self._cached(base, end):
             if self._count >= self._goal:
                 return False
-            if window.gap_active and position < bounds.first:
-                self._take_new(position, bounds.first)
+            if window.first_gap is not None and (hole := max(position, window.first_gap)) < bounds.first:
+                self._take_new(hole, bounds.first)
                 if self._count >= self._goal:
                     return False
             position = max(position, bounds.end)
@@ -126,7 +114,7 @@ class Acquisition:
     def _cached(self, base: int, end: int) -> Iterator[Bounds]:
         """The cached batches to look at: all while holes are to be fetched, else those with something to take."""
         window = self._window
-        if window.gap_active:
+        if window.first_gap is not None:
             yield from [bounds for _, _, bounds in window.batches.overlap(base, end)]
             return
         while (run := window.available.next_run(base)) is not None and run[0] < end:
@@ -197,7 +185,7 @@ class Acquisition:
             for start, stop in self._pieces(first, end):
                 window.add(start, stop)
                 self._lock(start, stop, None, cell)
-        window.speo = max(window.speo, end)
+        window.grow(end)
 
     def _end_of_record_batch(self, offset: int) -> int:
         """Where the record batch that holds `offset` ends; in a hole the offset stands for itself."""

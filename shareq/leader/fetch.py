@@ -79,10 +79,8 @@ class Fetch(Exchange):
         self.start_over()
 
     def line_up(self) -> None:
-        """Take the session's partitions as they are now, in the order of turns: rotated by the session's epoch."""
-        leds = self.session.leds
-        turn = self.limits.share_session_epoch % len(leds) if leds else 0
-        self.leds = leds[turn:] + leds[:turn]
+        """Take the session's partitions as they are now, in the order of turns."""
+        self.leds = list(self.session.leds)
         for at, error in self.session.errors.items():
             self.fetched[at] = Fetched(error)
 

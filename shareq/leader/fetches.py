@@ -6,7 +6,7 @@ and waits. Share-partitions are read in growing waves, so that a session of a th
 Source: KIP-932, "Fetching"; Kafka's DelayedShareFetch.
 
 What waits is tried again when something happens to one of its share-partitions, and only then. Such an event is offered
-to one waiter after the other until somebody takes it, so that its cost does not grow with the number that wait.
+to one waiter after the other until one takes it, so that its cost does not grow with the number that wait.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from shareq.leader.context import Context
 from shareq.leader.fetch import Fetch, Read
 from shareq.leader.led_partition import LedPartition
 from shareq.leader.led_partitions import DROPPING, LedPartitions
+from shareq.leader.lines import Lines
 from shareq.leader.requests import Fetched
 from shareq.model.actor import MAX_OFFSET, LogRead, ReadLog
 from shareq.model.configs import GroupConfig
@@ -35,6 +36,8 @@ class Fetches:
         self._ended = ended
         self._reads: dict[int, Read] = {}
         self._woken: deque[LedPartition] = deque()
+        self._lines = Lines()
+        self._content: dict[Fetch, None] = {}  # those that wait with a minimum of 0 bytes
 
     # ---- a fetch's life ----------------------------------------------------------------------------------------------
 
@@ -65,11 +68,14 @@ class Fetches:
             for led in fetch.leds:
                 led.leave(fetch)
             self._context.alarms.cancel(fetch)
+            self._content.pop(fetch, None)
         self._ended(fetch)
 
     def _wait(self, fetch: Fetch) -> None:
         """Stand in the queue of every share-partition; what the fetch has just seen in vain it need not see again."""
         fetch.waiting = True
+        if fetch.min_bytes <= 0:
+            self._content[fetch] = None
         self._context.alarms.set(fetch, self._context.now_ms + fetch.limits.max_wait_ms)
         for led in fetch.leds:
             if led.owner is fetch and led.fresh:
@@ -104,10 +110,13 @@ class Fetches:
                 self._end(fetch)
 
     def offer(self) -> None:
-        """Let those who wait try what has happened while the message was handled."""
-        woken = self._woken
-        while woken:
-            led = woken.popleft()
+        """Let fetches that wait try what has happened while the message was handled."""
+        moved_up = self._lines.moved_up
+        while self._woken or moved_up:
+            if moved_up:
+                self._try_first(moved_up.popleft())
+                continue
+            led = self._woken.popleft()
             max_locks = self._context.config(led.key.group_id).partition_max_record_locks
             while led.eager and led.owner is None and led.ready(max_locks):
                 fetch, _ = led.eager.popitem(last=False)
@@ -116,10 +125,29 @@ class Fetches:
                     fetch.again = True
                 else:
                     self._attempt(fetch)
+            if self._content and led.owner is None and led.acquirable(max_locks):
+                self._content_with(led)
+
+    def _content_with(self, led: LedPartition) -> None:
+        """Room for a record is all that a minimum of 0 bytes asks for."""
+        for fetch in [fetch for fetch in self._content if led in fetch.leds and not fetch.reads]:
+            fetch.final = True
+            self._attempt(fetch)
+
+    def _try_first(self, group_id: str) -> None:
+        """The fetch that tried alone is done: the next one of its group may try."""
+        fetch = self._lines.first(group_id)
+        if fetch is not None and not fetch.reads:
+            self._attempt(fetch)
 
     # ---- an attempt --------------------------------------------------------------------------------------------------
 
     def _attempt(self, fetch: Fetch) -> None:
+        """Try all share-partitions of a fetch, at once or when it is this fetch's turn."""
+        if fetch.min_bytes > 1 and not fetch.final and not self._lines.enter(fetch):
+            if not fetch.waiting:
+                self._wait(fetch)
+            return
         fetch.start_over()
         self._next_wave(fetch)
 
@@ -134,20 +162,26 @@ class Fetches:
         while fetch.unread < fetch.wave and fetch.position < count and fetch.bytes_left > 0:
             led = leds[fetch.position]
             fetch.position += 1
-            if led.owner is None and led.ready(config.partition_max_record_locks):
+            if led.dropped:
+                fetch.fetched[led.at] = Fetched(led.dropped)
+            elif led.owner is None and led.ready(config.partition_max_record_locks):
                 self._read(fetch, led, max(1, fetch.bytes_left // (count - fetch.position + 1)), config)
         fetch.wave *= 2
         if not fetch.unread:
             self._conclude(fetch)
 
     def _read(self, fetch: Fetch, led: LedPartition, max_bytes: int, config: GroupConfig) -> None:
-        """What begins beyond the largest window cannot be acquired now, and is read only to see whether the minimum is
-        met."""
-        one_is_enough = fetch.min_bytes <= 1
-        end_offset = led.share_partition.spso + config.partition_max_record_locks if one_is_enough else MAX_OFFSET
+        """Read from the next fetch offset.
+
+        What begins beyond the largest window cannot be acquired now, and is read only where the minimum may need it.
+        What comes back inside a window that has grown larger than allowed can be acquired.
+        """
+        share_partition, end_offset = led.share_partition, MAX_OFFSET
+        if fetch.min_bytes <= 1:
+            end_offset = max(share_partition.spso + config.partition_max_record_locks, share_partition.speo)
         led.owner = fetch
         led.fresh = True
-        read = Read(fetch, led, led.share_partition.next_fetch_offset, max_bytes)
+        read = Read(fetch, led, share_partition.next_fetch_offset, max_bytes)
         fetch.reads.append(read)
         fetch.unread += 1
         fetch.bytes_left -= max_bytes
@@ -162,11 +196,13 @@ class Fetches:
         fetch, led = read.fetch, read.led
         if led.owner is not fetch:
             return  # the fetch has ended since, and let go of its locks
+        if answer.error is Errors.OFFSET_OUT_OF_RANGE and read.offset > answer.log_start_offset:
+            answer = answer._replace(error=Errors.NONE)  # beyond the log's end: what is asked for may still come
         committed = self._context.config(fetch.group_id).isolation_level is IsolationLevel.READ_COMMITTED
         end = answer.last_stable_offset if committed else answer.high_watermark
         read.answered(answer, end)
-        if led.fresh and not answer.error:
-            led.log_end = end
+        if not answer.error:
+            self._look_at_end(read, answer, end)
         fetch.unread -= 1
         fetch.bytes_left += read.max_bytes - read.size
         if fetch.unread:
@@ -178,6 +214,15 @@ class Fetches:
             self._next_wave(fetch)
         else:
             self._conclude(fetch)
+
+    def _look_at_end(self, read: Read, answer: LogRead, end: int) -> None:
+        """What an answer says of offsets without records: where the log ends, and what it has lost."""
+        led = read.led
+        if led.fresh:
+            led.log_end = end
+        empty = not answer.batches and not led.dropped
+        if empty and led.share_partition.nothing_found(read.offset, end, self._context.now_ms):
+            self.partitions.changed(led)
 
     def _satisfied(self, fetch: Fetch) -> bool:
         """Whether the minimum is met. An error is worth telling at once."""
@@ -203,7 +248,8 @@ class Fetches:
             self._attempt(fetch)
 
     def _unlock(self, fetch: Fetch) -> None:
-        """Let go of what the fetch holds; whoever has not tried may do so now."""
+        """Let go of what the fetch holds; fetches that have not tried may do so now."""
+        self._lines.leave(fetch)
         for read in fetch.reads:
             led = read.led
             assert led.owner is fetch

@@ -208,7 +208,7 @@ class LedPartitions:
                 self.drop(led, Errors.NOT_LEADER_OR_FOLLOWER, "another broker leads the partition")
             else:
                 led.log_end = None
-                self._wake(led)
+                self.changed(led)
 
     # ---- durable state -----------------------------------------------------------------------------------------------
 
@@ -267,7 +267,9 @@ class LedPartitions:
     # ---- time --------------------------------------------------------------------------------------------------------
 
     def changed(self, led: LedPartition) -> None:
-        """After a change of a share-partition: tell its events, watch its locks, offer it to those who wait."""
+        """After a change of a share-partition: hand on its events, watch its locks, offer it to waiting fetches."""
+        context = self._context
+        led.share_partition.unblock(context.config(led.key.group_id), context.now_ms)
         self.watch(led)
         self._wake(led)
 

@@ -47,10 +47,11 @@ class SessionPartition:
 class ShareSession:
     """One member's session with this broker.
 
-    `epoch` is what the next request has to carry. `partitions` is in the order of turns: who gave records goes to the
-    end. `owed` are those that the next response names even if there is nothing to say: new, or failed the last time.
-    `fetches` are under way. `resolved` is the generation of the broker's picture to which belong: the partitions'
-    `led`, the same as a list `leds` in the order of turns, and the `errors` of those that cannot be fetched here.
+    `epoch` is what the next request has to carry. `partitions` is in the order of turns: those that gave records last
+    stand at the end. `owed` are those that the next response names even if there is nothing to say: new, or failed the
+    last time. `fetches` are under way. `resolved` is the generation of the broker's picture to which belong: the
+    partitions' `led`, the same as a list `leds` in the order of turns, and the `errors` of those that cannot be fetched
+    here.
     """
 
     __slots__ = ("connection_id", "epoch", "errors", "fetches", "key", "leds", "owed", "partitions", "resolved")
@@ -85,7 +86,8 @@ class ShareSession:
 
     def to_report(self, fetched: Mapping[TopicIdPartition, Fetched], *, full: bool) -> dict[TopicIdPartition, Fetched]:
         """What a response names: everything in the first one, later what is new or has news (records, an error now or
-        the last time). Who gave records goes to the end of the line."""
+        the last time). From the second one on, partitions that gave records go to the end of the line: whatever else a
+        session does, the partition that waits for its turn longest has the next one."""
         report = {at: fetched.get(at, NOTHING) for at in self.partitions} if full else dict(fetched)
         if self.owed:
             report.update({at: NOTHING for at in self.owed if at not in report})
@@ -96,7 +98,7 @@ class ShareSession:
                 continue
             if result.error:
                 self.owed[at] = None
-            elif result.records:
+            elif result.records and not full:
                 del self.partitions[at]
                 self.partitions[at] = part
                 if part.led is not None:

@@ -222,6 +222,15 @@ class SharePartition:
         self._tell_window()
         return moved
 
+    def unblock(self, config: GroupConfig, now_ms: int) -> None:
+        """See that a window that is full and has nothing to give moves on, if its start can move.
+
+        Only a write that settles moves the start, and without room there is no record left whose acknowledgement would
+        cause one. The owner calls this after each change; the write comes from the next `expire`.
+        """
+        if not self.can_acquire(config.partition_max_record_locks) and self._window.can_advance:
+            self._writes.want(now_ms)
+
     # ---- time, and the log's start -----------------------------------------------------------------------------------
 
     def expire(self, now_ms: int, config: GroupConfig) -> PreparedWrite | None:
@@ -236,6 +245,19 @@ class SharePartition:
                     window.give_back(first, end, cell, RecordEvent.LOCK_TIMEOUT, limit)
                     self._writes.note([(first, end)], now_ms)
         return self._writes.write_down()
+
+    def nothing_found(self, first: int, end: int, now_ms: int) -> bool:
+        """The log was read from `first` and has no record from there to its end. True if that changes anything here.
+
+        Compaction took what was there; holes need not be fetched again.
+        """
+        window = self._window
+        if not first < end or first >= window.speo:
+            return False
+        first_gap = window.first_gap
+        archived = window.pass_missing(first, end)
+        self._writes.note(archived, now_ms)
+        return bool(archived) or window.first_gap != first_gap
 
     def advance_log_start(self, log_start_offset: int) -> None:
         """The log now begins at this offset. What was waiting below is archived for good, what is held stays held.

@@ -41,18 +41,18 @@ class Window:
     """`floor` is the lowest offset that may still be held: the SPSO, or below it after the log start has moved.
 
     `delivery_complete_count` are the offsets in the window that are terminal, or will be when their write has settled.
-    After a load, what was never stored may still be in the log: until the window grows, the holes from `gap_start` on
-    are to be fetched, and the SPSO does not pass `gap_start`.
+    After a load the log may still hold records that were never stored: `first_gap` is the first hole that may hold one.
+    It is fetched like an AVAILABLE record, and the SPSO does not pass it. None: there is no such hole, or the window
+    has grown since; all holes are natural then.
     """
 
     __slots__ = (
-        "_gap_end",
         "available",
         "batches",
         "cells",
         "delivery_complete_count",
+        "first_gap",
         "floor",
-        "gap_start",
         "journal",
         "speo",
         "spso",
@@ -64,8 +64,7 @@ class Window:
         self.batches: RunMap[Bounds] = RunMap()
         self.spso = self.speo = self.floor = 0
         self.delivery_complete_count = 0
-        self.gap_start: int | None = None
-        self._gap_end = 0
+        self.first_gap: int | None = None
         self.journal = journal
 
     # ---- loading -----------------------------------------------------------------------------------------------------
@@ -73,16 +72,16 @@ class Window:
     def load(self, start_offset: int, state_batches: Iterable[StateBatch]) -> bool:
         """Begin at `start_offset` with what was stored; False, and nothing changed, if it makes no sense."""
         stored = sorted(state_batches)
-        position, gap_start = start_offset, None
+        position, first_gap = start_offset, None
         for first, last, state, delivery_count in stored:
             if first < position or last < first or state not in _STORED or delivery_count < 0:
                 return False
-            if first > position and gap_start is None:
-                gap_start = position
+            if first > position and first_gap is None:
+                first_gap = position
             position = last + 1
         self.spso = self.floor = start_offset
-        self.speo = self._gap_end = position
-        self.gap_start = gap_start
+        self.speo = position
+        self.first_gap = first_gap
         for first, last, state, delivery_count in stored:
             cell = settled(_STORED[RecordState(state)], delivery_count)
             self.add(first, last + 1)
@@ -93,23 +92,16 @@ class Window:
     # ---- questions ---------------------------------------------------------------------------------------------------
 
     @property
-    def gap_active(self) -> bool:
-        return self.gap_start is not None and self.speo == self._gap_end
-
-    @property
     def next_fetch_offset(self) -> int:
-        """The first offset that can be acquired: something AVAILABLE, a hole of the gap window, or what comes next."""
+        """The first offset that can be acquired: something AVAILABLE, a hole to fetch, or what comes next."""
         run = self.available.next_run()
         offset = self.speo if run is None else run[0]
-        return min(offset, self.first_gap) if self.gap_active else offset
+        return offset if self.first_gap is None else min(offset, self.first_gap)
 
     @property
-    def first_gap(self) -> int:
-        """The first hole at or above `gap_start` with a batch behind it; the end of the window if there is none."""
-        position = self.gap_start or 0
-        while (batch := self.batches.get(position)) is not None:
-            position = batch.end
-        return position
+    def can_advance(self) -> bool:
+        """True if the SPSO would move with a write that settles now."""
+        return self._first_unfinished() > self.spso
 
     # ---- changes -----------------------------------------------------------------------------------------------------
 
@@ -194,14 +186,15 @@ class Window:
         """The first batch of all begins at `first`: what lies between it and the SPSO does not exist."""
         self.spso = max(self.spso, first)
 
-    def advance(self) -> bool:
-        """Move the SPSO past what is terminal, if a lower record is not still held. Says whether it moved.
+    def grow(self, end: int) -> None:
+        """The window ends at `end` now. From here on its holes are natural."""
+        if end > self.speo:
+            self.speo = end
+            self.first_gap = None
 
-        Kafka does not pass a hole at the SPSO itself; once the gap window is over, such a hole is a natural one.
-        """
+    def advance(self) -> bool:
+        """Move the SPSO past what is terminal, if a lower record is not still held. Says whether it moved."""
         target = self._first_unfinished()
-        if self.gap_start is not None and self.gap_active:
-            target = min(target, self.gap_start)
         moved = target > self.spso
         if moved:
             done = target == self.speo
@@ -222,10 +215,12 @@ class Window:
             self.batches.assign(FLOOR, offset if batch is None else batch.first, None)
 
     def _first_unfinished(self) -> int:
+        """The first offset that is not terminal, or the first hole to fetch; the end of the window if all is done."""
+        limit = self.speo if self.first_gap is None else self.first_gap
         for first, _, cell in self.cells.runs():
             if cell.state not in TERMINAL:
-                return first
-        return self.speo
+                return min(first, limit)
+        return limit
 
     def _terminal(self, first: int, end: int) -> int:
         """How many of the offsets are terminal or will be."""
@@ -235,18 +230,38 @@ class Window:
         """The log now begins at `offset`, above the SPSO: what waits below is archived, what is held stays held."""
         for first, end, cell in self.cells.overlap(self.spso, offset):
             if cell.to_state is RecordState.AVAILABLE:
-                archived = settled(RecordState.ARCHIVED, cell.delivery_count)
-                self.put(first, end, cell, archived, cause=RecordEvent.LOG_START)
+                self.archive(first, end, cell, RecordEvent.LOG_START)
         self.delivery_complete_count -= self._terminal(self.spso, offset)
         self.spso = offset
-        self.speo = max(self.speo, offset)
-        if self.gap_start is not None:
-            self.gap_start = max(self.gap_start, offset)
+        self.grow(offset)
+        self.pass_gaps(offset)
+
+    def archive(self, first: int, end: int, cell: Cell, event: RecordEvent) -> None:
+        """[first, end), all of which has this cell, is of no use to any member."""
+        self.put(first, end, cell, settled(RecordState.ARCHIVED, cell.delivery_count), cause=event)
+
+    def pass_missing(self, first: int, end: int) -> list[tuple[int, int]]:
+        """The log, read from `first`, has no record below `end`: archive what waits there, pass its holes.
+
+        Answers what was archived; nothing is written yet.
+        """
+        archived = []
+        for f, e, cell in self.cells.overlap(first, end):
+            if cell.to_state is RecordState.AVAILABLE:
+                self.archive(f, e, cell, RecordEvent.MISSING)
+                archived.append((f, e))
+        if self.first_gap is not None and first <= self.first_gap:
+            self.pass_gaps(end)
+        return archived
 
     def pass_gaps(self, offset: int) -> None:
-        """No hole is left to fetch below `offset`.
+        """The log has no record for the holes below `offset`, or they have been filled: find the next one.
 
-        Kafka would go back when lower records are acquired again; what is not there the first time will not be later.
+        Kafka would go back when lower records are acquired again; what the log does not have once it never will.
         """
-        if self.gap_start is not None:
-            self.gap_start = None if offset >= self._gap_end else max(self.gap_start, offset)
+        if self.first_gap is None:
+            return
+        position = max(self.first_gap, offset)
+        while (batch := self.batches.get(position)) is not None:
+            position = batch.end
+        self.first_gap = position if position < self.speo else None

@@ -29,7 +29,7 @@ class Writes:
     """The writes under way, and what is still to be written.
 
     A write is about changes that wait for it (`prepare`), or about changes that hold already (`write_down`): those that
-    nobody asked for, so that nobody waits for them either.
+    no request asked for, so that no request waits for them. A write without changes is possible: `want` asks for one.
     """
 
     __slots__ = ("_to_write", "_under_way", "_window", "next_id", "to_write_since_ms")
@@ -56,9 +56,14 @@ class Writes:
             self._to_write += ranges
             self.to_write_since_ms = now_ms
 
+    def want(self, now_ms: int) -> None:
+        """The SPSO could move and nothing else would be written: a write that settles moves it."""
+        if not self._under_way and self.to_write_since_ms is None:
+            self.to_write_since_ms = now_ms
+
     def write_down(self) -> PreparedWrite | None:
-        """A write of all that was noted, if anything was: of what nobody holds by now, each offset once."""
-        if not self._to_write:
+        """A write of all that was noted and that no member holds by now, each offset once; None if none is wanted."""
+        if self.to_write_since_ms is None:
             return None
         stored: list[Change] = []
         position = self._window.spso

@@ -154,8 +154,8 @@ class Log(Protocol):
         """Whole batches from the one that contains `offset` (or follows it, in a gap) up to `max_bytes` together.
 
         The first comes even if it is larger, unless `min_one_batch` is False. READ_COMMITTED ends below the last stable
-        offset. Batches that begin at `end_offset` or above are left out. At the log's end there are no batches. Errors:
-        OFFSET_OUT_OF_RANGE outside [log start, log end].
+        offset. Batches that begin at `end_offset` or above are left out, but for the first: it shows how far the log is
+        empty. At the log's end there are no batches. Errors: OFFSET_OUT_OF_RANGE outside [log start, log end].
         """
         ...
 

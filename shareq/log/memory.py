@@ -175,25 +175,24 @@ class MemoryLog:
         if not self._log_start_offset <= offset <= self._log_end_offset:
             error = Errors.OFFSET_OUT_OF_RANGE
         elif isolation is IsolationLevel.READ_UNCOMMITTED:
-            batches = self._take(offset, self._reach(self._log_end_offset, end_offset), max_bytes, min_one_batch)
+            batches = self._take(offset, self._log_end_offset, end_offset, max_bytes, min_one_batch)
         else:
-            batches = self._take(offset, self._reach(stable, end_offset), max_bytes, min_one_batch)
+            batches = self._take(offset, stable, end_offset, max_bytes, min_one_batch)
             aborted = self._producers.aborted(offset, batches[-1].last_offset + 1) if batches else ()
         return ReadResult(error, batches, self._log_end_offset, self._log_start_offset, stable, aborted)
 
-    def _reach(self, readable: int, wanted: int | None) -> int:
-        """The place among the batches where a read stops: all before it end below `readable`, begin below `wanted`."""
-        stop = bisect_left(self._last_offsets, readable)
-        if wanted is None or wanted > readable:
-            return stop
-        at = bisect_left(self._last_offsets, wanted)
-        begins_below = at < len(self._batches) and self._batches[at].base_offset < wanted
-        return min(stop, at + begins_below)
-
-    def _take(self, offset: int, stop: int, max_bytes: int, min_one_batch: bool) -> tuple[RecordBatch, ...]:
-        """Whole batches from `offset` on up to the place `stop`, as many as `max_bytes` allow."""
+    def _take(
+        self, offset: int, readable: int, wanted: int | None, max_bytes: int, min_one_batch: bool
+    ) -> tuple[RecordBatch, ...]:
+        """Whole batches from `offset` on, as many as `max_bytes` allow: all end below `readable`, and all but the first
+        begin below `wanted`."""
         batches = self._batches
         first = last = bisect_left(self._last_offsets, offset)
+        stop = bisect_left(self._last_offsets, readable)
+        if wanted is not None and wanted <= readable:
+            at = bisect_left(self._last_offsets, wanted)
+            begins_below = at < len(batches) and batches[at].base_offset < wanted
+            stop = min(stop, max(at + begins_below, first + 1))
         left = max_bytes
         while last < stop:
             left -= len(batches[last].data)

@@ -216,7 +216,8 @@ MAX_OFFSET = (1 << 63) - 1
 
 class ReadLog(NamedTuple):
     """Read record batches of a led partition from `offset`, at most `max_bytes` (the first batch always comes whole);
-    comes back as `LogRead`. `end_offset`: batches that begin there or above are of no use."""
+    comes back as `LogRead`. `end_offset`: batches that begin there or above are of no use, but for the first: it shows
+    how far the log is empty."""
 
     id: int
     topic_partition: TopicPartition

@@ -112,7 +112,8 @@ class Log:
         found: list[RecordBatch] = []
         size = 0
         for batch in self.batches:
-            if batch.last_offset >= effect.offset and batch.base_offset < min(limit, effect.end_offset):
+            useful = batch.base_offset < effect.end_offset or not found
+            if batch.last_offset >= effect.offset and batch.base_offset < limit and useful:
                 size += batch.size
                 if found and size > effect.max_bytes:
                     break

@@ -70,7 +70,8 @@ class Oracle:
     def __init__(self) -> None:
         self.recs: dict[int, Rec] = {}
         self.spso = self.speo = 0
-        self.gap: tuple[int, int] | None = None
+        self.holes: set[int] = set()  # offsets in the window that were never stored and may be in the log
+        self.wanted = False  # a write is wanted only so that the window moves
         self.writes: dict[int, OracleWrite] = {}
         self.next_write_id = 0
         self.unwritten: set[int] = set()
@@ -80,45 +81,46 @@ class Oracle:
     def batches(self) -> list[tuple[int, int]]:
         return sorted({rec.batch for rec in self.recs.values()})
 
-    def gap_active(self) -> bool:
-        return self.gap is not None and self.gap[1] == self.speo
-
     @property
     def delivery_complete_count(self) -> int:
         return sum(rec.going in TERMINAL for offset, rec in self.recs.items() if offset >= self.spso)
 
     @property
     def next_fetch_offset(self) -> int:
-        for offset in range(self.spso, self.speo):
-            rec = self.recs.get(offset)
-            if rec is None:
-                if self.gap_active() and self.gap and offset >= self.gap[0] and any(o > offset for o in self.recs):
-                    return offset
-            elif rec.state is AVAILABLE:
-                return offset
-        return self.speo
+        waiting = [o for o in range(self.spso, self.speo) if o in self.holes or self.state(o) is AVAILABLE]
+        return min(waiting, default=self.speo)
+
+    def state(self, offset: int) -> RecordState | None:
+        rec = self.recs.get(offset)
+        return None if rec is None else rec.state
+
+    def can_acquire(self, max_locks: int) -> bool:
+        return self.speo - self.spso < max_locks or self.next_fetch_offset != self.speo
+
+    @property
+    def first_unfinished(self) -> int:
+        return min([*self.holes, *(o for o, rec in self.recs.items() if rec.state not in TERMINAL)], default=self.speo)
 
     # ---- loading -----------------------------------------------------------------------------------------------------
 
     def load(self, start_offset: int, state_batches: Iterable[StateBatch]) -> None:
         self.spso = self.speo = start_offset
-        gap_start = None
         for first, last, state, count in sorted(state_batches):
-            if first > self.speo and gap_start is None:
-                gap_start = self.speo
             for offset in range(first, last + 1):
                 self.recs[offset] = Rec((first, last + 1), RecordState(state), count)
             self.speo = last + 1
-        self.gap = None if gap_start is None else (gap_start, self.speo)
+        self.holes = set(range(start_offset, self.speo)) - set(self.recs)
         self.advance()
 
     def advance(self) -> None:
-        target = min((o for o, rec in self.recs.items() if rec.state not in TERMINAL), default=self.speo)
-        if self.gap_active() and self.gap:
-            target = min(target, self.gap[0])
+        target = self.first_unfinished
         if target >= self.spso:
             self.spso = target
             self.recs = {offset: rec for offset, rec in self.recs.items() if offset >= target}
+
+    def unblock(self, config: GroupConfig) -> None:
+        stuck = not self.can_acquire(config.partition_max_record_locks) and self.first_unfinished > self.spso
+        self.wanted = self.wanted or (stuck and not self.writes)
 
     # ---- acquiring ---------------------------------------------------------------------------------------------------
 
@@ -147,8 +149,18 @@ class Oracle:
         return taken
 
     def pass_gaps(self, offset: int) -> None:
-        if self.gap is not None:
-            self.gap = None if offset >= self.gap[1] else (max(self.gap[0], offset), self.gap[1])
+        self.holes = {hole for hole in self.holes if hole >= offset}
+
+    def nothing_found(self, first: int, end: int) -> bool:
+        """The log, read from `first`, has nothing below `end`."""
+        lost = [o for o in range(first, end) if o in self.recs and self.recs[o].going is AVAILABLE]
+        for offset in lost:
+            self.recs[offset].become(ARCHIVED)
+            self.unwritten.add(offset)
+        passed = bool(self.holes) and first <= min(self.holes) < end
+        if passed:
+            self.pass_gaps(end)
+        return bool(lost) or passed
 
     def drop_aborted(
         self, batches: Sequence[RecordBatch], aborted: Sequence[AbortedTransaction], taken: list[tuple[int, int, int]]
@@ -268,8 +280,9 @@ class Oracle:
             if rec.deadline is not None and rec.deadline <= now_ms and rec.write is None:
                 rec.give_back(config.delivery_count_limit, below=offset < self.spso)
                 offsets.add(offset)
-        if not offsets:
+        if not offsets and not self.wanted:
             return None
+        self.wanted = False
         return self.write(
             sorted(o for o in offsets if o in self.recs and self.recs[o].state is not ACQUIRED), holds=True
         )
@@ -282,8 +295,7 @@ class Oracle:
                 rec.become(ARCHIVED)
         self.spso = log_start_offset
         self.speo = max(self.speo, log_start_offset)
-        if self.gap is not None:
-            self.gap = (max(self.gap[0], log_start_offset), self.gap[1])
+        self.pass_gaps(log_start_offset)
 
 
 class _Call:
@@ -319,15 +331,7 @@ class _Call:
                 return []
             self.goal = min(max_records, oracle.speo - fetch_offset)
             end = min(end, oracle.speo)
-        for offset in range(fetch_offset, base):
-            rec = oracle.recs.get(offset)
-            if rec is not None and rec.going is AVAILABLE:
-                rec.become(ARCHIVED)
-                oracle.unwritten.add(offset)
-        if base > fetch_offset and oracle.gap is not None and oracle.gap_active():
-            holes = [o for o in range(oracle.gap[0], oracle.speo) if o not in oracle.recs]
-            if fetch_offset <= (holes or [oracle.speo])[0]:
-                oracle.pass_gaps(base)
+        oracle.nothing_found(fetch_offset, base)
         if base < end:
             self.walk(base, end)
         return self.taken
@@ -340,8 +344,8 @@ class _Call:
         for batch in [b for b in known if b[0] < end and b[1] > base]:
             if self.count >= self.goal:
                 return
-            if oracle.gap_active() and max(position, oracle.spso) < batch[0]:
-                self.take_new(max(position, oracle.spso), batch[0])
+            if oracle.holes and (hole := max(position, oracle.spso, min(oracle.holes))) < batch[0]:
+                self.take_new(hole, batch[0])
                 if self.count >= self.goal:
                     return
             position = batch[1]
@@ -405,4 +409,7 @@ class _Call:
                 rec = oracle.recs[offset] = Rec((start, stop), AVAILABLE, 0)
                 if not self.exact or offset < first + room:
                     self.take(offset, rec)
-        oracle.speo = max(oracle.speo, end)
+        oracle.holes -= set(range(first, end))
+        if end > oracle.speo:
+            oracle.speo = end
+            oracle.holes.clear()

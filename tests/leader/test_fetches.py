@@ -409,7 +409,7 @@ def test_fewer_bytes_than_partitions_serve_the_first() -> None:
     exchange = member.fetch(max_bytes=2)
     assert [effect.max_bytes for effect in desk.held_logs] == [1]
     desk.release_logs()
-    assert exchange.acquired == {1: [(0, 0, 1)]}
+    assert exchange.acquired == {0: [(0, 0, 1)]}
 
 
 # ---- max records -----------------------------------------------------------------------------------------------------

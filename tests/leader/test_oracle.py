@@ -28,6 +28,7 @@ def test_random_runs(seed: int, part: int) -> None:
         try:
             for _ in range(STEPS):
                 random_step(rng, rig)
+            rig.quiet()
         except AssertionError as error:
             error.add_note(f"in run {run!r}")
             raise
@@ -43,6 +44,7 @@ def test_random_runs_in_small_chunks(seed: int, max_runs: int, monkeypatch: pyte
         rig = Rig(rng)
         for _ in range(STEPS):
             random_step(rng, rig)
+        rig.quiet()
 
 
 members = st.sampled_from(MEMBERS)
@@ -112,6 +114,10 @@ class SharePartitionMachine(RuleBasedStateMachine):
     @rule()
     def reload(self) -> None:
         self.rig.reload()
+
+    def teardown(self) -> None:
+        if hasattr(self, "rig"):
+            self.rig.quiet()
 
     @invariant()
     def the_window_is_in_order(self) -> None:

@@ -160,10 +160,17 @@ def test_what_was_fetched_and_forgotten_meanwhile_is_named_all_the_same() -> Non
     assert list(found.partitions) == [at(0)]
 
 
-def test_who_gave_records_goes_to_the_end() -> None:
+@pytest.mark.parametrize(
+    ("full", "order"),
+    [
+        pytest.param(True, [0, 1, 2, 3], id="the first response moves none"),
+        pytest.param(False, [0, 2, 3, 1], id="later ones do"),
+    ],
+)
+def test_a_partition_that_gave_records_goes_to_the_end(full: bool, order: list[int]) -> None:
     found = session("0123")
-    found.to_report({at(1): RECORDS, at(0): FAILED}, full=True)
-    assert list(found.partitions) == [at(0), at(2), at(3), at(1)]
+    found.to_report({at(1): RECORDS, at(0): FAILED}, full=full)
+    assert list(found.partitions) == [at(p) for p in order]
 
 
 # ---- the cache -------------------------------------------------------------------------------------------------------

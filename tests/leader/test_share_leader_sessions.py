@@ -1,5 +1,7 @@
 """Share sessions as members live them: opening, replacing, losing, closing; what comes back and what stays locked."""
 
+from collections import Counter
+
 import pytest
 
 from shareq.model.actor import ConnectionClosed
@@ -284,21 +286,41 @@ def test_the_first_response_names_all_later_ones_what_has_news() -> None:
     assert member.desk.image.topics["t"].topic_id == TOPIC_ID
 
 
-def test_turns_start_where_the_epoch_points() -> None:
+def test_turns_follow_the_order_in_which_partitions_were_added() -> None:
     desk = Desk(partitions=3)
     member = desk.member("m")
-    member.fetch("012", max_wait_ms=0)
+    member.fetch("120", max_wait_ms=0)
     for partition in range(3):
         desk.produce(partition, 1)
     assert list(member.fetch().acquired) == [1, 2, 0]
 
 
-def test_turns_rotate_so_that_nobody_starves() -> None:
-    desk = Desk(partitions=3)
-    member = desk.member("m")
-    member.fetch("012", max_wait_ms=0)
-    for partition in range(3):
-        desk.produce(partition, *[1] * 20)
-    served = [next(iter(member.fetch(max_records=1).acquired)) for _ in range(30)]
-    assert served[:4] == [1, 1, 0, 1], "the epoch points into an order in which who gave records goes to the end"
-    assert all(partition in served[i : i + 6] for partition in range(3) for i in range(24))
+@pytest.mark.parametrize("partitions", range(1, 13))
+@pytest.mark.parametrize(
+    "commits",
+    [
+        pytest.param((0,), id="acknowledged by the next fetch"),
+        pytest.param((1,), id="one request of its own after each fetch"),
+        pytest.param((0, 1), id="after every other fetch"),
+        pytest.param((0, 1, 1, 1, 1, 1), id="after all but every sixth"),
+        pytest.param((2, 0, 1), id="two, none, one"),
+    ],
+)
+@pytest.mark.parametrize("members", [1, 3])
+def test_every_partition_has_an_even_share(partitions: int, commits: tuple[int, ...], members: int) -> None:
+    """Whatever else moves the session's epoch, the partition that has waited longest is served next."""
+    desk, names, rounds = Desk(partitions=partitions), "0123456789"[:partitions], 10 * partitions
+    for partition in range(partitions):
+        desk.produce(partition, *[1] * rounds * members)
+    sessions = [desk.member(f"m{i}", connection_id=i) for i in range(members)]
+    for member in sessions:
+        member.fetch(names, max_records=1, max_wait_ms=0)
+        if partitions > 10:
+            member.fetch(acks=dict.fromkeys(range(10, partitions), ""), max_records=0, max_wait_ms=0)
+    served: Counter[int] = Counter(dict.fromkeys(range(partitions), 0))
+    for turn in range(rounds):
+        for member in sessions:
+            served.update(list(member.fetch(max_records=1, max_wait_ms=0).acquired))
+            for _ in range(commits[turn % len(commits)]):
+                member.acknowledge({})
+    assert min(served.values()) >= 0.8 * rounds * members / partitions, served

@@ -69,12 +69,13 @@ def test_whole_batches_are_read(
 @pytest.mark.parametrize(
     ("offset", "end_offset", "expected"),
     [
-        pytest.param(0, 0, [], id="nothing begins below the beginning"),
+        pytest.param(0, 0, [(0, 2)], id="the first, wherever it begins"),
         pytest.param(0, 1, [(0, 2)], id="begins below"),
         pytest.param(0, 3, [(0, 2)], id="ends there: the next begins there"),
         pytest.param(0, 4, [(0, 2), (3, 5)], id="begins below, ends above"),
         pytest.param(4, 7, [(3, 5), (6, 8)], id="from within a batch into another"),
-        pytest.param(6, 6, [], id="asked for nothing"),
+        pytest.param(6, 6, [(6, 8)], id="the first and no other"),
+        pytest.param(12, 6, [], id="there is none"),
         pytest.param(0, 12, [(0, 2), (3, 5), (6, 8), (9, 11)], id="the log end"),
         pytest.param(9, 1 << 62, [(9, 11)], id="beyond it"),
     ],
