@@ -104,6 +104,10 @@ class Network:
             self._record(_response_sent(broker, exchange.caller, exchange_id, response))
         self._post(exchange.caller.deliver, Answer(exchange.call_id, response))
 
+    def awaits(self, caller: Caller, broker_id: int) -> bool:
+        """True if the broker has not answered a request of this caller yet."""
+        return any(exchange.caller is caller for exchange in self._open.get(broker_id, {}).values())
+
     def disconnect(self, connection_id: int, broker_id: int | None = None) -> None:
         """A client's connections are closed, or the one to this broker: whoever is concerned learns of it."""
         for broker in self._brokers.values():

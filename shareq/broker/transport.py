@@ -8,14 +8,16 @@ from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 from shareq.broker.host import Host
-from shareq.broker.loop import EventLoop
+from shareq.broker.loop import EventLoop, Timer
 from shareq.broker.network import Network
 from shareq.model.actor import Actor, Call, ClientContext, Effect
 from shareq.model.errors import KafkaError, KafkaException
 from shareq.model.events import Event
+from shareq.model.image import ClusterImage
 from shareq.model.transport import register_scheme
 
 SCHEME = "inproc"
+MAX_IDLE = "connections.max.idle.ms"
 _COLOURS = ("amber", "azure", "blue", "coral", "green", "grey", "indigo", "ivory", "jade", "plum", "red", "rose")
 _ANIMALS = ("crane", "finch", "fox", "hare", "heron", "ibis", "lynx", "mole", "newt", "otter", "owl", "wren")
 
@@ -28,6 +30,8 @@ class Home(Protocol):
     closed: bool
     bootstrap_servers: str
 
+    @property
+    def image(self) -> ClusterImage: ...
     def record(self, event: Event) -> None: ...
     def connect(self, actor: Actor, client_id: str) -> InProcessConnection: ...
     def client_rng(self) -> random.Random: ...
@@ -37,7 +41,11 @@ _clusters: WeakValueDictionary[str, Home] = WeakValueDictionary()
 
 
 class InProcessConnection:
-    """One client on a cluster: a host on the loop, and connections to whichever brokers it calls."""
+    """One client on a cluster: a host on the loop, and connections to whichever brokers it calls.
+
+    A connection without a request for connections.max.idle.ms is closed, as those from outside are: only so do brokers
+    notice a client that has crashed.
+    """
 
     def __init__(self, cluster: Home, actor: Actor, client_id: str, connection_id: int) -> None:
         self.client_id = client_id
@@ -45,6 +53,8 @@ class InProcessConnection:
         self._cluster = cluster
         self._context = ClientContext(client_id=client_id, connection_id=connection_id)
         self._host = Host(client_id, actor, cluster.loop, {Call: self._call}, cluster.record)
+        self._used_ms: dict[int, int] = {}  # by broker: when it was called last
+        self._idle_timer: Timer | None = None
 
     def now_ms(self) -> int:
         return self._cluster.loop.now_ms()
@@ -76,10 +86,33 @@ class InProcessConnection:
 
     def _disconnect(self) -> None:
         self._host.die()
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
         self._cluster.network.disconnect(self.connection_id)
 
     def _call(self, host: Host, effect: Any) -> None:
+        self._used_ms[effect.node] = now_ms = self.now_ms()
+        if self._idle_timer is None:
+            self._idle_timer = self._cluster.loop.at(now_ms + self._max_idle_ms, self._close_idle)
         self._cluster.network.call(host, effect, self._context)
+
+    @property
+    def _max_idle_ms(self) -> int:
+        return self._cluster.image.broker_config[MAX_IDLE]
+
+    def _close_idle(self) -> None:
+        """Close what has been idle for too long, and look again when the next connection may have been."""
+        network, now_ms, max_idle_ms = self._cluster.network, self.now_ms(), self._max_idle_ms
+        for broker_id, used_ms in list(self._used_ms.items()):
+            if network.awaits(self._host, broker_id):
+                self._used_ms[broker_id] = now_ms
+            elif used_ms + max_idle_ms <= now_ms:
+                del self._used_ms[broker_id]
+                network.disconnect(self.connection_id, broker_id)
+        due_ms = min(self._used_ms.values(), default=None)
+        self._idle_timer = None
+        if due_ms is not None:
+            self._idle_timer = self._cluster.loop.at(due_ms + max_idle_ms, self._close_idle)
 
     def _check(self) -> None:
         if self._cluster.closed:

@@ -1,0 +1,213 @@
+"""Progress, as applications see it: what can be delivered is, whatever has happened to the log, the leader or others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from shareq import Admin, Cluster, Producer, ShareConsumer
+from shareq.model.events import ShareSessionOpened
+from shareq.model.states import AcknowledgeType
+
+EARLIEST = {"share.auto.offset.reset": "earliest"}
+LOCKS_100 = {**EARLIEST, "share.partition.max.record.locks": 100}
+ACCEPT, RENEW = int(AcknowledgeType.ACCEPT), int(AcknowledgeType.RENEW)
+
+
+class World:
+    """A cluster with topic "t" and group "g"; virtual seconds cost nothing."""
+
+    def __init__(
+        self,
+        *,
+        group: dict[str, Any],
+        partitions: int = 1,
+        brokers: int = 1,
+        topic: dict[str, Any] | None = None,
+        **cluster: Any,
+    ) -> None:
+        self.cluster = Cluster(brokers=brokers, seed=1, **cluster)
+        self.cluster.create_topic("t", partitions, configs=topic)
+        self.cluster.configure_group("g", group)
+        self.conf = {"bootstrap.servers": self.cluster.bootstrap_servers}
+        self.admin = Admin(self.conf)
+
+    def produce(self, *batches: int, partition: int = 0) -> None:
+        """Record batches of so many records each."""
+        producer = Producer({**self.conf, "linger.ms": 1000, "batch.size": 1_000_000})
+        for records in batches:
+            for _ in range(records):
+                producer.produce("t", b"v", partition=partition)
+            assert producer.flush(60) == 0
+        producer.close()
+
+    def consumer(self, **conf: Any) -> ShareConsumer:
+        consumer = ShareConsumer({**self.conf, "group.id": "g", **conf})
+        consumer.subscribe(["t"])
+        return consumer
+
+    def work(self, consumer: ShareConsumer, polls: int, *, keep: int | None = None, busy_ms: int = 0) -> list[int]:
+        """Accept what so many polls return, but renew offset `keep`; the offsets that were delivered."""
+        found = []
+        for _ in range(polls):
+            for message in consumer.poll(1):
+                found.append(message.offset())
+                consumer.acknowledge(message, RENEW if message.offset() == keep else ACCEPT)
+            consumer.commit_sync(10)
+            self.cluster.advance(busy_ms)
+        return found
+
+
+@pytest.fixture
+def world() -> Any:
+    worlds: list[World] = []
+
+    def make(**given: Any) -> World:
+        worlds.append(World(**given))
+        return worlds[-1]
+
+    yield make
+    for one in worlds:
+        one.cluster.close()
+
+
+Make = Callable[..., World]
+
+
+@pytest.mark.parametrize("restart", [False, True], ids=["", "after a restart"])
+def test_records_before_a_full_finished_window_are_deleted(world: Make, restart: bool) -> None:
+    here = world(group=LOCKS_100)
+    here.produce(1, 149)
+    consumer = here.consumer(**{"share.acknowledgement.mode": "explicit"})
+    assert here.work(consumer, 10, keep=0)[:150] == list(range(150))
+    here.admin.delete_records({("t", 0): 1})
+    here.cluster.crash(consumer)
+    here.cluster.advance(60_000)
+    here.produce(20)
+    if restart:
+        here.cluster.stop_broker(0)
+        here.cluster.start_broker(0)
+    fresh = here.consumer()
+    assert sum(len(fresh.poll(5)) for _ in range(30)) == 20
+
+
+@pytest.mark.parametrize(("locks", "batch"), [(100, 50), (100, 150), (2000, 500)])
+def test_a_record_is_open_at_the_head_of_a_full_window_when_the_leader_dies(
+    world: Make, locks: int, batch: int
+) -> None:
+    here = world(group={**LOCKS_100, "share.partition.max.record.locks": locks}, brokers=3)
+    here.produce(1, *[batch] * (locks // batch + 1))
+    consumer = here.consumer(**{"share.acknowledgement.mode": "explicit"})
+    here.work(consumer, 70, keep=0)
+    here.cluster.kill_broker(here.cluster.image.topics["t"].partitions[0].leader)
+    assert 0 in here.work(consumer, 40)
+    end = 1 + batch * (locks // batch + 1)
+    here.produce(20)
+    assert here.work(consumer, 60)[-20:] == list(range(end, end + 20))
+
+
+def test_the_record_at_the_head_of_a_full_window_is_compacted_away_before_the_leader_changes(world: Make) -> None:
+    compacted = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": 0, "segment.ms": 60_000}
+    here = world(group=LOCKS_100, brokers=2, topic=compacted)
+    producer = Producer({**here.conf, "linger.ms": 0})
+    for key in ("open", *(f"key {n}" for n in range(99))):
+        producer.produce("t", b"v", key=key, partition=0)
+        assert producer.flush(60) == 0
+    consumer = here.consumer(**{"share.acknowledgement.mode": "explicit"})
+    assert set(here.work(consumer, 20, keep=0)) == set(range(100))
+    here.work(consumer, 14, keep=0, busy_ms=5000)
+    for key in ("open", "last"):
+        producer.produce("t", b"new", key=key, partition=0)
+        assert producer.flush(60) == 0
+        here.work(consumer, 80, keep=0, busy_ms=5000)
+    here.cluster.crash(consumer)
+    here.cluster.kill_broker(here.cluster.image.topics["t"].partitions[0].leader)
+    fresh = here.consumer()
+    assert [message.offset() for _ in range(60) for message in fresh.poll(5)] == [100, 101]
+
+
+def test_offsets_altered_to_beyond_the_log_end(world: Make) -> None:
+    """Polls wait as they do for a log without records, until it is long enough."""
+    here = world(group=EARLIEST)
+    here.produce(5)
+    here.admin.alter_share_group_offsets("g", {("t", 0): 5000})
+    consumer = here.consumer()
+    polled = [len(consumer.poll(1)) for _ in range(10)]
+    assert polled == [0] * 10
+    assert consumer.metrics()["fetch-total"] <= 25, "a fetch waits for fetch.wait.max.ms, 500"
+    here.produce(4994)
+    assert len(consumer.poll(1)) == 0
+    here.produce(3)
+    assert [message.offset() for message in consumer.poll(5)] == [5000, 5001]
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 3, 4, 5, 6, 8, 12])
+@pytest.mark.parametrize("commits", ["none", "all", "all but the first", "every third", "asynchronous"])
+@pytest.mark.parametrize("members", [1, 2])
+def test_every_partition_with_a_backlog_has_its_share(world: Make, partitions: int, commits: str, members: int) -> None:
+    here = world(group=EARLIEST, partitions=partitions)
+    rounds = 12 * members
+    for partition in range(partitions):
+        here.produce(*[10] * (rounds * 2), partition=partition)
+    consumers = [here.consumer(**{"max.poll.records": 10}) for _ in range(members)]
+    for consumer in consumers:
+        consumer.poll(0.1)
+    here.cluster.advance(10_000)
+    got: Counter[int] = Counter(dict.fromkeys(range(partitions), 0))
+    even: Counter[int] = Counter()  # what each partition would get if every member divided its polls evenly
+    for consumer in consumers:
+        assigned = [place.partition for place in consumer.assignment()]
+        even.update({partition: 10 * rounds * partitions // members // len(assigned) for partition in assigned})
+    for turn in range(rounds * partitions // members):
+        for consumer in consumers:
+            got.update(message.partition() for message in consumer.poll(1))
+            if commits == "asynchronous":
+                consumer.commit_async()
+            elif commits == "all" or (commits == "all but the first" and turn) or commits[-5:] == "third" * (turn % 3):
+                consumer.commit_sync(5)
+    assert all(got[partition] >= 0.8 * even[partition] for partition in range(partitions)), (got, even)
+
+
+def test_sessions_of_crashed_clients_end_when_their_connections_are_idle(world: Make) -> None:
+    here = world(group=EARLIEST, config={"group.share.max.share.sessions": 3})
+    for opened in range(3):
+        consumer = here.consumer()
+        while sum(isinstance(entry.event, ShareSessionOpened) for entry in here.cluster.journal) == opened:
+            consumer.poll(1)
+        here.cluster.crash(consumer)
+    here.cluster.advance(60_000)
+    here.produce(5)
+    late = here.consumer()
+    assert sum(len(late.poll(1)) for _ in range(60)) == 0, "the sessions are there, and no more are allowed"
+    assert sum(len(late.poll(1)) for _ in range(700)) == 5
+
+
+def test_a_connection_that_is_used_is_not_idle(world: Make) -> None:
+    """Records stay with a member that renews them for longer than connections may be idle."""
+    here = world(group=EARLIEST, config={"connections.max.idle.ms": 20_000})
+    here.produce(1)
+    consumer = here.consumer(**{"share.acknowledgement.mode": "explicit"})
+    messages = consumer.poll(5)
+    for _ in range(30):
+        for message in messages:
+            assert message.delivery_count() == 1
+            consumer.acknowledge(message, RENEW)
+        messages = consumer.poll(5)
+    assert len(messages) == 1
+
+
+def test_two_members_with_a_minimum_of_bytes_get_what_is_there(world: Make) -> None:
+    """Both fetch from all four partitions; each has too little, all together have enough."""
+    here = world(group=EARLIEST, partitions=4, config={"group.share.assignors": "all_to_all"})
+    conf = {"fetch.min.bytes": 2000, "fetch.wait.max.ms": 30_000}
+    consumers = [here.consumer(**conf) for _ in range(2)]
+    for consumer, patience_s in zip(consumers, (35, 1), strict=True):  # their sessions are not at the same epoch
+        assert len(consumer.poll(patience_s)) == 0
+    producer = Producer(here.conf)
+    for partition, size in ((1, 830), (0, 830), (2, 30), (3, 30), (1, 830), (3, 30)):
+        producer.produce("t", b"x" * size, partition=partition)
+        producer.flush(10)
+    assert sorted(len(consumer.poll(0.5)) for consumer in consumers)[1] >= 5
