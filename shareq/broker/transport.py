@@ -98,7 +98,8 @@ class InProcessConnection:
 
     @property
     def _max_idle_ms(self) -> int:
-        return self._cluster.image.broker_config[MAX_IDLE]
+        limit_ms: int = self._cluster.image.broker_config[MAX_IDLE]
+        return limit_ms
 
     def _close_idle(self) -> None:
         """Close what has been idle for too long, and look again when the next connection may have been."""

@@ -104,6 +104,11 @@ class Log:
         self.batches.append(batch)
         self.end += records
 
+    def cut(self, start: int) -> None:
+        """Records below `start` are deleted."""
+        self.start = max(self.start, min(start, self.end))
+        self.batches = [batch for batch in self.batches if batch.last_offset >= self.start]
+
     def read(self, effect: ReadLog) -> LogRead:
         stable = self.end if self.stable is None else self.stable
         limit = stable if effect.isolation_level else self.end

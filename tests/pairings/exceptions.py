@@ -6,6 +6,7 @@ from typing import Any
 
 _HOW_OFTEN = "what cannot be read was delivered so often all the same"
 _AT_ONCE = "a with block over a consumer that is closed is refused where it begins"
+_STANDS_STILL = "a window moves only with a completed write, and nothing causes one"
 _WHO_REFUSES = "a group's name is the broker's to refuse, as any of its answers: with the first poll"
 
 _TABLE: list[tuple[str, str, str, Any]] = [
@@ -26,6 +27,12 @@ _TABLE: list[tuple[str, str, str, Any]] = [
         "shareq",
         _WHO_REFUSES,
         {"subscribe": "nothing", "poll": "KafkaException INVALID_REQUEST", "close": "nothing"},
+    ),
+    (
+        "test_a_full_finished_window_whose_start_the_log_has_passed",
+        "kafka",
+        _STANDS_STILL,
+        {"in hand": 150, "accepted": None, "new records that arrive": 0},
     ),
 ]
 """(scenario, who differs: a client or a broker, why, what is seen there)."""
