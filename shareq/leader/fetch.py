@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from shareq.leader.led_partition import LedPartition
-from shareq.leader.requests import Exchange, Fetched
-from shareq.leader.sessions import ShareSession
+from shareq.leader.requests import Fetched
+from shareq.leader.sessions import Exchange, ShareSession
 from shareq.model.actor import LogRead
 from shareq.model.messages.share_fetch import ShareFetchRequest
 from shareq.model.states import AcquireMode

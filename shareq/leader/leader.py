@@ -18,7 +18,6 @@ from shareq.leader.led_partitions import LedPartitions
 from shareq.leader.requests import (
     ACKNOWLEDGED,
     AckResult,
-    Exchange,
     ShareRequest,
     ShareResponse,
     acknowledge_response,
@@ -29,7 +28,15 @@ from shareq.leader.requests import (
     refuse,
     refuse_batches,
 )
-from shareq.leader.sessions import INITIAL_EPOCH, SessionCache, SessionKey, ShareSession, epoch_error, next_epoch
+from shareq.leader.sessions import (
+    INITIAL_EPOCH,
+    Exchange,
+    SessionCache,
+    SessionKey,
+    ShareSession,
+    epoch_error,
+    next_epoch,
+)
 from shareq.model.actor import (
     Answer,
     ConnectionClosed,

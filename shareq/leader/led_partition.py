@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from typing import Any
 
 from shareq.leader.share_partition import SharePartition
 from shareq.model.errors import Errors
 from shareq.model.ids import SharePartitionKey, TopicIdPartition, TopicPartition
 from shareq.model.states import PartitionLoadState
 
-if TYPE_CHECKING:
-    from shareq.leader.fetch import Fetch
-
 
 class LedPartition:
     """One share-partition on its leader.
 
-    `owner` is the fetch that may read and acquire now: the fetch lock, which only its holder gives back. Of the fetches
-    that wait, the `eager` ones have not tried what came last, the `tried` ones have; the next one stands first. `idle`:
-    nothing can be fetched until something happens. `fresh`: nothing has happened since the read under way began.
-    `log_end` is where the log was seen to end, until it grows. `writes` are on their way to the persister. `dropped` is
-    the error after which this share-partition is no more.
+    Fetches (`fetch.Fetch`) stand above this file; here they are only kept. `owner` is the fetch that may read and
+    acquire now: the fetch lock, which only its holder gives back. Of the fetches that wait, the `eager` ones have not
+    tried what came last, the `tried` ones have; the next one stands first. `idle`: nothing can be fetched until
+    something happens. `fresh`: nothing has happened since the read under way began. `log_end` is where the log was
+    seen to end, until it grows. `writes` are on their way to the persister. `dropped` is the error after which this
+    share-partition is no more.
     """
 
     __slots__ = (
@@ -47,9 +45,9 @@ class LedPartition:
         self.leader_epoch = leader_epoch
         self.share_partition = SharePartition(key, topic, leader_epoch=leader_epoch, traced=traced)
         self.share_partition.status = PartitionLoadState.INITIALIZING
-        self.owner: Fetch | None = None
-        self.eager: OrderedDict[Fetch, None] = OrderedDict()
-        self.tried: dict[Fetch, None] = {}
+        self.owner: Any = None
+        self.eager: OrderedDict[Any, None] = OrderedDict()
+        self.tried: dict[Any, None] = {}
         self.idle = False
         self.fresh = False
         self.log_end: int | None = None
@@ -69,7 +67,7 @@ class LedPartition:
         self.idle = not (has_more and self.acquirable(max_record_locks))
         return not self.idle
 
-    def leave(self, fetch: Fetch) -> None:
+    def leave(self, fetch: object) -> None:
         """The fetch waits no longer."""
         self.eager.pop(fetch, None)
         self.tried.pop(fetch, None)

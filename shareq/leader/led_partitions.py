@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from shareq.leader.context import Context
 from shareq.leader.led_partition import LedPartition
-from shareq.leader.requests import Exchange
+from shareq.leader.sessions import Exchange
 from shareq.leader.share_partition import PreparedWrite
 from shareq.model.actor import Answer, FindOffset, OffsetFound, Persist
 from shareq.model.configs import parse_by_duration

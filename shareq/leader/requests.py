@@ -6,7 +6,7 @@ Nothing here knows a session or a share-partition. Order of checks: KIP-932, "Cl
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicId, TopicIdPartition
@@ -26,9 +26,6 @@ from shareq.model.messages.share_fetch import (
 )
 from shareq.model.records import RecordBatch
 from shareq.model.states import AcknowledgeType
-
-if TYPE_CHECKING:
-    from shareq.leader.sessions import ShareSession
 
 ShareRequest = ShareFetchRequest | ShareAcknowledgeRequest
 ShareResponse = ShareFetchResponse | ShareAcknowledgeResponse
@@ -72,22 +69,6 @@ _NOT_DURABLE = AckResult(Errors.UNKNOWN_SERVER_ERROR, "the state could not be ma
 def leader_says(error: Errors) -> AckResult:
     """The result of an acknowledgement that got as far as the share-partition's leader."""
     return _REFUSALS.get(error, _NOT_DURABLE)
-
-
-class Exchange:
-    """A request that is being answered: it is done when its state writes have settled and its fetch has ended."""
-
-    __slots__ = ("acks", "fetched", "fetching", "group_id", "id", "member_id", "request", "session", "writes")
-
-    def __init__(self, exchange_id: int, request: ShareRequest, session: ShareSession) -> None:
-        self.id = exchange_id
-        self.request = request
-        self.session = session
-        self.group_id, self.member_id = session.key
-        self.acks: dict[TopicIdPartition, AckResult] = {}
-        self.fetched: dict[TopicIdPartition, Fetched] = {}
-        self.fetching = False
-        self.writes = 0
 
 
 # ---- what is refused on sight ----------------------------------------------------------------------------------------

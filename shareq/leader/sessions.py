@@ -7,18 +7,15 @@ partitions that are still in it come back. Source: KIP-932, "Share sessions"; KI
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
-from shareq.leader.requests import NOTHING, Fetched, ShareRequest
+from shareq.leader.led_partition import LedPartition
+from shareq.leader.requests import NOTHING, AckResult, Fetched, ShareRequest
 from shareq.model.configs import INT_MAX
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicIdPartition
 from shareq.model.image import ClusterImage
 from shareq.model.messages.share_fetch import FINAL_EPOCH, ShareFetchRequest
-
-if TYPE_CHECKING:
-    from shareq.leader.fetch import Fetch
-    from shareq.leader.led_partition import LedPartition
 
 INITIAL_EPOCH = 0
 
@@ -62,7 +59,7 @@ class ShareSession:
         self.epoch = next_epoch(INITIAL_EPOCH)
         self.partitions: dict[TopicIdPartition, SessionPartition] = {}
         self.owed: dict[TopicIdPartition, None] = {}
-        self.fetches: dict[Fetch, None] = {}
+        self.fetches: dict[Any, None] = {}  # of fetch.Fetch, which stands above this file
         self.leds: list[LedPartition] = []
         self.errors: dict[TopicIdPartition, Errors] = {}
         self.resolved = -1
@@ -105,6 +102,22 @@ class ShareSession:
                     self.leds.remove(part.led)
                     self.leds.append(part.led)
         return report
+
+
+class Exchange:
+    """A request that is being answered: it is done when its state writes have settled and its fetch has ended."""
+
+    __slots__ = ("acks", "fetched", "fetching", "group_id", "id", "member_id", "request", "session", "writes")
+
+    def __init__(self, exchange_id: int, request: ShareRequest, session: ShareSession) -> None:
+        self.id = exchange_id
+        self.request = request
+        self.session = session
+        self.group_id, self.member_id = session.key
+        self.acks: dict[TopicIdPartition, AckResult] = {}
+        self.fetched: dict[TopicIdPartition, Fetched] = {}
+        self.fetching = False
+        self.writes = 0
 
 
 def epoch_error(request: ShareRequest, session: ShareSession | None) -> Errors:

@@ -304,6 +304,7 @@ class Story:
         delivered to those that wait, at once."""
         desk = self.desk
         desk.close_connection(99)
+        desk.pass_time(LOCK_MS)  # records below a start that has moved are held until their locks end
         for member in self.members * 2:  # the first attempt may be at an epoch that its session has passed
             self.sent(member, member.fetch("0123", max_wait_ms=0, max_records=0), {})
             desk.pass_time(0)
