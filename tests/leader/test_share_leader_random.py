@@ -113,7 +113,7 @@ class Story:
             max_wait_ms=rng.choice((0, 100, 500, 3000)),
             min_bytes=rng.choice((0, 1, 1, 500)),
             max_bytes=rng.choice((3, 300, 10_000)),
-            max_records=rng.choice((1, 7, 50)),
+            max_records=rng.choice((1, 7, 200)),
             batch_size=rng.choice((1, 7, 50)),
             share_acquire_mode=rng.choice((0, 0, 1)),
         )
@@ -163,7 +163,7 @@ class Story:
         rng = self.rng
         self.desk.produce(
             rng.randrange(PARTITIONS),
-            *[rng.randrange(1, 9) for _ in range(rng.randrange(1, 5))],
+            *[rng.choice((1, 2, 5, 8, 60)) for _ in range(rng.randrange(1, 5))],
             size=rng.randrange(200),
         )
 
