@@ -22,8 +22,9 @@ PySpark is loaded by the call that needs it, never by importing this.
 
 from shareq.spark.acknowledge import acknowledge
 from shareq.spark.register import register
-from shareq.spark.session import SparkDoesNotFit, session
+from shareq.spark.session import session
 from shareq.spark.state_topic import state_topic
 from shareq.spark.sweep import sweep
+from shareq.spark.versions import SparkDoesNotFit
 
 __all__ = ["SparkDoesNotFit", "acknowledge", "register", "session", "state_topic", "sweep"]

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from shareq.jvm import find_java
+from shareq.spark.register import register
+from shareq.spark.versions import check_pyspark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-MINIMUM = (4, 0)
-"""The first PySpark with sources written in Python."""
-
-STREAMING_MINIMUM = (4, 2)
-"""The first one that tells a source what is done and whether it is to stop at what is available now. Without that
-`availableNow` would read its records and never acknowledge them, until they are archived."""
 
 JAVA_MINIMUM = 17
 
@@ -32,10 +26,6 @@ LAPTOP = {
 }
 
 
-class SparkDoesNotFit(RuntimeError):
-    """No PySpark, or one that cannot do what is asked; the message says what to do."""
-
-
 def session(*, master: str | None = None, app_name: str = "shareq", **config: Any) -> SparkSession:
     """A session with the format "shareq" registered, settings for a laptop beneath `config`.
 
@@ -45,8 +35,6 @@ def session(*, master: str | None = None, app_name: str = "shareq", **config: An
     """
     check_pyspark()
     from pyspark.sql import SparkSession
-
-    from shareq.spark.register import register
 
     strange = sorted(key for key in config if not key.startswith("spark."))
     if strange:
@@ -64,24 +52,6 @@ def session(*, master: str | None = None, app_name: str = "shareq", **config: An
     spark = builder.getOrCreate()
     register(spark)
     return spark
-
-
-def check_pyspark(found: str | None = None, *, streaming: bool = False) -> None:
-    """Raise SparkDoesNotFit unless PySpark (of version `found`, else the installed one) has what sources need."""
-    advice = "`pip install 'shareq[spark]'` brings one that fits"
-    if found is None:
-        try:
-            found = version("pyspark")
-        except PackageNotFoundError:
-            raise SparkDoesNotFit(f"PySpark is not installed: {advice}") from None
-    numbers = tuple(int("".join(filter(str.isdigit, part)) or 0) for part in found.split(".")[:2])
-    if numbers < MINIMUM:
-        raise SparkDoesNotFit(f"PySpark {found} has no sources written in Python, 4.0 has: {advice}")
-    if streaming and numbers < STREAMING_MINIMUM:
-        raise SparkDoesNotFit(
-            f"PySpark {found} does not tell a stream written in Python which batches are done, 4.2 does: {advice}; "
-            "batch reads, sweeps and pipelines work as it is"
-        )
 
 
 def _prepare_environment(*, java: bool) -> None:

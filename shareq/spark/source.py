@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
@@ -11,21 +10,11 @@ from pyspark.sql.types import StructType
 
 import shareq  # noqa: F401    # in the processes of Spark's, this is what knows how to reach brokers over TCP
 from shareq.admin import Admin
-from shareq.model.errors import KafkaError, KafkaException
 from shareq.spark.options import Options, parse
-from shareq.spark.ranges import Range, merged, split
+from shareq.spark.ranges import Range, merged
 from shareq.spark.reader import SCHEMA, read
-from shareq.spark.session import check_pyspark
-
-TASK_RECORDS = 5_000
-"""Smaller tasks cost more than they bring, unless minPartitions asks for them."""
-
-
-class Share(InputPartition):
-    """What one task reads."""
-
-    def __init__(self, ranges: tuple[Range, ...]) -> None:
-        self.ranges = ranges
+from shareq.spark.tasks import Share, places_of, tasks_of
+from shareq.spark.versions import check_pyspark
 
 
 class ShareGroupSource(DataSource):
@@ -49,13 +38,6 @@ class ShareGroupSource(DataSource):
         from shareq.spark.stream import StreamReader
 
         return StreamReader(parse(self.options), self.verdicts)
-
-
-def tasks_of(options: Options, ranges: Sequence[Range]) -> list[Share]:
-    """A partition's records may go to several tasks: a share group has no order to keep."""
-    at_least = 1 if options.min_partitions else TASK_RECORDS
-    tasks = options.min_partitions or os.cpu_count() or 1
-    return [Share(share) for share in split(ranges, tasks, at_least)]
 
 
 class BatchReader(DataSourceReader):
@@ -85,16 +67,3 @@ class BatchReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Share)
         return read(self._options.connection, partition.ranges, leave_out=True)
-
-
-def places_of(admin: Admin, topics: Sequence[str]) -> dict[tuple[str, int], str]:
-    """Topic ids by (topic, partition) of all partitions; KafkaException for a topic that there is not."""
-    described = admin.describe_topics(topics)
-    for name, found in described.items():
-        if found.error is not None:
-            raise KafkaException(KafkaError(found.error.code(), f"topic {name!r}: {found.error.str()}"))
-    return {
-        (name, partition.partition): str(found.topic_id)
-        for name, found in described.items()
-        for partition in found.partitions
-    }

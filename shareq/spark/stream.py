@@ -26,7 +26,7 @@ from shareq.spark.member import Held, Member
 from shareq.spark.options import Options
 from shareq.spark.ranges import NO_BATCH, Batch, from_json, merged, to_json
 from shareq.spark.reader import read
-from shareq.spark.source import Share, places_of, tasks_of
+from shareq.spark.tasks import Share, places_of, tasks_of
 
 WAIT_MS = 500
 """How long a query without records waits for some before it lets Spark go on."""

@@ -23,8 +23,8 @@ from shareq.model.messages.data import ProduceRequest
 from shareq.wire.address import Address
 from shareq.wire.api_versions import api_versions
 from shareq.wire.apis import API_BY_KEY
-from shareq.wire.errors import MalformedFrame, UnsupportedVersion
-from shareq.wire.frames import FrameReader, RequestHeader, decode_request, encode_response
+from shareq.wire.errors import MalformedFrame, RequestHeader, UnsupportedVersion
+from shareq.wire.frames import FrameReader, decode_request, encode_response
 from shareq.wire.observing import Exchanged, errors_of
 
 _log = logging.getLogger("shareq.server")

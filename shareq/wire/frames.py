@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import struct
 from functools import cache
-from typing import NamedTuple
 
 from shareq.model.errors import Errors
 from shareq.model.messages.api_versions import ApiVersionsRequest
@@ -18,7 +17,7 @@ from shareq.model.messages.base import Request, Response
 from shareq.wire.apis import API_BY_KEY, Api
 from shareq.wire.codec import Reader, Writer, reader, writer
 from shareq.wire.codec.primitives import skip_tags
-from shareq.wire.errors import MalformedFrame, UnsupportedVersion
+from shareq.wire.errors import MalformedFrame, RequestHeader, UnsupportedVersion
 
 MAX_FRAME_BYTES = 104857600
 """Kafka's default of `socket.request.max.bytes`."""
@@ -31,13 +30,6 @@ _UNSUPPORTED = struct.pack(">h", Errors.UNSUPPORTED_VERSION)
 
 _BAD_BYTES = (IndexError, ValueError, struct.error)
 """What reading raises on bytes that are not what they claim to be."""
-
-
-class RequestHeader(NamedTuple):
-    api_key: int
-    api_version: int
-    correlation_id: int
-    client_id: str | None = None
 
 
 def decode_request(frame: bytes) -> tuple[RequestHeader, Request]:

@@ -29,7 +29,8 @@ from shareq.model.messages.share_fetch import (
     ShareFetchResponse,
 )
 from shareq.wire.codec import writer
-from shareq.wire.frames import RequestHeader, decode_request, decode_response, encode_request, encode_response
+from shareq.wire.errors import RequestHeader
+from shareq.wire.frames import decode_request, decode_response, encode_request, encode_response
 from tests.wire.strategies import twin
 
 TOPIC_ID = TopicId("abcdefghijklmnopqrstuQ")

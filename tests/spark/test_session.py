@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shareq.spark import SparkDoesNotFit, session
-from shareq.spark.session import check_pyspark
+from shareq.spark.versions import check_pyspark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

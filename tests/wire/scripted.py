@@ -22,7 +22,8 @@ from shareq.model.messages.base import Request, Response
 from shareq.model.messages.cluster import MetadataRequest, MetadataResponse
 from shareq.wire.apis import APIS
 from shareq.wire.client import TcpConnection, TcpTransport
-from shareq.wire.frames import FrameReader, RequestHeader, decode_request, encode_response
+from shareq.wire.errors import RequestHeader
+from shareq.wire.frames import FrameReader, decode_request, encode_response
 from tests.polling import PATIENCE_S
 
 METADATA = MetadataResponse(brokers=(), cluster_id="c", controller_id=-1)

@@ -35,7 +35,8 @@ from shareq.model.messages.share_fetch import (
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from shareq.model.messages.transactions import EndTxnRequest, InitProducerIdRequest
 from shareq.wire.client import host, io_thread
-from shareq.wire.frames import RequestHeader, encode_response
+from shareq.wire.errors import RequestHeader
+from shareq.wire.frames import encode_response
 from tests.polling import PATIENCE_S
 from tests.wire.scripted import METADATA, Client, Peer, Received, ScriptedBroker, versions
 

@@ -20,9 +20,9 @@ from shareq.model.messages.base import Request
 from shareq.wire.apis import APIS
 from shareq.wire.codec import reader, writer
 from shareq.wire.codec.variants import VARIANTS, Variant
+from shareq.wire.errors import RequestHeader
 from shareq.wire.frames import (
     FrameReader,
-    RequestHeader,
     decode_request,
     decode_response,
     encode_request,

@@ -42,10 +42,9 @@ from shareq.model.messages.share_group import ShareGroupHeartbeatRequest
 from shareq.model.messages.topics import DeleteTopicsRequest, DescribeConfigsRequest
 from shareq.model.states import AcquireMode
 from shareq.wire.apis import API_BY_KEY, APIS
-from shareq.wire.errors import MalformedFrame, UnsupportedVersion
+from shareq.wire.errors import MalformedFrame, RequestHeader, UnsupportedVersion
 from shareq.wire.frames import (
     FrameReader,
-    RequestHeader,
     decode_request,
     decode_response,
     encode_request,

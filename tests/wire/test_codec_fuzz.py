@@ -11,8 +11,8 @@ from kio.index import load_request_schema, load_response_schema
 
 from shareq.wire.apis import APIS, Api
 from shareq.wire.codec.variants import VARIANTS, Variant
-from shareq.wire.errors import MalformedFrame, UnsupportedVersion
-from shareq.wire.frames import RequestHeader, decode_request, decode_response, encode_request, encode_response
+from shareq.wire.errors import MalformedFrame, RequestHeader, UnsupportedVersion
+from shareq.wire.frames import decode_request, decode_response, encode_request, encode_response
 from tests.wire.strategies import messages
 
 SPOKEN = [(api, version) for api in APIS for version in range(api.min_version, api.max_version + 1)]

@@ -6,7 +6,8 @@ import click
 
 from shareq.jvm import JavaNotFound
 from shareq.spark.pipeline.pipeline import follow, run
-from shareq.spark.session import SparkDoesNotFit, session
+from shareq.spark.session import session
+from shareq.spark.versions import SparkDoesNotFit
 from shareq.trace.jsonl import JournalFileError
 
 

@@ -1,0 +1,43 @@
+"""The tasks that read a batch, and the partitions that there are to read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from pyspark.sql.datasource import InputPartition
+
+from shareq.admin import Admin
+from shareq.model.errors import KafkaError, KafkaException
+from shareq.spark.options import Options
+from shareq.spark.ranges import Range, split
+
+TASK_RECORDS = 5_000
+"""Smaller tasks cost more than they bring, unless minPartitions asks for them."""
+
+
+class Share(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, ranges: tuple[Range, ...]) -> None:
+        self.ranges = ranges
+
+
+def tasks_of(options: Options, ranges: Sequence[Range]) -> list[Share]:
+    """A partition's records may go to several tasks: a share group has no order to keep."""
+    at_least = 1 if options.min_partitions else TASK_RECORDS
+    tasks = options.min_partitions or os.cpu_count() or 1
+    return [Share(share) for share in split(ranges, tasks, at_least)]
+
+
+def places_of(admin: Admin, topics: Sequence[str]) -> dict[tuple[str, int], str]:
+    """Topic ids by (topic, partition) of all partitions; KafkaException for a topic that there is not."""
+    described = admin.describe_topics(topics)
+    for name, found in described.items():
+        if found.error is not None:
+            raise KafkaException(KafkaError(found.error.code(), f"topic {name!r}: {found.error.str()}"))
+    return {
+        (name, partition.partition): str(found.topic_id)
+        for name, found in described.items()
+        for partition in found.partitions
+    }
