@@ -5,7 +5,10 @@ settled*: it computes records and a response from committed state without changi
 append; once they are committed they are replayed into the state and the response is released. When the append fails,
 nothing has changed. Kafka changes the state at once and rolls it back when the append fails; what can be observed is
 the same, because there, too, nothing is answered before everything written earlier is committed.
-Source: Kafka's CoordinatorRuntime.
+
+An operation of a client has a deadline: when that passes in the queue, the operation is answered and never begins. A
+background operation has none, and is repeated until it has succeeded or the shard is resigned.
+Source: Kafka's CoordinatorRuntime; its CoordinatorTimer for the retries.
 """
 
 from __future__ import annotations
@@ -48,6 +51,10 @@ from shareq.model.records import NO_PRODUCER_ID
 R = TypeVar("R")
 
 
+RETRY_MS = 500
+"""How long after a failure a background operation is repeated. Source: Kafka's CoordinatorRuntime."""
+
+
 class _Slot(Generic[ShardT]):
     """A shard with its place in life: what it waits for, and who waits for it."""
 
@@ -74,21 +81,32 @@ class ShardRuntime(Generic[ShardT]):
     may set `write_timeout_ms` at any time.
     """
 
-    def __init__(self, topic: str, make_shard: Callable[[int], ShardT], *, traced: bool) -> None:
+    def __init__(
+        self, topic: str, make_shard: Callable[[int], ShardT], *, traced: bool, retry_ms: int = RETRY_MS
+    ) -> None:
         self.topic = topic
         self.write_timeout_ms = 5000
+        self._retry_ms = retry_ms
         self._make_shard = make_shard
         self._traced = traced
         self._slots: dict[int, _Slot[ShardT]] = {}
         self._waiting: dict[int, _Slot[ShardT]] = {}
         self._deadlines: deque[Operation[ShardT, Any]] = deque()
+        self._repeats: deque[tuple[int, _Slot[ShardT], Operation[ShardT, Any]]] = deque()
         self._last_id = 0
 
     # ---- questions ---------------------------------------------------------------------------------------------------
 
     @property
     def wake_at_ms(self) -> int | None:
-        """When the oldest unanswered operation times out."""
+        """When the oldest unanswered operation times out, or a background operation is due to be repeated."""
+        deadline_ms = self._next_deadline_ms()
+        if not self._repeats:
+            return deadline_ms
+        repeat_ms = self._repeats[0][0]
+        return repeat_ms if deadline_ms is None else min(deadline_ms, repeat_ms)
+
+    def _next_deadline_ms(self) -> int | None:
         deadlines = self._deadlines
         while deadlines and deadlines[0].answered:
             deadlines.popleft()
@@ -129,7 +147,7 @@ class ShardRuntime(Generic[ShardT]):
         operation.deadline_ms = now_ms + self.write_timeout_ms
         slot.queue.append(operation)
         self._run(slot, now_ms, effects)
-        if not operation.answered:
+        if not (operation.answered or operation.is_background):
             self._deadlines.append(operation)
         return effects
 
@@ -148,11 +166,33 @@ class ShardRuntime(Generic[ShardT]):
                 producer = outcome.producer_id, outcome.producer_epoch
                 effects.append(AppendRecords(append_id, at, tuple(outcome.records), *producer))
             else:
-                self._settle(operation, outcome, now_ms, effects)
+                self._settle(slot, operation, outcome, now_ms, effects)
 
-    def _settle(self, operation: Operation[ShardT, R], outcome: Outcome[R], now_ms: int, effects: list[Effect]) -> None:
+    def _settle(
+        self,
+        slot: _Slot[ShardT],
+        operation: Operation[ShardT, R],
+        outcome: Outcome[R],
+        now_ms: int,
+        effects: list[Effect],
+    ) -> None:
         effects.extend(outcome.after(now_ms))
-        self._answer(operation, outcome.response, now_ms, effects)
+        if operation.is_background and outcome.response:
+            self._repeat(slot, operation, now_ms)
+        else:
+            self._answer(operation, outcome.response, now_ms, effects)
+
+    def _fail(
+        self, slot: _Slot[ShardT], operation: Operation[ShardT, Any], error: Errors, now_ms: int, effects: list[Effect]
+    ) -> None:
+        """The operation's records could not be appended."""
+        if operation.is_background:
+            self._repeat(slot, operation, now_ms)
+        else:
+            self._answer(operation, operation.failure(coordinator_error(error)), now_ms, effects)
+
+    def _repeat(self, slot: _Slot[ShardT], operation: Operation[ShardT, Any], now_ms: int) -> None:
+        self._repeats.append((now_ms + self._retry_ms, slot, operation))
 
     def _answer(self, operation: Operation[ShardT, R], response: R, now_ms: int, effects: list[Effect]) -> None:
         if not operation.answered:
@@ -171,7 +211,7 @@ class ShardRuntime(Generic[ShardT]):
         if isinstance(message, Appended):
             return self._appended(message, now_ms)
         if isinstance(message, Tick):
-            return self._expire(now_ms)
+            return self._expire(now_ms) + self._run_repeats(now_ms)
         if isinstance(message, RecordsRead):
             return self._records_read(message, now_ms)
         if isinstance(message, ShardElected):
@@ -192,11 +232,11 @@ class ShardRuntime(Generic[ShardT]):
         operation, outcome = slot.appending
         slot.appending = None
         if message.error:
-            self._answer(operation, operation.failure(coordinator_error(message.error)), now_ms, effects)
+            self._fail(slot, operation, message.error, now_ms, effects)
         else:
             for offset, (key, value) in enumerate(outcome.records, message.base_offset):
                 _replay(slot.shard, (offset, key, value), outcome.producer_id, now_ms)
-            self._settle(operation, outcome, now_ms, effects)
+            self._settle(slot, operation, outcome, now_ms, effects)
         self._run(slot, now_ms, effects)
         return effects
 
@@ -209,9 +249,18 @@ class ShardRuntime(Generic[ShardT]):
     def _expire(self, now_ms: int) -> list[Effect]:
         """Answer COORDINATOR_NOT_AVAILABLE to operations past their time. One under way is still settled later."""
         effects: list[Effect] = []
-        while (wake_at_ms := self.wake_at_ms) is not None and wake_at_ms <= now_ms:
+        while (deadline_ms := self._next_deadline_ms()) is not None and deadline_ms <= now_ms:
             operation = self._deadlines.popleft()
             self._answer(operation, operation.failure(Errors.COORDINATOR_NOT_AVAILABLE), now_ms, effects)
+        return effects
+
+    def _run_repeats(self, now_ms: int) -> list[Effect]:
+        """Queue the background operations that are due again."""
+        effects: list[Effect] = []
+        while self._repeats and self._repeats[0][0] <= now_ms:
+            _, slot, operation = self._repeats.popleft()
+            slot.queue.append(operation)
+            self._run(slot, now_ms, effects)
         return effects
 
     # ---- leadership and loading --------------------------------------------------------------------------------------
@@ -230,7 +279,7 @@ class ShardRuntime(Generic[ShardT]):
         return effects
 
     def _resigned(self, partition: int, now_ms: int) -> list[Effect]:
-        """This broker leads the partition no more: everybody who waits is told so."""
+        """This broker leads the partition no more: its operations are answered so, background operations included."""
         effects: list[Effect] = []
         slot = self._slots.pop(partition, None)
         if slot is None:
@@ -238,7 +287,9 @@ class ShardRuntime(Generic[ShardT]):
         slot.step(ShardEvent.RESIGNED)
         self._waiting.pop(slot.waits_for, None)
         pending = [slot.appending[0]] if slot.appending else []
-        for operation in (*pending, *slot.queue):
+        repeated = [operation for _, its_slot, operation in self._repeats if its_slot is slot]
+        self._repeats = deque(entry for entry in self._repeats if entry[1] is not slot)
+        for operation in (*pending, *slot.queue, *repeated):
             self._answer(operation, operation.failure(Errors.NOT_COORDINATOR), now_ms, effects)
         return effects
 

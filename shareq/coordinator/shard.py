@@ -83,6 +83,17 @@ def nothing_after(now_ms: int) -> Iterable[Effect]:
     return ()
 
 
+def no_answer(error: Errors, now_ms: int) -> Iterable[Effect]:
+    """The response goes to no one."""
+    del error, now_ms
+    return ()
+
+
+def itself(error: Errors) -> Errors:
+    """The response of an operation whose response is an error code."""
+    return error
+
+
 class Outcome(NamedTuple, Generic[R]):
     """What an operation would do to the state it was shown.
 
@@ -135,6 +146,8 @@ class Operation(Generic[ShardT, R]):
 
     __slots__ = ("answer", "answered", "compute", "deadline_ms", "failure")
 
+    is_background = False
+
     def __init__(
         self,
         compute: Callable[[ShardT, int], Outcome[R]],
@@ -146,3 +159,24 @@ class Operation(Generic[ShardT, R]):
         self.answer = answer
         self.answered = False
         self.deadline_ms = 0
+
+
+class BackgroundOperation(Operation[ShardT, Errors]):
+    """What a coordinator does unasked, and has to get done: no client waits for it, and its response is an error code.
+
+    It has no deadline, so a log that stalls delays it and does not cancel it. While it fails, because its records could
+    not be appended or because `compute` answered an error, the runtime repeats it, so `compute` may run several times.
+    Only a shard that is resigned ends it, with NOT_COORDINATOR: the next coordinator finds in the log what is to be
+    done.
+    """
+
+    __slots__ = ()
+
+    is_background = True
+
+    def __init__(
+        self,
+        compute: Callable[[ShardT, int], Outcome[Errors]],
+        answer: Callable[[Errors, int], Iterable[Effect]] = no_answer,
+    ) -> None:
+        super().__init__(compute, itself, answer)

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from shareq.coordinator.runtime import ShardRuntime
+from shareq.coordinator.runtime import RETRY_MS, ShardRuntime
 from shareq.coordinator.shard import (
     TRANSITIONS,
+    BackgroundOperation,
     Operation,
     Outcome,
     ShardEvent,
@@ -101,6 +102,21 @@ class Desk:
     def schedule(self, name: str, *lines: str, partition: int = 0, now_ms: int = 0, then: Any = None) -> None:
         operation = self.operation(name, *lines, then=then)
         self.effects += self.runtime.schedule(partition, operation, now_ms)
+
+    def schedule_background(self, name: str, *lines: str, now_ms: int = 0, errors: Iterable[Errors] = ()) -> None:
+        """An operation that writes lines, once `compute` has answered `errors`."""
+        pending = list(errors)
+
+        def compute(shard: Notebook, now_ms: int) -> Outcome[Errors]:
+            if pending:
+                return Outcome(pending.pop(0))
+            return Outcome(Errors.NONE, [CoordinatorRecord(b"", line.encode()) for line in lines])
+
+        def answer(error: Errors, now_ms: int) -> Iterable[Effect]:
+            self.answers.append((name, error, now_ms))
+            return ()
+
+        self.effects += self.runtime.schedule(0, BackgroundOperation(compute, answer), now_ms)
 
     def appends(self) -> list[AppendRecords]:
         """Appends that have been asked for since the last look."""
@@ -324,6 +340,81 @@ def test_an_operation_that_timed_out_in_the_queue_never_begins() -> None:
     (following,) = desk.appends()
     assert [record.value for record in following.records] == [b"c"]
     assert [name for name, _, _ in desk.answers] == ["slow", "queued"]
+
+
+# ---- background operations -------------------------------------------------------------------------------------------
+
+
+def test_a_background_operation_waits_in_the_queue_without_a_deadline() -> None:
+    desk = Desk()
+    desk.runtime.write_timeout_ms = 100
+    desk.lead()
+    desk.schedule("slow", "a", now_ms=0)
+    desk.schedule_background("background", "b", now_ms=0)
+    (append,) = desk.appends()
+    desk.handle(Tick(), 100)
+    assert desk.runtime.wake_at_ms is None
+    desk.settle(append, now_ms=3_600_000)
+    desk.settle(desk.appends()[0], now_ms=3_600_001)
+    assert desk.shards[0].lines == [(0, b"a"), (0, b"b")]
+    assert desk.answers == [("slow", Errors.COORDINATOR_NOT_AVAILABLE, 100), ("background", Errors.NONE, 3_600_001)]
+
+
+@pytest.mark.parametrize("error", [Errors.NOT_ENOUGH_REPLICAS, Errors.KAFKA_STORAGE_ERROR, Errors.MESSAGE_TOO_LARGE])
+def test_a_background_operation_is_repeated_until_its_records_are_appended(error: Errors) -> None:
+    desk = Desk()
+    desk.lead()
+    desk.schedule_background("background", "a")
+    now_ms = 0
+    for _ in range(3):
+        desk.settle(desk.appends()[0], error, now_ms=now_ms)
+        assert desk.runtime.wake_at_ms == now_ms + RETRY_MS
+        desk.handle(Tick(), now_ms + RETRY_MS - 1)
+        assert desk.appends() == []
+        now_ms += RETRY_MS
+        desk.handle(Tick(), now_ms)
+    desk.settle(desk.appends()[0], now_ms=now_ms)
+    assert desk.shards[0].lines == [(0, b"a")]
+    assert desk.answers == [("background", Errors.NONE, now_ms)]
+    assert desk.runtime.wake_at_ms is None
+
+
+def test_a_background_operation_is_repeated_while_it_answers_an_error() -> None:
+    desk = Desk()
+    desk.lead()
+    desk.schedule_background("background", errors=[Errors.CONCURRENT_TRANSACTIONS])
+    assert (desk.answers, desk.runtime.wake_at_ms) == ([], RETRY_MS)
+    desk.handle(Tick(), RETRY_MS)
+    assert desk.answers == [("background", Errors.NONE, RETRY_MS)]
+
+
+def test_other_operations_run_while_a_background_operation_waits_to_be_repeated() -> None:
+    desk = Desk()
+    desk.lead()
+    desk.schedule_background("background", "a")
+    desk.settle(desk.appends()[0], Errors.KAFKA_STORAGE_ERROR)
+    desk.schedule("client", "b", now_ms=1)
+    desk.settle(desk.appends()[0], now_ms=1)
+    assert desk.answers == [("client", [], 1)]
+
+
+@pytest.mark.parametrize("how", [ShardResigned(0), ShardElected(0, 5)], ids=["resigned", "elected anew"])
+@pytest.mark.parametrize("waits", ["in the queue", "to be repeated"])
+def test_lost_leadership_ends_a_background_operation(how: ShardElected | ShardResigned, waits: str) -> None:
+    desk = Desk()
+    desk.lead()
+    if waits == "in the queue":
+        desk.schedule("slow", "x")
+        desk.schedule_background("background", "a")
+    else:
+        desk.schedule_background("background", "a")
+        desk.settle(desk.appends()[0], Errors.KAFKA_STORAGE_ERROR)
+    desk.handle(how, 7)
+    assert desk.answers[-1] == ("background", Errors.NOT_COORDINATOR, 7)
+    assert desk.runtime.wake_at_ms is None
+    desk.appends()
+    desk.handle(Tick(), 10_000)
+    assert desk.appends() == []
 
 
 def test_an_early_tick_is_harmless() -> None:

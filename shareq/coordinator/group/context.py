@@ -11,7 +11,7 @@ from shareq.coordinator.group.deadlines import Deadlines, Due, What
 from shareq.coordinator.group.metadata_hash import MetadataHash
 from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.runtime import ShardRuntime
-from shareq.coordinator.shard import Operation, Outcome
+from shareq.coordinator.shard import BackgroundOperation, Operation, Outcome, itself, no_answer
 from shareq.model.actor import Answer, Call, Effect, Persist
 from shareq.model.errors import Errors
 from shareq.model.events import Event
@@ -25,16 +25,6 @@ Then = Callable[[R, int], Iterable[Effect]]
 """What to do with a result when it is there: (result, now_ms) -> effects."""
 
 _partition_for = lru_cache(maxsize=1 << 14)(partition_for)
-
-
-RETRY_MS = 500
-"""How long after a failure what was due is tried again. Source: Kafka's GroupCoordinatorService."""
-
-
-def nothing(result: object, now_ms: int) -> Iterable[Effect]:
-    """Nobody waits for the result."""
-    del result, now_ms
-    return ()
 
 
 def when_there(then: Then[R]) -> Then[R | None]:
@@ -89,30 +79,32 @@ class Context:
             return list(then(failure(Errors.COORDINATOR_NOT_AVAILABLE), now_ms))
         return self.runtime.schedule(_partition_for(group_id, count), Operation(compute, failure, then), now_ms)
 
-    def write(self, group_id: str, compute: Compute[Errors], now_ms: int, then: Then[Errors] = nothing) -> list[Effect]:
-        """Run an operation that no client waits for; its result is an error code."""
-        return self.schedule(group_id, compute, _itself, then, now_ms)
+    def attempt(self, group_id: str, compute: Compute[Errors], now_ms: int) -> list[Effect]:
+        """Run an operation that no client waits for, and that is due again by itself if it fails or times out."""
+        return self.schedule(group_id, compute, itself, no_answer, now_ms)
 
-    def background(self, compute: Compute[Errors]) -> Operation[GroupShard, Errors]:
-        """An operation that nobody waits for."""
-        return Operation(compute, _itself, nothing)
+    def get_done(
+        self, group_id: str, compute: Compute[Errors], now_ms: int, then: Then[Errors] = no_answer
+    ) -> list[Effect]:
+        """Run a background operation on the shard of `group_id`; `then` gets NONE, or why it cannot be done here."""
+        count = self.partition_count()
+        if not count:
+            return list(then(Errors.COORDINATOR_NOT_AVAILABLE, now_ms))
+        return self.runtime.schedule(_partition_for(group_id, count), BackgroundOperation(compute, then), now_ms)
 
     def when_due(self, due: Due, compute: Compute[Errors], now_ms: int) -> list[Effect]:
-        """Run the operation of a deadline, unless that has been put off by the time that it comes to it. What could not
-        be recorded is tried again soon.
-        """
+        """Get the operation of a deadline done, unless the deadline is put off before the operation runs."""
 
         def in_time(shard: GroupShard, now_ms: int) -> Outcome[Errors]:
             return compute(shard, now_ms) if self.deadlines.is_over(due, now_ms) else Outcome(Errors.NONE)
 
         def then(error: Errors, now_ms: int) -> Iterable[Effect]:
-            if error and self.keeps(due.group_id):
-                self.deadlines.restart(due, now_ms + RETRY_MS)
-            elif error:
-                self.deadlines.forget(due)  # whoever loads the group begins its deadlines anew
+            del now_ms
+            if error:
+                self.deadlines.forget(due)  # the coordinator that loads the group next begins its deadlines anew
             return ()
 
-        return self.write(due.group_id, in_time, now_ms, then)
+        return self.get_done(due.group_id, in_time, now_ms, then)
 
     # ---- calls to others ---------------------------------------------------------------------------------------------
 
@@ -148,7 +140,3 @@ class Context:
     def trace(self, events: Iterable[Event]) -> list[Effect]:
         """The events, where anybody wants to know."""
         return list(events) if self.traced else []
-
-
-def _itself(error: Errors) -> Errors:
-    return error

@@ -28,11 +28,12 @@ from shareq.coordinator.group.kind import Kind, TopicsChanged
 from shareq.coordinator.group.leave import expire
 from shareq.coordinator.group.membership import SHARE, share_heartbeat
 from shareq.coordinator.group.offsets.commit import commit_offsets
-from shareq.coordinator.group.offsets.delete import delete_committed_offsets, drop_offsets_of_vanished_topics
+from shareq.coordinator.group.offsets.delete import delete_committed_offsets
 from shareq.coordinator.group.offsets.expiry import expire_offsets, may_expire, watch_offsets
 from shareq.coordinator.group.offsets.fetch import fetch_offsets
 from shareq.coordinator.group.offsets.transactional import commit_transactional_offsets
 from shareq.coordinator.group.shard import GroupShard
+from shareq.coordinator.group.vanished import forget_vanished_topics
 from shareq.coordinator.runtime import ShardRuntime
 from shareq.coordinator.shard import Operation
 from shareq.model.actor import (
@@ -133,14 +134,14 @@ class GroupCoordinator:
         context.image = image
         self._runtime.write_timeout_ms = image.broker_config["offsets.commit.timeout.ms"]
         everybody = context.metadata_hash.racks_changed(image) or before.broker_config != image.broker_config
-        vanished = frozenset(before.topics_by_id.keys() - image.topics_by_id.keys())
-        change = TopicsChanged(_changed_topics(before, image), vanished, everybody)
+        change = TopicsChanged(_changed_topics(before, image), everybody)
         effects: list[Effect] = []
         if not (change.everybody or change.names):
             return effects
+        any_vanished = not before.topics_by_id.keys() <= image.topics_by_id.keys()
         for partition, shard in self._runtime.active():
-            if vanished and shard.offsets:
-                effects += self._runtime.schedule(partition, drop_offsets_of_vanished_topics(context), now_ms)
+            if any_vanished:
+                effects += self._runtime.schedule(partition, forget_vanished_topics(context), now_ms)
             for group in list(shard.groups.values()):
                 effects += _KINDS[group.TYPE].topics_changed(context, group, change, now_ms)
         return effects
@@ -157,8 +158,7 @@ class GroupCoordinator:
     def _on_load(self, shard: GroupShard, now_ms: int) -> Iterable[Operation[GroupShard, Any]]:
         if any(may_expire(group) for group in shard.groups.values()):
             watch_offsets(self._context, now_ms)
-        if shard.offsets:
-            yield drop_offsets_of_vanished_topics(self._context)
+        yield forget_vanished_topics(self._context)
         for group in list(shard.groups.values()):
             yield from _KINDS[group.TYPE].loaded(self._context, group, now_ms)
 

@@ -15,7 +15,7 @@ from shareq.coordinator.group.partitions import PartitionSets, union
 from shareq.coordinator.group.records import encode
 from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.group.state import ShareGroup
-from shareq.coordinator.shard import Outcome
+from shareq.coordinator.shard import Outcome, itself
 from shareq.model.actor import Answer, Effect
 from shareq.model.errors import Errors
 from shareq.model.events import GroupDeleted
@@ -230,4 +230,4 @@ def _bury(context: Context, group_id: str, then: Then[Errors], now_ms: int) -> l
 
         return Outcome(Errors.NONE, [*all_offset_tombstones(shard.offsets, group_id), *group.tombstones()], after)
 
-    return context.write(group_id, compute, now_ms, then)
+    return context.schedule(group_id, compute, itself, then, now_ms)

@@ -99,10 +99,15 @@ def all_initialized(answer: Answer) -> bool:
 
 
 def finish(context: Context, group_id: str, done: PartitionSets, now_ms: int) -> list[Effect]:
-    """Record what is initialized; where that fails, take it back, so that it is not waited for in vain."""
+    """Record what is initialized. Where that fails, take it back as Kafka does: the next heartbeat begins anew."""
+    attempts = 0
 
     def compute(shard: GroupShard, now_ms: int) -> Outcome[Errors]:
+        nonlocal attempts
+        attempts += 1
         del now_ms
+        if attempts > 1:
+            return _change(context, shard, group_id, lambda known: known.abandon(done))
         begun = _still_begun(shard, group_id, done, context.image)
 
         def after(now_ms: int) -> Iterable[Effect]:
@@ -116,10 +121,7 @@ def finish(context: Context, group_id: str, done: PartitionSets, now_ms: int) ->
 
         return _change(context, shard, group_id, lambda known: known.finish(begun))._replace(after=after)
 
-    def then(error: Errors, now_ms: int) -> Iterable[Effect]:
-        return abandon(context, group_id, done, now_ms) if error else ()
-
-    return context.write(group_id, compute, now_ms, then)
+    return context.get_done(group_id, compute, now_ms)
 
 
 def abandon(context: Context, group_id: str, failed: PartitionSets, now_ms: int) -> list[Effect]:
@@ -129,17 +131,7 @@ def abandon(context: Context, group_id: str, failed: PartitionSets, now_ms: int)
         del now_ms
         return _change(context, shard, group_id, lambda known: known.abandon(failed))
 
-    return context.write(group_id, compute, now_ms)
-
-
-def drop_vanished_topics(context: Context, group_id: str) -> Callable[[GroupShard, int], Outcome[Errors]]:
-    """The operation that forgets topics that exist no more. Share coordinators clean up for themselves."""
-
-    def compute(shard: GroupShard, now_ms: int) -> Outcome[Errors]:
-        del now_ms
-        return _change(context, shard, group_id, lambda known: known.only_existing(context.image))
-
-    return compute
+    return context.get_done(group_id, compute, now_ms)
 
 
 def _still_begun(shard: GroupShard, group_id: str, done: PartitionSets, image: ClusterImage) -> PartitionSets:

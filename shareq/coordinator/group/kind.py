@@ -9,15 +9,13 @@ from shareq.coordinator.group.context import Context
 from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.shard import Operation
 from shareq.model.actor import Effect
-from shareq.model.ids import TopicId
 
 
 class TopicsChanged(NamedTuple):
-    """What became different between two images: names of topics that were created, changed or deleted, ids of those
-    that exist no more. `everybody`: racks or configurations changed, which concerns all groups."""
+    """What became different between two images: names of topics that were created, changed or deleted. `everybody`:
+    racks or configurations changed, which concerns all groups."""
 
     names: frozenset[str]
-    vanished: frozenset[TopicId]
     everybody: bool
 
 

@@ -8,7 +8,6 @@ from shareq.coordinator.group.context import Context, Then
 from shareq.coordinator.group.deadlines import Due, What
 from shareq.coordinator.group.heartbeat import heartbeat
 from shareq.coordinator.group.heartbeats import tell_heartbeat
-from shareq.coordinator.group.initialize import drop_vanished_topics
 from shareq.coordinator.group.kind import Kind, TopicsChanged
 from shareq.coordinator.group.leave import leave
 from shareq.coordinator.group.refusal import Refusal, refuse_request
@@ -44,21 +43,19 @@ def _failure(error: Errors) -> Response:
 
 
 def _loaded(context: Context, group: ShareGroup, now_ms: int) -> Iterable[Operation[GroupShard, Errors]]:
-    """Every member gets a full new session; topics may have vanished while nobody led the shard."""
+    """Every member gets a full new session."""
     deadline_ms = now_ms + context.image.group_config(group.group_id).session_timeout_ms
     for member_id in group.members:
         context.deadlines.restart(Due(What.SHARE_SESSION, group.group_id, member_id), deadline_ms)
-    if group.share_partitions:
-        yield context.background(drop_vanished_topics(context, group.group_id))
+    return ()
 
 
 def _topics_changed(context: Context, group: ShareGroup, change: TopicsChanged, now_ms: int) -> list[Effect]:
-    """Groups whose topics changed look again at their next heartbeat; topics that vanished are forgotten now."""
+    """Groups whose topics changed look again at their next heartbeat."""
+    del context, now_ms
     if change.everybody or not change.names.isdisjoint(group.subscriptions):
         group.look_again()
-    if not (change.vanished and group.share_partitions and group.share_partitions.topics() & change.vanished):
-        return []
-    return context.write(group.group_id, drop_vanished_topics(context, group.group_id), now_ms)
+    return []
 
 
 SHARE = Kind(loaded=_loaded, topics_changed=_topics_changed)

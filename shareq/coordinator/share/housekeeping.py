@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from shareq.coordinator.runtime import ShardRuntime
-from shareq.coordinator.shard import Operation, Outcome
+from shareq.coordinator.shard import BackgroundOperation, Operation, Outcome, itself
 from shareq.coordinator.share.records import StateRecord, StateSnapshot, StateTombstone
 from shareq.coordinator.share.rules import written
 from shareq.coordinator.share.state import StateShard
@@ -58,15 +58,9 @@ def renew_cold_snapshots(interval_ms: int, shard: StateShard, now_ms: int) -> Ou
     return written(shard, Errors.NONE, renewed)
 
 
-def unattended(error: Errors, now_ms: int) -> tuple[Effect, ...]:
-    """Nobody waits for the result: what failed is tried again in the next round."""
-    del error, now_ms
-    return ()
-
-
 def forgetting() -> StateOperation:
     """An operation that forgets deleted topics."""
-    return Operation(forget_deleted_topics, lambda error: error, unattended)
+    return BackgroundOperation(forget_deleted_topics)
 
 
 # ---- the jobs --------------------------------------------------------------------------------------------------------
@@ -168,17 +162,17 @@ class Housekeeping:
     # ---- cold snapshots ----------------------------------------------------------------------------------------------
 
     def _begin_renewing(self, job: Round, now_ms: int) -> list[Effect]:
-        """Deleted topics that could not be forgotten in their time are forgotten now, before their keys are renewed."""
+        """A renewal that fails is made up for in the next round."""
 
         def over(error: Errors, done_ms: int) -> tuple[Effect, ...]:
+            del error
             job.part_done(done_ms)
-            return unattended(error, done_ms)
+            return ()
 
         partitions = [partition for partition, _ in self._runtime.active()]
         job.begin(len(partitions), now_ms)
         compute = partial(renew_cold_snapshots, job.interval_ms)
         effects: list[Effect] = []
         for partition in partitions:
-            effects += self._runtime.schedule(partition, forgetting(), now_ms)
-            effects += self._runtime.schedule(partition, Operation(compute, lambda error: error, over), now_ms)
+            effects += self._runtime.schedule(partition, Operation(compute, itself, over), now_ms)
         return effects

@@ -11,14 +11,14 @@ from functools import partial
 from typing import Any, TypeVar
 
 from shareq.coordinator.runtime import ShardRuntime
-from shareq.coordinator.shard import Operation, Outcome
+from shareq.coordinator.shard import BackgroundOperation, Operation, Outcome, itself
 from shareq.coordinator.transaction.adding import Addition, add_partitions
 from shareq.coordinator.transaction.decisions import LAST_EPOCH, Means, announce_again, complete, end_transaction
 from shareq.coordinator.transaction.describe import describe, list_transactions, refused
-from shareq.coordinator.transaction.housekeeping import Housekeeping, unattended
+from shareq.coordinator.transaction.housekeeping import Housekeeping
 from shareq.coordinator.transaction.initialize import check_request, init_producer_id
 from shareq.coordinator.transaction.joining import from_client, from_leader
-from shareq.coordinator.transaction.markers import Ending, Markers
+from shareq.coordinator.transaction.markers import RETRY_BACKOFF_MS, Ending, Markers
 from shareq.coordinator.transaction.producer_ids import ProducerIds
 from shareq.coordinator.transaction.records import Transaction
 from shareq.coordinator.transaction.state import TransactionShard
@@ -79,7 +79,10 @@ class TransactionCoordinator:
         self._told: list[Effect] = []
         tell = self._told.append if traced else _keep_quiet
         self._runtime = ShardRuntime(
-            TRANSACTION_STATE_TOPIC, lambda _: TransactionShard(self._on_load, tell), traced=traced
+            TRANSACTION_STATE_TOPIC,
+            lambda _: TransactionShard(self._on_load, tell),
+            traced=traced,
+            retry_ms=RETRY_BACKOFF_MS,
         )
         self._epochs: dict[int, int] = {}
         self._ids = ProducerIds(broker_id, self._runtime.next_id)
@@ -144,10 +147,10 @@ class TransactionCoordinator:
         return self._runtime.schedule(partition, Operation(compute, failure, then), now_ms)
 
     def _on_load(self, shard: TransactionShard) -> Iterable[Operation[TransactionShard, Errors]]:
-        """Decisions that were stored and perhaps never told: their markers are sent again."""
+        """Decisions whose markers may not have been written: they are sent again."""
         for known in shard.transactions.values():
             if known.state.is_preparing:
-                yield Operation(partial(announce_again, known, self._means), _itself, unattended)
+                yield BackgroundOperation(partial(announce_again, known, self._means))
 
     def _image_changed(self, image: ClusterImage, now_ms: int) -> list[Effect]:
         self._image = image
@@ -163,16 +166,14 @@ class TransactionCoordinator:
         return self._markers.begin(Ending(partition, self._epochs[partition], decided), now_ms)
 
     def _finish(self, ending: Ending, now_ms: int) -> list[Effect]:
-        """All markers are written: complete the transaction, and try again where that cannot be stored just now."""
+        """All markers are written: complete the transaction. This ends with the shard, and not with a failed append."""
 
         def then(error: Errors, now_ms: int) -> Iterable[Effect]:
-            if error in (Errors.NONE, Errors.NOT_COORDINATOR):
-                self._markers.done(ending)
-            else:
-                self._markers.retry(ending, now_ms)
+            del error, now_ms
+            self._markers.done(ending)
             return ()
 
-        operation = Operation(partial(complete, ending.transaction), _itself, then)
+        operation = BackgroundOperation(partial(complete, ending.transaction), then)
         return self._runtime.schedule(ending.shard, operation, now_ms)
 
     def _answered(self, answer: Answer, now_ms: int) -> list[Effect]:
@@ -241,7 +242,7 @@ class TransactionCoordinator:
             known = fencing(error, AddOffsetsToTxnRequest, message.client.api_version)
             return (Respond(message.id, AddOffsetsToTxnResponse(error_code=known)),)
 
-        return self._schedule(request.transactional_id, partial(add_partitions, addition), _itself, then, now_ms)
+        return self._schedule(request.transactional_id, partial(add_partitions, addition), itself, then, now_ms)
 
     def _describe(self, message: Incoming, request: DescribeTransactionsRequest, now_ms: int) -> list[Effect]:
         del now_ms
@@ -270,10 +271,6 @@ class TransactionCoordinator:
 
 def _keep_quiet(event: Event) -> None:
     del event
-
-
-def _itself(error: Errors) -> Errors:
-    return error
 
 
 def _answer(message: Incoming, failure: Callable[[Errors], Any]) -> Then[Any]:

@@ -1,6 +1,7 @@
 """What the transaction coordinator does unasked: abort transactions that are open for too long, forget ids out of use.
 
 Both look around at fixed intervals, as Kafka does, so a transaction may outlive its time-out by up to one interval.
+What fails, or times out behind a log that stalls, is done in the next round.
 Source: Kafka's TransactionStateManager (startup of the expiration tasks).
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from shareq.coordinator.runtime import ShardRuntime
-from shareq.coordinator.shard import Operation, Outcome
+from shareq.coordinator.shard import Operation, Outcome, itself, no_answer
 from shareq.coordinator.transaction.decisions import Means, abort
 from shareq.coordinator.transaction.records import Transaction, tombstone
 from shareq.coordinator.transaction.state import TransactionShard
@@ -42,12 +43,6 @@ def forget_unused(expiration_ms: int, shard: TransactionShard, now_ms: int) -> O
             if (known.state, TransactionEvent.EXPIRED) in TRANSITIONS and known.last_update_ms <= now_ms - expiration_ms
         ],
     )
-
-
-def unattended(error: Errors, now_ms: int) -> tuple[Effect, ...]:
-    """Nobody waits for the result: what failed is tried again in the next round."""
-    del error, now_ms
-    return ()
 
 
 class Housekeeping:
@@ -102,7 +97,7 @@ class Housekeeping:
         for partition, shard in self._runtime.active():
             late = sorted(id_ for id_ in shard.open if overdue(shard.transactions[id_], now_ms))
             for transactional_id in late:
-                operation = Operation(partial(abort_overdue, transactional_id, self._means), _itself, unattended)
+                operation = Operation(partial(abort_overdue, transactional_id, self._means), itself, no_answer)
                 effects += self._runtime.schedule(partition, operation, now_ms)
         return effects
 
@@ -110,13 +105,9 @@ class Housekeeping:
         expiration_ms: int = self._config["transactional.id.expiration.ms"]
         effects: list[Effect] = []
         for partition, _ in self._runtime.active():
-            operation = Operation(partial(forget_unused, expiration_ms), _itself, unattended)
+            operation = Operation(partial(forget_unused, expiration_ms), itself, no_answer)
             effects += self._runtime.schedule(partition, operation, now_ms)
         return effects
-
-
-def _itself(error: Errors) -> Errors:
-    return error
 
 
 def _next(due_ms: int, interval_ms: int, now_ms: int) -> int:

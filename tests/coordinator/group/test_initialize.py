@@ -1,13 +1,18 @@
 """Share-partitions come into being: two phases, retries, growth, topics that vanish and come back."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from shareq.coordinator.group.partitions import SharePartitions, difference, union
+from shareq.coordinator.group.state import ShareGroup
+from shareq.coordinator.runtime import RETRY_MS
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicId
-from tests.coordinator.group.world import World
+from shareq.model.messages.base import Request
+from shareq.model.messages.share_group import AlterShareGroupOffsetsRequest, ShareGroupHeartbeatRequest
+from tests.coordinator.group.world import GROUP, World
 
 A, B = TopicId("a"), TopicId("b")
 
@@ -77,6 +82,7 @@ def test_3_when_the_success_cannot_be_recorded_it_is_taken_back() -> None:
     world.release_next()
     world.append_error = Errors.NONE
     world.release()
+    world.wait(RETRY_MS)
     assert world.written() == ["R15()"]
     world.heartbeat("A", 2)
     assert world.written() == ["R15(initializing {t1:0})", "R15(initialized {t1:0})"]
@@ -209,6 +215,98 @@ def test_3_a_success_for_a_vanished_topic_is_none_even_where_that_could_not_be_r
     world.written()
     world.release()
     assert world.written() == []
+
+
+# ---- a log that stalls or fails --------------------------------------------------------------------------------------
+
+
+def recorded(world: World) -> SharePartitions | None:
+    """What the shard knows of the group's share-partitions."""
+    shard = world.coordinator._runtime.shard(world.shard_of())
+    group = shard.find(ShareGroup, GROUP) if shard else None
+    return group.share_partitions if group else None
+
+
+HEARTBEAT = ShareGroupHeartbeatRequest(
+    group_id=GROUP, member_id="A", member_epoch=0, subscribed_topic_names=("t1", "t2")
+)
+ALTER = AlterShareGroupOffsetsRequest(
+    group_id=GROUP,
+    topics=(
+        AlterShareGroupOffsetsRequest.Topic(
+            topic_name="t1",
+            partitions=(AlterShareGroupOffsetsRequest.Partition(partition_index=0, start_offset=5),),
+        ),
+    ),
+)
+
+
+@pytest.mark.parametrize("persisting", [True, False], ids=["the persister answers", "the persister is slow"])
+@pytest.mark.parametrize("request_", [HEARTBEAT, ALTER], ids=["heartbeat", "alter offsets"])
+def test_a_topic_deleted_between_the_append_and_its_commit_is_forgotten(request_: Request, persisting: bool) -> None:
+    """The group does not even exist when the topic goes."""
+    world = World(t1=1, t2=1)
+    world.appending = False
+    world.send(request_)
+    gone = world.image.topics["t1"].topic_id
+    world.delete_topic("t1")
+    world.appending, world.persisting = True, persisting
+    world.release_next()
+    world.release()
+    known = recorded(world)
+    assert known is not None and gone not in known.topics()
+    assert not known.initializing
+
+
+@pytest.mark.parametrize("error", [Errors.NOT_ENOUGH_REPLICAS, Errors.KAFKA_STORAGE_ERROR], ids=lambda e: e.name)
+def test_a_deleted_topic_is_forgotten_though_the_append_of_that_fails_at_first(error: Errors) -> None:
+    world = settled(t1=1, t2=1)
+    world.append_error = error
+    world.delete_topic("t1")
+    world.wait(20_000)
+    assert world.written() == []
+    world.append_error = Errors.NONE
+    world.wait(RETRY_MS)
+    assert world.written() == ["R15(initialized {t2:0})"]
+
+
+@pytest.mark.parametrize("initialized", [True, False], ids=["well", "not well"])
+def test_an_initialization_ends_though_it_waits_behind_an_append_that_stalls(initialized: bool) -> None:
+    """Its record has more than the write time-out to wait; and the next one does not start at 0."""
+    world = World(t1=1)
+    world.persisting = False
+    world.heartbeat("A", 0, ["t1"])
+    if not initialized:
+        world.persister_error = Errors.COORDINATOR_NOT_AVAILABLE
+    world.appending = False
+    world.send(replace(HEARTBEAT, member_id="B", subscribed_topic_names=("t1",)))
+    world.release_next()
+    world.wait(20_000)
+    world.persister_error = Errors.NONE
+    world.release()
+    known = recorded(world)
+    assert known is not None and not known.initializing
+    assert bool(known.initialized) == initialized
+    world.initialized()
+    world.beat("A", 2)
+    assert world.initialized() == ([] if initialized else ["t1:0@-1 epoch 3"])
+
+
+@pytest.mark.parametrize("error", [Errors.NOT_ENOUGH_REPLICAS, Errors.KAFKA_STORAGE_ERROR], ids=lambda e: e.name)
+def test_an_initialization_that_failed_is_taken_back_as_soon_as_that_can_be_recorded(error: Errors) -> None:
+    world = World(t1=1)
+    world.persisting = False
+    world.heartbeat("A", 0, ["t1"])
+    world.persister_error, world.append_error = Errors.COORDINATOR_NOT_AVAILABLE, error
+    world.release()
+    world.persister_error = Errors.NONE
+    world.wait(20_000)
+    world.append_error = Errors.NONE
+    world.wait(RETRY_MS)
+    assert recorded(world) == SharePartitions()
+    world.initialized()
+    world.heartbeat("A", 2)
+    assert world.initialized() == ["t1:0@-1 epoch 2"]
 
 
 def test_a_partition_is_assigned_to_nobody_before_it_is_initialized() -> None:

@@ -87,8 +87,8 @@ NO_STATE_TOPIC = ClusterImage(brokers=image().brokers)
 
 
 class Stage:
-    """Carries out what the coordinator asks for. While `silent`, leaders keep their answers to markers back; an
-    `append_error` makes every append fail."""
+    """Carries out what the coordinator asks for. While `silent`, leaders keep their answers to markers back; while
+    `holding`, appends wait for `release`; an `append_error` makes every append fail."""
 
     def __init__(self, *, load: bool = True, traced: bool = False) -> None:
         self.traced = traced
@@ -96,6 +96,8 @@ class Stage:
         self.image = image()
         self.logs: dict[int, list[CoordinatorRecord]] = {}
         self.append_error = Errors.NONE
+        self.holding = False
+        self.held: list[AppendRecords] = []
         self.silent = False
         self.marker_errors: dict[TopicPartition, Errors] = {}
         self.kept: list[Call] = []
@@ -114,6 +116,7 @@ class Stage:
         """A broker that knows nothing but its logs."""
         self.coordinator = TransactionCoordinator(1, traced=self.traced)
         self.kept.clear()
+        self.held.clear()
         self.handle(ImageChanged(self.image))
         if load:
             self.elect()
@@ -139,7 +142,7 @@ class Stage:
             assert effect.id not in self.answers, "answered twice"
             self.answers[effect.id] = effect.response
         elif isinstance(effect, AppendRecords):
-            self._append(effect)
+            self.held.append(effect) if self.holding else self._append(effect)
         elif isinstance(effect, ReadRecords):
             log = self.logs.get(effect.topic_partition.partition, [])
             records = [(offset, record.key, record.value) for offset, record in enumerate(log)]
@@ -187,6 +190,13 @@ class Stage:
             topics.append(WriteTxnMarkersResponse.Topic(name=topic.name, partitions=tuple(results)))
         written = WriteTxnMarkersResponse.Marker(producer_id=marker.producer_id, topics=tuple(topics))
         self.handle(Answer(call.id, WriteTxnMarkersResponse(markers=(written,))))
+
+    def release(self) -> None:
+        """Carry out the appends that were held back, in order, and those that follow."""
+        self.holding = False
+        held, self.held = self.held, []
+        for effect in held:
+            self._append(effect)
 
     def speak(self) -> None:
         """Leaders do what they kept back, and answer from now on."""

@@ -10,9 +10,18 @@ from shareq.coordinator.transaction.markers import RETRY_BACKOFF_MS
 from shareq.coordinator.transaction.states import TransactionState
 from shareq.model.actor import Answer, Call, ImageChanged
 from shareq.model.errors import Errors
-from shareq.model.ids import TopicPartition
+from shareq.model.ids import TopicPartition, partition_for
 from shareq.model.messages.transactions import WriteTxnMarkersRequest, WriteTxnMarkersResponse
-from tests.coordinator.transaction.stage import BLOCK, HOME, ORDERS, Stage, led_by, without_leader, without_topic
+from tests.coordinator.transaction.stage import (
+    BLOCK,
+    HOME,
+    ORDERS,
+    PARTITIONS,
+    Stage,
+    led_by,
+    without_leader,
+    without_topic,
+)
 
 S = TransactionState
 MORE = TopicPartition("orders", 1)
@@ -163,7 +172,11 @@ def test_a_coordinator_that_was_replaced_leaves_the_rest_to_its_successor() -> N
     assert stage.known().state is S.PREPARE_COMMIT
 
 
-@pytest.mark.parametrize("error", [Errors.NOT_ENOUGH_REPLICAS, Errors.MESSAGE_TOO_LARGE], ids=lambda e: e.name)
+@pytest.mark.parametrize(
+    "error",
+    [Errors.NOT_ENOUGH_REPLICAS, Errors.MESSAGE_TOO_LARGE, Errors.KAFKA_STORAGE_ERROR, Errors.NOT_LEADER_OR_FOLLOWER],
+    ids=lambda e: e.name,
+)
 def test_a_completion_that_cannot_be_stored_is_tried_again(error: Errors) -> None:
     stage = ended(ORDERS)
     stage.append_error = error
@@ -173,6 +186,27 @@ def test_a_completion_that_cannot_be_stored_is_tried_again(error: Errors) -> Non
     stage.advance(RETRY_BACKOFF_MS)
     assert stage.known().state is S.COMPLETE_COMMIT
     assert calls(stage) == [(1, {ORDERS})]
+
+
+def test_decisions_found_at_load_are_announced_however_long_the_log_stalls() -> None:
+    """The transaction of one id is completed at once, because its topic is gone; the append of that stalls."""
+    first, second = "x1", "x6"
+    assert partition_for(first, PARTITIONS) == partition_for(second, PARTITIONS), "they are kept in one shard"
+    stage = Stage()
+    stage.silent = True
+    for number, (id_, at) in enumerate(((first, ORDERS), (second, BILLS))):
+        stage.init(id_=id_)
+        stage.add(at, id_=id_, producer_id=BLOCK + number)
+        stage.end(id_=id_, producer_id=BLOCK + number)
+    stage.image = without_topic(stage.image, "orders")
+    stage.silent, stage.holding = False, True
+    stage.start()
+    stage.advance(60_000)
+    stage.release()
+    stage.advance(1000)
+    for id_ in (first, second):
+        known = stage.history(id_)[-1]
+        assert known is not None and known.state is S.COMPLETE_COMMIT
 
 
 def test_a_completion_that_got_through_unnoticed_is_not_done_twice() -> None:

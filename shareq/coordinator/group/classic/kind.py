@@ -10,7 +10,7 @@ from shareq.coordinator.group.context import Context
 from shareq.coordinator.group.deadlines import Due, What
 from shareq.coordinator.group.kind import Kind
 from shareq.coordinator.group.shard import GroupShard
-from shareq.coordinator.shard import Operation, Outcome
+from shareq.coordinator.shard import BackgroundOperation, Operation, Outcome
 from shareq.model.actor import Effect
 from shareq.model.errors import Errors
 from shareq.model.messages.classic_group import JoinGroupResponse, SyncGroupResponse
@@ -28,7 +28,7 @@ def _loaded(context: Context, group: ClassicGroup, now_ms: int) -> Iterable[Oper
             draft.rebalance()
             return draft.outcome(Errors.NONE)
 
-        yield context.background(rebalance)
+        yield BackgroundOperation(rebalance)
 
 
 def _resigned(context: Context, group: ClassicGroup, now_ms: int) -> list[Effect]:

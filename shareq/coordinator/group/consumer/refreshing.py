@@ -62,7 +62,7 @@ def refresh_expressions(context: Context, group_id: str, now_ms: int) -> list[Ef
         bumped = epoch != group.group_epoch
         return Outcome(Errors.NONE, records, after)
 
-    return context.write(group_id, compute, now_ms)
+    return context.attempt(group_id, compute, now_ms)
 
 
 def topics_changed(context: Context, group: ConsumerGroup, change: TopicsChanged, now_ms: int) -> list[Effect]:

@@ -54,7 +54,8 @@ class Committing(NamedTuple):
     transaction: tuple[int, int] = (-1, -1)
 
     def compute(self, shard: GroupShard, now_ms: int) -> Outcome[Verdicts]:
-        """All are refused with the group, or each for itself."""
+        """All are refused with the group, or each for itself. A topic that was deleted while the request waited is
+        unknown: its offsets would be committed behind the operation that forgets them."""
         group = shard.groups.get(self.group_id)
         error = self._refuse(group)
         if error:
@@ -64,6 +65,9 @@ class Committing(NamedTuple):
         records = []
         for topic, topic_id, partition in self.places:
             metadata, index = partition.committed_metadata or "", partition.partition_index
+            if topic_id not in self.context.image.topics_by_id:
+                verdicts[topic, index] = Errors.UNKNOWN_TOPIC_OR_PARTITION
+                continue
             if len(metadata) > longest:
                 verdicts[topic, index] = Errors.OFFSET_METADATA_TOO_LARGE
                 continue

@@ -9,11 +9,9 @@ from shareq.coordinator.group.context import Context, Then
 from shareq.coordinator.group.offsets.records import OffsetKey, tombstone
 from shareq.coordinator.group.offsets.state import Offsets
 from shareq.coordinator.group.shard import GroupShard
-from shareq.coordinator.shard import Operation, Outcome
+from shareq.coordinator.shard import Outcome
 from shareq.model.actor import Effect
 from shareq.model.errors import Errors
-from shareq.model.ids import ZERO_TOPIC_ID
-from shareq.model.image import ClusterImage
 from shareq.model.messages.offsets import OffsetDeleteRequest, OffsetDeleteResponse
 from shareq.model.records import CoordinatorRecord
 
@@ -76,24 +74,3 @@ def all_offset_tombstones(offsets: Offsets, group_id: str) -> list[CoordinatorRe
     """All offsets of a group go, those of open transactions included."""
     keys = [OffsetKey(group_id, topic, index) for topic, stored in offsets.topics(group_id) for index in stored]
     return [tombstone(key) for key in dict.fromkeys((*keys, *offsets.pending_keys(group_id)))]
-
-
-def drop_offsets_of_vanished_topics(context: Context) -> Operation[GroupShard, Errors]:
-    """Offsets of topics that exist no more go, also where another topic has taken the name."""
-
-    def compute(shard: GroupShard, now_ms: int) -> Outcome[Errors]:
-        del now_ms
-        return Outcome(Errors.NONE, [tombstone(key) for key in _vanished(shard.offsets, context.image)])
-
-    return context.background(compute)
-
-
-def _vanished(offsets: Offsets, image: ClusterImage) -> list[OffsetKey]:
-    keys = []
-    for group_id in offsets.groups():
-        for topic, stored in offsets.topics(group_id):
-            known = image.topics.get(topic)
-            same = (ZERO_TOPIC_ID, known.topic_id) if known else ()
-            keys += [OffsetKey(group_id, topic, i) for i, found in stored.items() if found.commit.topic_id not in same]
-        keys += [key for key in offsets.pending_keys(group_id) if key.topic not in image.topics]
-    return list(dict.fromkeys(keys))

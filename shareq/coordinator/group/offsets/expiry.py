@@ -13,7 +13,7 @@ from shareq.coordinator.group.deadlines import Due, What
 from shareq.coordinator.group.group import Group, GroupType
 from shareq.coordinator.group.offsets.records import NO_EXPIRY, OffsetCommit, OffsetKey, tombstone
 from shareq.coordinator.group.shard import GroupShard
-from shareq.coordinator.shard import Outcome
+from shareq.coordinator.shard import Operation, Outcome, itself, no_answer
 from shareq.model.actor import Effect
 from shareq.model.errors import Errors
 from shareq.model.events import GroupDeleted
@@ -31,13 +31,14 @@ def watch_offsets(context: Context, now_ms: int) -> None:
 
 
 def expire_offsets(context: Context, due: Due, now_ms: int) -> list[Effect]:
-    """Look through all shards; once more later where anything is there."""
+    """Look through all shards; once more later where anything is there, which also repeats a look that failed."""
     context.deadlines.forget(due)
     effects: list[Effect] = []
     for partition, shard in context.runtime.active():
         if any(may_expire(group) for group in shard.groups.values()):
             watch_offsets(context, now_ms)
-            effects += context.runtime.schedule(partition, context.background(_look_through(context)), now_ms)
+            look: Operation[GroupShard, Errors] = Operation(_look_through(context), itself, no_answer)
+            effects += context.runtime.schedule(partition, look, now_ms)
     return effects
 
 

@@ -34,10 +34,6 @@ class Offsets:
 
     # ---- questions ---------------------------------------------------------------------------------------------------
 
-    def __bool__(self) -> bool:
-        """Whether there is anything that could expire."""
-        return bool(self._committed)
-
     def get(self, key: OffsetKey) -> OffsetCommit | None:
         """What is committed."""
         stored = self._committed.get(key.group_id, {}).get(key.topic, {}).get(key.partition)
@@ -47,9 +43,15 @@ class Offsets:
         """All that is committed for the group."""
         return iter(self._committed.get(group_id, {}).items())
 
-    def groups(self) -> Iterator[str]:
-        """The groups that anything is committed for."""
-        return iter(self._committed)
+    def commits(self) -> Iterator[tuple[OffsetKey, OffsetCommit, bool]]:
+        """Everything that is committed, or pending (True) in an open transaction."""
+        for group_id, topics in self._committed.items():
+            for topic, partitions in topics.items():
+                for index, stored in partitions.items():
+                    yield OffsetKey(group_id, topic, index), stored.commit, False
+        for pending in self._pending.values():
+            for key, stored in pending.items():
+                yield key, stored.commit, True
 
     def is_pending(self, key: OffsetKey) -> bool:
         """Whether an open transaction is about to replace it."""

@@ -1,0 +1,70 @@
+"""Topics that do not exist any more: the shards forget the offsets committed for them, and their share-partitions.
+
+One operation for a whole shard finds in the committed state what belongs to such topics. It runs behind everything that
+was computed from the metadata of before, so it sees what that wrote, too. Source: Kafka's OffsetMetadataManager
+(onPartitionsDeleted) and GroupMetadataManager (maybeCleanupShareGroupState).
+"""
+
+from __future__ import annotations
+
+from shareq.coordinator.group.context import Context
+from shareq.coordinator.group.offsets.records import OffsetCommit, OffsetKey
+from shareq.coordinator.group.offsets.records import tombstone as offset_tombstone
+from shareq.coordinator.group.offsets.state import Offsets
+from shareq.coordinator.group.records import encode
+from shareq.coordinator.group.shard import GroupShard
+from shareq.coordinator.group.state import ShareGroup
+from shareq.coordinator.shard import BackgroundOperation, Outcome
+from shareq.model.errors import Errors
+from shareq.model.ids import ZERO_TOPIC_ID
+from shareq.model.image import ClusterImage
+from shareq.model.records import CoordinatorRecord
+
+
+def forget_vanished_topics(context: Context) -> BackgroundOperation[GroupShard]:
+    """The operation; one shard is given one."""
+
+    def compute(shard: GroupShard, now_ms: int) -> Outcome[Errors]:
+        del now_ms
+        gone, contested = _vanished_offsets(shard.offsets, context.image)
+        records = [*map(offset_tombstone, gone), *_share_partitions(shard, context.image)]
+        return Outcome(Errors.CONCURRENT_TRANSACTIONS if contested else Errors.NONE, records)
+
+    return BackgroundOperation(compute)
+
+
+def _vanished_offsets(offsets: Offsets, image: ClusterImage) -> tuple[list[OffsetKey], bool]:
+    """The keys of offsets whose topic is gone, also where another topic has taken its name.
+
+    A tombstone takes everything away that is committed or pending under its key, so a key under which an offset of the
+    new topic stands is left alone: a committed one has superseded the old ones for good. True: one that is pending has
+    not yet, and the end of its transaction has to be waited for.
+    """
+    gone: dict[OffsetKey, None] = {}
+    superseded: set[OffsetKey] = set()
+    undecided: set[OffsetKey] = set()
+    for key, commit, pending in offsets.commits():
+        if not _belongs(key, commit, image):
+            gone[key] = None
+        elif pending:
+            undecided.add(key)
+        else:
+            superseded.add(key)
+    left = [key for key in gone if key not in superseded]
+    return [key for key in left if key not in undecided], not undecided.isdisjoint(left)
+
+
+def _belongs(key: OffsetKey, commit: OffsetCommit, image: ClusterImage) -> bool:
+    """True if the offset is of the topic that has the name now. Records of an old Kafka do not tell the topic's id."""
+    topic = image.topics.get(key.topic)
+    return topic is not None and commit.topic_id in (ZERO_TOPIC_ID, topic.topic_id)
+
+
+def _share_partitions(shard: GroupShard, image: ClusterImage) -> list[CoordinatorRecord]:
+    """What share groups know without these topics. Share coordinators clean up for themselves."""
+    records = []
+    for group in shard.groups.values():
+        known = group.share_partitions if isinstance(group, ShareGroup) else None
+        if known is not None and (left := known.only_existing(image)) is not known:
+            records.append(encode(group.group_id, left.to_value(image)))
+    return records
