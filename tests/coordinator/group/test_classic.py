@@ -1,5 +1,7 @@
 """Classic groups line by line: joining, rebalances and their deadlines, assignments, leaving, failover, admin."""
 
+from typing import Any
+
 import pytest
 
 from shareq.coordinator.group.classic.protocol import assigned_partitions
@@ -255,6 +257,31 @@ def test_a_group_whose_members_all_go_away_while_it_waits_is_empty_again() -> No
     world.wait(3000)
     assert (world.state(), world.group.generation_id) == ("Empty", 1)
     assert world.written() == ["Empty 0", "Empty 1"]
+
+
+@pytest.mark.parametrize(
+    "joining",
+    [
+        pytest.param({"given": RANGE}, id="with the protocols of the member that left"),
+        pytest.param({"given": protocols(sticky=["t1"])}, id="with other protocols"),
+        pytest.param({"protocol_type": "connect"}, id="with another type"),
+    ],
+)
+def test_a_group_whose_only_member_left_while_it_waits_takes_anyone(joining: dict[str, Any]) -> None:
+    world = ClassicWorld(t1=1, delay_ms=3000)
+    world.enter("A")
+    world.leave("A")
+    assert world.join("B", **joining) == "MEMBER_ID_REQUIRED"
+    assert world.join("B", **joining) == WAITING
+    world.wait(6000)
+    assert world.said("B").endswith("leads B")
+
+
+def test_a_member_whose_protocols_do_not_fit_those_of_the_others_is_refused_while_the_group_waits() -> None:
+    world = ClassicWorld(t1=1, delay_ms=3000)
+    world.enter("A")
+    assert world.join("B", given=protocols(sticky=["t1"])) == "INCONSISTENT_GROUP_PROTOCOL"
+    assert world.join("B", protocol_type="connect") == "INCONSISTENT_GROUP_PROTOCOL"
 
 
 # ---- deadlines -------------------------------------------------------------------------------------------------------

@@ -168,8 +168,9 @@ class ClassicGroup:
         return Errors.FENCED_INSTANCE_ID if self.static_member(instance_id) else Errors.UNKNOWN_MEMBER_ID
 
     def refuse_protocols(self, protocol_type: str, protocols: Protocols) -> Errors:
-        """Whether a member could take part: its type must be the group's, and one protocol be known to everybody."""
-        if self.state is _EMPTY:
+        """INCONSISTENT_GROUP_PROTOCOL unless the member has the group's type, and a protocol that all members know. A
+        group without members, which may still be preparing a rebalance, takes any."""
+        if not self.members:
             fits = bool(protocol_type and protocols)
         else:
             common = self._common_protocols()
