@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from shareq.admin import Admin
 from shareq.broker import Cluster
 from shareq.coordinator.transaction.decisions import LAST_EPOCH
 from shareq.coordinator.transaction.records import Transaction, encode_transaction
@@ -15,7 +16,7 @@ from shareq.model.errors import Errors
 from shareq.model.ids import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition, partition_for
 from shareq.model.messages.cluster import CoordinatorType
 from shareq.model.messages.data import ProduceRequest
-from shareq.model.messages.offsets import OffsetFetchRequest
+from shareq.model.messages.offsets import OffsetCommitRequest, OffsetFetchRequest
 from shareq.model.messages.transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -512,6 +513,28 @@ def test_a_state_that_cannot_be_stored_changes_nothing(cluster: Cluster) -> None
     assert settled(cluster) == "CompleteCommit"
 
 
+@pytest.mark.parametrize("error", [Errors.NOT_ENOUGH_REPLICAS, Errors.KAFKA_STORAGE_ERROR], ids=lambda e: e.name)
+def test_a_completion_that_the_log_refuses_is_stored_in_the_end(error: Errors) -> None:
+    """The commit is answered while the markers are on their way."""
+    with Cluster(brokers=3, seed=1, latency_ms=5) as cluster:
+        cluster.create_topic("orders")
+        options = {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": "x"}
+        producer = Producer(options)
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.produce("orders", b"v")
+        producer.flush(10)
+        producer.commit_transaction(10)
+        cluster.fail_appends(TRANSACTION_STATE_TOPIC, error, 3)
+        cluster.advance(100)
+        assert state_of(cluster, "x").transaction_state == "PrepareCommit"
+        cluster.advance(1000)
+        assert state_of(cluster, "x").transaction_state == "CompleteCommit"
+        successor = Producer(options)
+        successor.init_transactions(10)
+        successor.begin_transaction()
+
+
 # ---- offsets ---------------------------------------------------------------------------------------------------------
 
 
@@ -522,6 +545,29 @@ def offset_of(producer: Transactor, *, require_stable: bool = False) -> tuple[in
     request = OffsetFetchRequest(groups=(group,), require_stable=require_stable)
     found = producer.ask(request, 9, producer.find("g", CoordinatorType.GROUP)).groups[0].topics[0].partitions[0]
     return found.committed_offset, found.error_code
+
+
+@pytest.mark.parametrize("other", ["g", "another", None], ids=["the group has others", "another group has", "none"])
+def test_offsets_of_an_open_transaction_go_with_their_topic(other: str | None) -> None:
+    """A topic of the same name begins without them, whatever else is committed."""
+    with Cluster(brokers=1, seed=1, config={"offsets.topic.num.partitions": 1}) as cluster:
+        cluster.create_topic("orders")
+        cluster.create_topic("x")
+        producer = ready(cluster)
+        if other:
+            place = OffsetCommitRequest.Partition(partition_index=0, committed_offset=1)
+            request = OffsetCommitRequest(
+                group_id=other, topics=(OffsetCommitRequest.Topic(name="x", partitions=(place,)),)
+            )
+            producer.ask(request, 9, producer.find(other, CoordinatorType.GROUP))
+        assert producer.commit_offset(5) is Errors.NONE
+        Admin({"bootstrap.servers": cluster.bootstrap_servers}).delete_topics(["orders"])
+        cluster.advance(1000)
+        assert producer.end() is Errors.NONE
+        cluster.advance(1000)
+        cluster.create_topic("orders")
+        cluster.advance(1000)
+        assert offset_of(producer) == (-1, Errors.NONE)
 
 
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])

@@ -254,7 +254,8 @@ def test_a_topic_deleted_between_the_append_and_its_commit_is_forgotten(request_
     world.release_next()
     world.release()
     known = recorded(world)
-    assert known is not None and gone not in known.topics()
+    assert known is not None
+    assert gone not in known.topics()
     assert not known.initializing
 
 
@@ -285,7 +286,8 @@ def test_an_initialization_ends_though_it_waits_behind_an_append_that_stalls(ini
     world.persister_error = Errors.NONE
     world.release()
     known = recorded(world)
-    assert known is not None and not known.initializing
+    assert known is not None
+    assert not known.initializing
     assert bool(known.initialized) == initialized
     world.initialized()
     world.beat("A", 2)

@@ -9,6 +9,7 @@ from shareq.coordinator.group.classic.records import GroupMetadata
 from shareq.coordinator.group.classic.records import encode as encode_group
 from shareq.coordinator.group.offsets.records import OffsetCommit, OffsetKey
 from shareq.coordinator.group.offsets.records import encode as encode_offset
+from shareq.coordinator.runtime import RETRY_MS
 from shareq.model.actor import ANY_NODE, Answer, Call, ClientContext
 from shareq.model.errors import Errors
 from shareq.model.ids import TRANSACTION_STATE_TOPIC, ZERO_TOPIC_ID, TopicId, partition_for
@@ -411,6 +412,98 @@ def test_offsets_go_with_a_topic_that_vanished_while_nobody_looked() -> None:
     world.create_topic("t1", 2)
     world.fail_over()
     assert world.fetch() == "t2-0=7"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(GROUP, id="the group has committed something else"),
+        pytest.param("m", id="another group of the shard has"),
+        pytest.param(None, id="nothing else is committed"),
+    ],
+)
+@pytest.mark.parametrize("moved", [False, True], ids=["the coordinator stays", "the coordinator moves"])
+def test_an_offset_of_an_open_transaction_goes_with_its_topic(other: str | None, moved: bool) -> None:
+    world = world_with()
+    if other:
+        assert world.shard_of(other) == world.shard_of()
+        world.commit({"t2-0": 1}, group=other)
+    world.commit_in_transaction({"t1-0": 5})
+    if moved:
+        world.resign()
+    world.delete_topic("t1")
+    world.create_topic("t1", 2)
+    if moved:
+        world.fail_over()
+    world.end_transaction(9, committed=True)
+    assert world.fetch("t1-0", stable=True) == "-"
+
+
+def test_an_offset_that_is_being_appended_when_its_topic_goes_goes_with_it() -> None:
+    world = world_with()
+    world.appending = False
+    request = OffsetCommitRequest.Partition(partition_index=0, committed_offset=5)
+    world.send(
+        OffsetCommitRequest(group_id=GROUP, topics=(OffsetCommitRequest.Topic(name="t1", partitions=(request,)),))
+    )
+    world.delete_topic("t1")
+    world.release()
+    assert world.written() == ["t1-0=5", "t1-0T"]
+
+
+def test_an_offset_is_not_committed_where_the_topic_went_while_the_transactions_coordinator_was_asked() -> None:
+    world, request_id = asked_about()
+    world.delete_topic("t1")
+    world.create_topic("t1", 2)
+    world.release()
+    assert world.committed_in_transaction(request_id) == UNKNOWN_PARTITION
+    world.end_transaction(9, committed=True)
+    assert (world.written(), world.fetch("t1-0")) == ([], "-")
+
+
+@pytest.mark.parametrize("error", [Errors.NOT_ENOUGH_REPLICAS, Errors.KAFKA_STORAGE_ERROR], ids=lambda e: e.name)
+def test_offsets_go_with_their_topic_though_the_append_of_that_fails_at_first(error: Errors) -> None:
+    world = world_with()
+    world.commit({"t1-0": 5})
+    world.append_error = error
+    world.delete_topic("t1")
+    world.wait(20_000)
+    world.append_error = Errors.NONE
+    world.written()
+    world.wait(RETRY_MS)
+    assert world.written() == ["t1-0T"]
+
+
+@pytest.mark.parametrize(
+    ("commits", "committed", "written", "offset"),
+    [
+        pytest.param({"plain": 7}, True, [], "7", id="a committed one has superseded the old one"),
+        pytest.param({"in a transaction": 7}, True, [], "7", id="one in a transaction does when that is committed"),
+        pytest.param({"in a transaction": 7}, False, ["t1-0T"], "-", id="the old one goes when that is aborted"),
+    ],
+)
+def test_offsets_of_the_new_topic_do_not_go_with_those_of_the_old_one(
+    commits: dict[str, int], committed: bool, written: list[str], offset: str
+) -> None:
+    """The old ones could not be forgotten before there were new ones under the same name."""
+    world = world_with()
+    world.commit_in_transaction({"t1-0": 5}, 9)
+    world.append_error = Errors.NOT_ENOUGH_REPLICAS
+    world.delete_topic("t1")
+    world.create_topic("t1", 2)
+    world.append_error = Errors.NONE
+    if "plain" in commits:
+        assert world.commit({"t1-0": commits["plain"]}) == "NONE"
+    else:
+        assert world.commit_in_transaction({"t1-0": commits["in a transaction"]}, 8) == "NONE"
+    world.written()
+    world.wait(10 * RETRY_MS)
+    assert world.written() == [], "nothing is decided yet"
+    world.end_transaction(8, committed=committed)
+    world.wait(RETRY_MS)
+    world.end_transaction(9, committed=True)
+    assert (world.written(), world.fetch("t1-0", stable=True)) == (written, offset)
+    assert world.coordinator.wake_at_ms is None or world.coordinator.wake_at_ms > world.now_ms + RETRY_MS
 
 
 # ---- expiry ----------------------------------------------------------------------------------------------------------

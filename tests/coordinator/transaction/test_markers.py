@@ -206,7 +206,8 @@ def test_decisions_found_at_load_are_announced_however_long_the_log_stalls() -> 
     stage.advance(1000)
     for id_ in (first, second):
         known = stage.history(id_)[-1]
-        assert known is not None and known.state is S.COMPLETE_COMMIT
+        assert known is not None
+        assert known.state is S.COMPLETE_COMMIT
 
 
 def test_a_completion_that_got_through_unnoticed_is_not_done_twice() -> None:

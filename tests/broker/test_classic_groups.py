@@ -1,0 +1,62 @@
+"""Classic groups in a cluster, over connections as clients have them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from shareq.broker import Cluster
+from shareq.model.actor import IN_PROCESS, ClientContext
+from shareq.model.messages.base import Request, Response
+from shareq.model.messages.classic_group import DescribeGroupsRequest
+from shareq.model.messages.cluster import FindCoordinatorRequest
+from tests.broker.asker import Asker
+from tests.coordinator.group.members import WAITING, Members, R
+
+
+class ClusterMembers(Members):
+    """Each member asks over the same connection; time passes only by `cluster.advance`."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__("g")
+        self.asker = Asker(cluster)
+        self.last: dict[str, int] = {}
+        find = FindCoordinatorRequest(key_type=0, coordinator_keys=("g",))
+        while self.asker.ask(find, 6).coordinators[0].error_code:
+            cluster.advance(10)
+
+    def send_as(self, who: str, request: Request, version: int) -> None:
+        self.last[who] = self.asker.send(request, version)
+
+    def heard(self, who: str) -> Sequence[Response]:
+        call_id = self.last[who]
+        return [self.asker.response(call_id)] if self.asker.answered(call_id) else []
+
+    def listen(self, who: str) -> None:
+        self.asker.cluster.advance(0)
+
+    def ask(self, request: Request, kind: type[R], client: ClientContext = IN_PROCESS) -> R:
+        response = self.asker.ask(request, client.api_version)
+        assert isinstance(response, kind)
+        return response
+
+    def state(self) -> str:
+        described = self.asker.ask(DescribeGroupsRequest(groups=("g",)), 5).groups[0]
+        return str(described.group_state)
+
+
+@pytest.fixture
+def members() -> Iterator[ClusterMembers]:
+    with Cluster(brokers=1, seed=1) as cluster:
+        yield ClusterMembers(cluster)
+
+
+def test_a_member_joins_after_the_only_one_left_within_the_initial_delay(members: ClusterMembers) -> None:
+    assert members.enter("A") == WAITING
+    members.asker.cluster.advance(500)
+    assert members.leave("A") == "NONE"
+    assert members.state() == "PreparingRebalance"
+    assert members.enter("B") == WAITING
+    members.asker.cluster.advance(6000)
+    assert members.said("B") == "1 range leads B"
