@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from shareq.log.config import LogConfig
-from shareq.log.records import Record, decode, parse_batch, rebuild
+from shareq.log.records import Record, decode, decode_control, parse_batch, rebuild
 from shareq.log.segments import SegmentView
 from shareq.model.records import AbortedTransaction, RecordBatch
 
@@ -69,12 +69,15 @@ class Compactor:
         """
         aborted = _aborted_bases(batches, history.aborted)
         latest = _latest_offsets(b for b in batches if not b.is_control and b.base_offset not in aborted)
+        markers = {b.base_offset for b in batches if b.is_control and _is_marker(b)}
         self._clean_until = max(self._clean_until, until)
         kept = []
         in_transaction: set[int] = set()
         for batch in batches:
-            if batch.is_control:
+            if batch.base_offset in markers:
                 stays = self._marker(batch, in_transaction, config, now_ms)
+            elif batch.is_control:
+                stays = batch
             else:
                 live = [] if batch.base_offset in aborted else self._live(batch, latest, config, now_ms)
                 stays = _reduced(batch, live, batch.last_offset in history.producers_last_offsets)
@@ -114,6 +117,12 @@ class Compactor:
     def _is_due(self, batch: RecordBatch, config: LogConfig, now_ms: int) -> bool:
         """Whether the delete horizon is past. It is set when a compaction first meets the tombstone or the marker."""
         return self._horizons.setdefault(batch.base_offset, now_ms + config.delete_retention_ms) <= now_ms
+
+
+def _is_marker(batch: RecordBatch) -> bool:
+    """True if the control batch ends a transaction, or did before an earlier compaction emptied it. Kafka keeps all
+    others: they say, for example, who leads."""
+    return not batch.record_count or decode_control(batch) is not None
 
 
 def _aborted_bases(batches: Sequence[RecordBatch], aborted: Sequence[AbortedTransaction]) -> set[int]:

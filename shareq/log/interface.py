@@ -121,7 +121,8 @@ class Log(Protocol):
         `validate=False` trusts that the batch came undamaged from this process's own encoder and saves the CRC and the
         walk through its records; what a producer may do is checked all the same. `transaction_version` is the level of
         the feature that the request speaks (Produce v12+: 2). `from_coordinator`: what a coordinator of this broker
-        writes in a producer's transaction has no sequence. Errors: Produce's, in the order of Kafka's checks.
+        writes in a producer's transaction has no sequence. Errors: NOT_LEADER_OR_FOLLOWER below the log's leader epoch,
+        then Produce's, in the order of Kafka's checks.
         """
         ...
 
@@ -137,8 +138,8 @@ class Log(Protocol):
     ) -> AppendResult:
         """End a producer's transaction with a marker, which takes one offset.
 
-        Errors: INVALID_PRODUCER_EPOCH below the producer's epoch here, TRANSACTION_COORDINATOR_FENCED for an older
-        coordinator than the one before, KAFKA_STORAGE_ERROR.
+        Errors: NOT_LEADER_OR_FOLLOWER below the log's leader epoch, INVALID_PRODUCER_EPOCH below the producer's epoch
+        here, TRANSACTION_COORDINATOR_FENCED for an older coordinator than the one before, KAFKA_STORAGE_ERROR.
         """
         ...
 

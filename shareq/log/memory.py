@@ -82,6 +82,8 @@ class MemoryLog:
         transaction_version: int = 0,
         from_coordinator: bool = False,
     ) -> AppendResult:
+        if leader_epoch < self._epochs.latest:
+            return self._deposed(leader_epoch)
         batch = admit(data, self.config, now_ms, validate, from_coordinator=from_coordinator)
         if isinstance(batch, Refusal):
             return AppendResult(batch.error, message=batch.message, record_errors=batch.record_errors)
@@ -118,6 +120,8 @@ class MemoryLog:
         now_ms: int,
         leader_epoch: int,
     ) -> AppendResult:
+        if leader_epoch < self._epochs.latest:
+            return self._deposed(leader_epoch)
         error, message = self._producers.check_marker(producer_id, producer_epoch, coordinator_epoch)
         if error:
             return AppendResult(error, message=message)
@@ -137,6 +141,11 @@ class MemoryLog:
         return AppendResult(
             Errors.NONE, marker.base_offset, marker.last_offset, log_start_offset=self._log_start_offset
         )
+
+    def _deposed(self, leader_epoch: int) -> AppendResult:
+        """A broker appends that does not know its successor yet. In Kafka it leads no log of its own any more."""
+        text = f"leader epoch {leader_epoch} is over: the log is led at epoch {self._epochs.latest}"
+        return AppendResult(Errors.NOT_LEADER_OR_FOLLOWER, message=text)
 
     def _is_full(self, batch: RecordBatch) -> bool:
         return self.capacity_bytes is not None and self._size_in_bytes + batch.size > self.capacity_bytes

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from shareq.log.batches import HEADER_BYTES, ControlType, control_batch, parse_batch
 from shareq.log.config import LogConfig
 from shareq.log.memory import MemoryLog
-from shareq.log.records import decode, encode_batch
+from shareq.log.records import decode, decode_control, encode_batch
 from shareq.model.errors import Errors
 from tests.log.support import (
     COMMITTED,
@@ -20,6 +21,7 @@ from tests.log.support import (
     contents,
     from_producer,
     offsets,
+    patched,
 )
 
 
@@ -219,6 +221,27 @@ def test_each_transaction_has_its_own_marker() -> None:
     close_segment(log)
     log.clean(NOW)
     assert offsets(batches(log)) == [(0, 0), (1, 1), (4, 4), (5, 5)]
+
+
+LEADER_CHANGE = 2
+"""A type of control record that is not about transactions."""
+
+
+@pytest.mark.parametrize("producer", [-1, 1], ids=["of no producer", "of a producer with a transaction"])
+def test_a_control_batch_that_is_no_marker_stays(producer: int) -> None:
+    """Neither does it go after the time of tombstones, nor does it pass for the marker of its producer."""
+    log = MemoryLog(compacted(delete_retention_ms=0))
+    transact(log, 1, None, "a")
+    data = control_batch(
+        ControlType.COMMIT, producer_id=producer, producer_epoch=0, coordinator_epoch=0, timestamp_ms=NOW
+    )
+    log._write(parse_batch(patched(data, HEADER_BYTES + 8, bytes([LEADER_CHANGE]))), NOW, 0)
+    log.append_control(committed=True, producer_id=1, producer_epoch=0, coordinator_epoch=0, now_ms=NOW, leader_epoch=0)
+    close_segment(log)
+    for passed_ms in (0, 1, 2):
+        log.clean(NOW + passed_ms)
+        assert offsets(batches(log)) == [(0, 0), (1, 1), (2, 2), (3, 3)]
+    assert decode_control(batches(log)[1]) is None
 
 
 def test_nothing_at_or_above_the_last_stable_offset_is_compacted() -> None:

@@ -1,9 +1,11 @@
 """Reading a log, finding offsets by time and by epoch, and moving its start."""
 
+from collections.abc import Callable
+
 import pytest
 
 from shareq.log.config import LogConfig
-from shareq.log.interface import EpochEndOffset, Log, OffsetForTimestamp
+from shareq.log.interface import AppendResult, EpochEndOffset, Log, OffsetForTimestamp
 from shareq.log.memory import MemoryLog
 from shareq.log.records import encode_batch
 from shareq.model.errors import Errors
@@ -240,6 +242,35 @@ def epochs() -> MemoryLog:
 )
 def test_end_offsets_of_epochs(epoch: int, expected: tuple[int, int]) -> None:
     assert epochs().end_offset_for_epoch(epoch) == EpochEndOffset(*expected)
+
+
+def appended(log: MemoryLog, epoch: int) -> AppendResult:
+    return log.append(from_producer(2, 0), now_ms=NOW, leader_epoch=epoch)
+
+
+def marked(log: MemoryLog, epoch: int) -> AppendResult:
+    return log.append_control(
+        committed=True, producer_id=7, producer_epoch=0, coordinator_epoch=0, now_ms=NOW, leader_epoch=epoch
+    )
+
+
+@pytest.mark.parametrize("append", [appended, marked], ids=["a batch", "a marker"])
+@pytest.mark.parametrize(
+    ("led", "latest"),
+    [pytest.param(epochs(), 9, id="with records"), pytest.param(MemoryLog(), 3, id="empty")],
+)
+def test_a_leader_of_an_older_epoch_is_refused(
+    append: Callable[[MemoryLog, int], AppendResult], led: MemoryLog, latest: int
+) -> None:
+    led.begin_epoch(latest)
+    end = led.log_end_offset
+    for epoch in (latest - 1, 0):
+        refused = append(led, epoch)
+        text = f"leader epoch {epoch} is over: the log is led at epoch {latest}"
+        assert refused == AppendResult(Errors.NOT_LEADER_OR_FOLLOWER, message=text)
+    assert led.log_end_offset == end
+    assert led.active_producers() == []
+    assert append(MemoryLog(), 0).error is Errors.NONE
 
 
 def test_an_epoch_is_noted_once() -> None:
