@@ -68,6 +68,8 @@ class Simulation:
         self._asked = self._seen = 0
         self._idle: dict[_Worker, ShareConsumer] = {}
         self._ends: dict[int, int] = {}
+        self._spsos: dict[int, int] = {}
+        self._batches_to_come = 0
         self._producer = Producer(
             {
                 "bootstrap.servers": self.cluster.bootstrap_servers,
@@ -111,7 +113,7 @@ class Simulation:
         for place, first in enumerate(range(0, scenario.records, scenario.batch_records)):
             count = min(scenario.batch_records, scenario.records - first)
             partition = place % scenario.partitions
-            self._ends[partition] = self._ends.get(partition, 0) + count
+            self._batches_to_come += 1
             if scenario.arrival_rate is not None:
                 at_ms += self._rng.expovariate(scenario.arrival_rate / count) * 1000
             self._at(int(at_ms), partial(self._arrive, partition, count))
@@ -139,13 +141,15 @@ class Simulation:
         return any(consumer.ready() for consumer in self._idle.values())
 
     def _done(self) -> bool:
-        """Whether the SPSO of every partition has reached its end."""
+        """True once all records have arrived and every SPSO has passed the last of them. Where that is, the log says:
+        offsets without a record, such as a marker's, count as well."""
         for entry in self.cluster.journal.since(self._seen):
-            event = entry.event
-            if isinstance(event, WindowMoved) and self._ends.get(event.partition) == event.spso:
-                del self._ends[event.partition]
+            if isinstance(entry.event, WindowMoved):
+                self._spsos[entry.event.partition] = entry.event.spso
         self._seen = self.cluster.journal.total
-        return not self._ends
+        if self._batches_to_come:
+            return False
+        return all(self._spsos.get(partition, 0) >= end for partition, end in self._ends.items())
 
     def _arrive(self, partition: int, count: int) -> None:
         poison_rate, rng = self.scenario.poison_rate, self._rng
@@ -153,6 +157,8 @@ class Simulation:
             value = POISON if poison_rate and rng.random() < poison_rate else SOUND
             self._producer.produce(TOPIC, value, partition=partition)
         self._producer.flush()
+        self._batches_to_come -= 1
+        self._ends[partition] = self.cluster.log(TOPIC, partition).log_end_offset
 
     def _poll(self, worker: _Worker) -> None:
         """Send what was acknowledged, and take what is there; nothing: wait until something comes."""

@@ -57,6 +57,26 @@ def test_the_journals_of_two_runs_with_one_seed_are_equal() -> None:
     assert journals[0] == journals[1]
 
 
+def test_a_run_whose_log_has_a_hole_ends_with_its_last_record() -> None:
+    """Markers take offsets, so the SPSO at the end is not the number of records."""
+    scenario = Scenario(records=100, batch_records=50, service_ms=1, max_duration_s=3600, arrival_rate=1000.0)
+    with Simulation(scenario, 1) as simulation:
+        log = simulation.cluster.log(TOPIC, 0)
+        for epoch in range(3):
+            log.append_control(
+                committed=True,
+                producer_id=9,
+                producer_epoch=epoch,
+                coordinator_epoch=0,
+                now_ms=simulation.cluster.now_ms,
+                leader_epoch=0,
+            )
+        simulation.go()
+        assert log.log_end_offset == 103
+        assert simulation.cluster.now_ms - simulation.started_ms < 10_000
+        assert [event.spso for _, event in simulation.outcome().windows(0)][-1] == 103
+
+
 # ---- what arithmetic says --------------------------------------------------------------------------------------------
 
 
