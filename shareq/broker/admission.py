@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from shareq.broker.data_plane import DataPlane
+from shareq.broker.data_plane import DataPlane, lacks_replicas
 from shareq.broker.produce import JOINS_BY_WRITING, transactional_batches
 from shareq.model.actor import (
     Admit,
@@ -216,6 +216,8 @@ class Admission:
         error, log, leader_epoch = self._data.led_log(*at)
         if error or log is None:
             return error
+        if lacks_replicas(self._data.image.topics[at.topic].partitions[at.partition], log):
+            return Errors.NOT_ENOUGH_REPLICAS
         done = log.append_control(
             committed=marker.transaction_result,
             producer_id=marker.producer_id,

@@ -8,8 +8,8 @@ from shareq.broker.storage import Storage
 from shareq.log.interface import AppendResult, ReadResult
 from shareq.log.memory import MemoryLog
 from shareq.model.errors import Errors
-from shareq.model.ids import TopicIdPartition
-from shareq.model.image import ClusterImage
+from shareq.model.ids import TRANSACTION_STATE_TOPIC, TopicIdPartition
+from shareq.model.image import ClusterImage, PartitionImage
 from shareq.model.messages.fetch import UNKNOWN_LEADER, FetchRequest
 from shareq.model.messages.share_fetch import LeaderIdAndEpoch, NodeEndpoint
 from shareq.model.states import IsolationLevel
@@ -46,9 +46,18 @@ class DataPlane:
         log = self.storage.log_of(found, partition)
         return Errors.NONE if log is not None else Errors.UNKNOWN_TOPIC_OR_PARTITION, log, state.leader_epoch
 
-    def append(self, topic: str, partition: int, records: bytes, now_ms: int) -> AppendResult:
-        """Append what a coordinator of this broker has written to a partition of its own topic."""
+    def append(self, topic: str, partition: int, records: bytes, now_ms: int) -> AppendResult | None:
+        """Append what a coordinator of this broker has written to a partition of its own topic.
+
+        None where too few replicas are in sync for it to be committed: it has to be asked for again when the metadata
+        changes. In Kafka the high watermark stands until then, except for the transaction coordinator, whose appends
+        are refused at once, because it asks for acknowledgement by all replicas.
+        """
         error, log, leader_epoch = self.led_log(topic, partition)
+        if log is not None and lacks_replicas(self.image.topics[topic].partitions[partition], log):
+            if topic != TRANSACTION_STATE_TOPIC:
+                return None
+            error = Errors.NOT_ENOUGH_REPLICAS
         error = error or self.storage.next_fault(topic)
         if error or log is None:
             return AppendResult(error)
@@ -93,6 +102,11 @@ class DataPlane:
         return tuple(
             NodeEndpoint(node_id=b.broker_id, host=b.host, port=b.port, rack=b.rack) for b in brokers if b and b.alive
         )
+
+
+def lacks_replicas(partition: PartitionImage, log: MemoryLog) -> bool:
+    """True if fewer replicas are in sync than `min.insync.replicas`; a partition with fewer replicas needs all."""
+    return len(partition.isr) < min(log.config.min_insync_replicas, len(partition.replicas))
 
 
 def nothing(error: Errors) -> ReadResult:

@@ -91,15 +91,15 @@ class Broker:
         self._persisting: dict[int, tuple[Host, int]] = {}
         self._persist_ids = 0
         self._untold: list[tuple[TopicPartition, int]] = []  # markers whose coordinator has yet to hear of them
+        self._stalled: list[tuple[Host, AppendRecords]] = []  # appends that wait for replicas to be in sync
         self._led: dict[TopicPartition, int] = {}
+        self._hosts: list[Host] = []
         config = controller.image.broker_config
 
         def host(name: str, actor: Actor) -> Host:
-            self._hosts.append(Host(f"{self.name}/{name}", actor, loop, carriers, self._record))
+            self._hosts.append(Host(f"{self.name}/{name}", actor, loop, self._carriers(), self._record))
             return self._hosts[-1]
 
-        carriers = self._carriers()
-        self._hosts: list[Host] = []
         self._share_leader = ShareLeader(broker_id, traced=traced)
         self._leader = host("share-leader", self._share_leader)
         self._groups = host("group-coordinator", GroupCoordinator(broker_id, rng, traced=traced))
@@ -165,7 +165,8 @@ class Broker:
     # ---- metadata ----------------------------------------------------------------------------------------------------
 
     def image_changed(self, image: ClusterImage) -> None:
-        """Hand the new image to every actor, then tell the coordinators which shards came and went."""
+        """Hand the new image to every actor, then tell the coordinators which shards came and went. Appends that wait
+        for replicas are tried again, or fail where this broker leads the partition no more."""
         if not self._leader.alive:
             return
         self._data.image = image
@@ -175,6 +176,9 @@ class Broker:
             found = image.topics.get(topic)
             for index, partition in enumerate(found.partitions if found else ()):
                 self._lead_shard(host, TopicPartition(topic, index), partition)
+        stalled, self._stalled = self._stalled, []
+        for host, append in stalled:
+            self._append_records(host, append)
 
     def _lead_shard(self, host: Host, shard: TopicPartition, partition: PartitionImage) -> None:
         epoch = self._led.get(shard)
@@ -281,6 +285,9 @@ class Broker:
             effect.records, now_ms, producer_id=effect.producer_id, producer_epoch=effect.producer_epoch
         )
         done = self._data.append(*effect.topic_partition, batch, now_ms)
+        if done is None:
+            self._stalled.append((host, effect))
+            return
         self._loop.post(host.deliver, Appended(effect.id, done.error, done.base_offset))
 
     def _read_records(self, host: Host, effect: ReadRecords) -> None:

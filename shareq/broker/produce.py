@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from shareq.broker.data_plane import DataPlane
+from shareq.broker.data_plane import DataPlane, lacks_replicas
 from shareq.log.interface import AppendResult
 from shareq.log.memory import MemoryLog
 from shareq.log.validation import Refusal, frame, looks_transactional
@@ -144,8 +144,7 @@ class _Producing:
             return Errors.UNKNOWN_TOPIC_OR_PARTITION
         if state.leader != self._data.broker_id:
             return Errors.NOT_LEADER_OR_FOLLOWER
-        in_sync = len(state.isr)
-        if self._request.acks == ALL_REPLICAS and in_sync < min(log.config.min_insync_replicas, len(state.replicas)):
+        if self._request.acks == ALL_REPLICAS and lacks_replicas(state, log):
             return Errors.NOT_ENOUGH_REPLICAS
         return self._data.storage.next_fault(topic)
 

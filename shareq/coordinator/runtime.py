@@ -19,22 +19,18 @@ from typing import Any, Generic, TypeVar
 
 from shareq.coordinator.shard import (
     REFUSAL,
-    TRANSITIONS,
     Operation,
     Outcome,
-    Shard,
     ShardEvent,
     ShardState,
     ShardT,
-    TransactionalShard,
-    UnreadableRecordError,
     coordinator_error,
 )
+from shareq.coordinator.slot import Slot, replay, replay_marker
 from shareq.model.actor import (
     Appended,
     AppendRecords,
     Effect,
-    EndMarker,
     MarkerWritten,
     Message,
     ReadRecords,
@@ -46,32 +42,12 @@ from shareq.model.actor import (
 from shareq.model.errors import Errors
 from shareq.model.events import CoordinatorLoaded
 from shareq.model.ids import TopicPartition
-from shareq.model.records import NO_PRODUCER_ID
 
 R = TypeVar("R")
 
 
 RETRY_MS = 500
 """How long after a failure a background operation is repeated. Source: Kafka's CoordinatorRuntime."""
-
-
-class _Slot(Generic[ShardT]):
-    """A shard with its place in life: what it waits for, and who waits for it."""
-
-    __slots__ = ("appending", "epoch", "partition", "queue", "record_count", "shard", "state", "waits_for")
-
-    def __init__(self, partition: int, epoch: int, shard: ShardT) -> None:
-        self.partition = partition
-        self.epoch = epoch
-        self.shard = shard
-        self.state = ShardState.CLOSED
-        self.waits_for = -1
-        self.appending: tuple[Operation[ShardT, Any], Outcome[Any]] | None = None
-        self.queue: deque[Operation[ShardT, Any]] = deque()
-        self.record_count = 0
-
-    def step(self, event: ShardEvent) -> None:
-        self.state = TRANSITIONS[self.state, event]
 
 
 class ShardRuntime(Generic[ShardT]):
@@ -89,10 +65,10 @@ class ShardRuntime(Generic[ShardT]):
         self._retry_ms = retry_ms
         self._make_shard = make_shard
         self._traced = traced
-        self._slots: dict[int, _Slot[ShardT]] = {}
-        self._waiting: dict[int, _Slot[ShardT]] = {}
+        self._slots: dict[int, Slot[ShardT]] = {}
+        self._waiting: dict[int, Slot[ShardT]] = {}
         self._deadlines: deque[Operation[ShardT, Any]] = deque()
-        self._repeats: deque[tuple[int, _Slot[ShardT], Operation[ShardT, Any]]] = deque()
+        self._repeats: deque[tuple[int, Slot[ShardT], Operation[ShardT, Any]]] = deque()
         self._last_id = 0
 
     # ---- questions ---------------------------------------------------------------------------------------------------
@@ -151,7 +127,7 @@ class ShardRuntime(Generic[ShardT]):
             self._deadlines.append(operation)
         return effects
 
-    def _run(self, slot: _Slot[ShardT], now_ms: int, effects: list[Effect]) -> None:
+    def _run(self, slot: Slot[ShardT], now_ms: int, effects: list[Effect]) -> None:
         """Run queued operations until one has to wait for its append."""
         queue = slot.queue
         while queue and slot.appending is None:
@@ -170,7 +146,7 @@ class ShardRuntime(Generic[ShardT]):
 
     def _settle(
         self,
-        slot: _Slot[ShardT],
+        slot: Slot[ShardT],
         operation: Operation[ShardT, R],
         outcome: Outcome[R],
         now_ms: int,
@@ -183,7 +159,7 @@ class ShardRuntime(Generic[ShardT]):
             self._answer(operation, outcome.response, now_ms, effects)
 
     def _fail(
-        self, slot: _Slot[ShardT], operation: Operation[ShardT, Any], error: Errors, now_ms: int, effects: list[Effect]
+        self, slot: Slot[ShardT], operation: Operation[ShardT, Any], error: Errors, now_ms: int, effects: list[Effect]
     ) -> None:
         """The operation's records could not be appended."""
         if operation.is_background:
@@ -191,7 +167,7 @@ class ShardRuntime(Generic[ShardT]):
         else:
             self._answer(operation, operation.failure(coordinator_error(error)), now_ms, effects)
 
-    def _repeat(self, slot: _Slot[ShardT], operation: Operation[ShardT, Any], now_ms: int) -> None:
+    def _repeat(self, slot: Slot[ShardT], operation: Operation[ShardT, Any], now_ms: int) -> None:
         self._repeats.append((now_ms + self._retry_ms, slot, operation))
 
     def _answer(self, operation: Operation[ShardT, R], response: R, now_ms: int, effects: list[Effect]) -> None:
@@ -199,7 +175,7 @@ class ShardRuntime(Generic[ShardT]):
             operation.answered = True
             effects.extend(operation.answer(response, now_ms))
 
-    def _wait(self, slot: _Slot[ShardT]) -> int:
+    def _wait(self, slot: Slot[ShardT]) -> int:
         slot.waits_for = self.next_id()
         self._waiting[slot.waits_for] = slot
         return slot.waits_for
@@ -235,7 +211,7 @@ class ShardRuntime(Generic[ShardT]):
             self._fail(slot, operation, message.error, now_ms, effects)
         else:
             for offset, (key, value) in enumerate(outcome.records, message.base_offset):
-                _replay(slot.shard, (offset, key, value), outcome.producer_id, now_ms)
+                replay(slot.shard, (offset, key, value), outcome.producer_id, now_ms)
             self._settle(slot, operation, outcome, now_ms, effects)
         self._run(slot, now_ms, effects)
         return effects
@@ -244,7 +220,7 @@ class ShardRuntime(Generic[ShardT]):
         """A shard that is still loading meets the marker in its log."""
         shard = self.shard(message.partition)
         if shard is not None:
-            _replay_marker(shard, message, now_ms)
+            replay_marker(shard, message, now_ms)
 
     def _expire(self, now_ms: int) -> list[Effect]:
         """Answer COORDINATOR_NOT_AVAILABLE to operations past their time. One under way is still settled later."""
@@ -272,7 +248,7 @@ class ShardRuntime(Generic[ShardT]):
         if former and former.epoch >= leader_epoch:
             return []
         effects = self._resigned(partition, now_ms)
-        slot = _Slot(partition, leader_epoch, self._make_shard(partition))
+        slot = Slot(partition, leader_epoch, self._make_shard(partition))
         slot.step(ShardEvent.ELECTED)
         self._slots[partition] = slot
         effects.append(ReadRecords(self._wait(slot), TopicPartition(self.topic, partition), 0))
@@ -298,7 +274,7 @@ class ShardRuntime(Generic[ShardT]):
         slot = self._waiting.pop(message.id, None)
         if slot is None:
             return []
-        if message.error or not self._replayed(slot, message, now_ms):
+        if message.error or not slot.replay_chunk(message, now_ms):
             slot.step(ShardEvent.LOAD_FAILED)
             return []
         if not message.done:
@@ -311,33 +287,3 @@ class ShardRuntime(Generic[ShardT]):
         for operation in slot.shard.loaded(now_ms):
             effects += self.schedule(slot.partition, operation, now_ms)
         return effects
-
-    def _replayed(self, slot: _Slot[ShardT], message: RecordsRead, now_ms: int) -> bool:
-        shard, producer_ids = slot.shard, message.producer_ids
-        markers = deque(message.markers)
-        try:
-            for record in message.records:
-                offset = record[0]
-                while markers and markers[0].offset < offset:
-                    _replay_marker(shard, markers.popleft(), now_ms)
-                _replay(shard, record, producer_ids.get(offset, NO_PRODUCER_ID), now_ms)
-            for marker in markers:
-                _replay_marker(shard, marker, now_ms)
-        except UnreadableRecordError:
-            return False
-        slot.record_count += len(message.records)
-        return True
-
-
-def _replay(shard: Shard, record: tuple[int, bytes, bytes | None], producer_id: int, now_ms: int) -> None:
-    """Take in one record, of a transaction or not."""
-    if producer_id == NO_PRODUCER_ID:
-        shard.replay(*record, now_ms)
-    else:
-        assert isinstance(shard, TransactionalShard), "only what such a shard writes belongs to transactions"
-        shard.replay_transactional(*record, producer_id, now_ms)
-
-
-def _replay_marker(shard: Shard, marker: EndMarker | MarkerWritten, now_ms: int) -> None:
-    assert isinstance(shard, TransactionalShard), "transactions reach no other shard"
-    shard.replay_marker(marker.producer_id, marker.committed, now_ms)

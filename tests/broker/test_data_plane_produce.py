@@ -167,6 +167,28 @@ def test_topics_go_by_name_or_by_id(
     assert (topic.topic_id, topic.name, topic.partitions[0].error_code) == (topic_id, name, error)
 
 
+def test_a_leader_that_does_not_know_its_successor_yet_writes_nothing() -> None:
+    """The batch reaches it after the election, and before the news of it."""
+    with Cluster(brokers=2, seed=1) as cluster:
+        cluster.create_topic("orders", replication_factor=2)
+        preferred = cluster.image.topics["orders"].partitions[0].leader
+        cluster.kill_broker(preferred)
+        cluster.start_broker(preferred)
+        cluster.advance(10)
+        asker, asked = Asker(cluster), request(cluster, "orders", batch(cluster))
+        assert cluster.image.topics["orders"].partitions[0].leader == 1 - preferred
+
+        def elect_and_send() -> None:
+            cluster._machines.controller.elect_preferred_leaders()
+            asker.post(asked, 13, 1 - preferred)
+
+        cluster.loop.enter(elect_and_send)
+        assert cluster.wait(lambda: asker.answered(1), 10)
+        assert only(asker.response(1)).error_code is Errors.NOT_LEADER_OR_FOLLOWER
+        assert cluster.log("orders", 0).log_end_offset == 0
+        assert only(asker.ask(asked, 13, preferred)).error_code is Errors.NONE
+
+
 def test_who_asks_the_wrong_broker_is_told_the_right_one() -> None:
     with Cluster(brokers=2, seed=1) as cluster:
         cluster.create_topic("orders")

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from shareq.coordinator.runtime import RETRY_MS
 from shareq.coordinator.share import StateSnapshot, StateTombstone, decode_state_record
 from shareq.coordinator.share.housekeeping import renew_cold_snapshots
 from shareq.coordinator.share.records import encode_state_record
@@ -15,7 +16,19 @@ from shareq.model.errors import Errors
 from shareq.model.events import StateLogPruned
 from shareq.model.ids import SharePartitionKey, topic_id_from_bytes
 from shareq.model.image import ClusterImage
-from tests.coordinator.share.support import HOME, KEY, OTHER, TOPIC, Stage, batches, image, partition_of, topic_image
+from tests.coordinator.share.support import (
+    HOME,
+    KEY,
+    OTHER,
+    TOPIC,
+    Initialize,
+    Stage,
+    batches,
+    image,
+    named,
+    partition_of,
+    topic_image,
+)
 
 A, B = SharePartitionKey("a", TOPIC, 0), SharePartitionKey("b", TOPIC, 0)
 
@@ -283,13 +296,26 @@ def test_a_shard_that_is_loading_forgets_when_it_is_loaded() -> None:
     assert isinstance(stage.written()[-1], StateTombstone)
 
 
-def test_tombstones_that_could_not_be_written_are_written_with_the_next_round() -> None:
+def test_tombstones_that_could_not_be_written_are_written_when_that_is_possible() -> None:
     """Kafka only logs the failure, and cold snapshots keep the keys alive."""
-    stage = Stage(cluster(cold=1000))
+    stage = Stage(cluster())
     stage.initialize()
     stage.append_error = Errors.NOT_ENOUGH_REPLICAS
-    stage.change(replace(only_other(), broker_config=stage.image.broker_config))
+    stage.change(only_other())
+    stage.wait(20_000)
     assert stay(stage) == [KEY]
     stage.append_error = Errors.NONE
-    stage.wait(1000)
+    stage.wait(20_000 + RETRY_MS)
+    assert stay(stage) == []
+
+
+def test_tombstones_are_written_though_they_wait_behind_an_append_that_stalls() -> None:
+    stage = Stage(cluster())
+    stage.initialize()
+    stage.holding = True
+    stage.begin(named(Initialize, KEY, state_epoch=4, start_offset=1))
+    stage.change(only_other())
+    stage.wait(60_000)
+    stage.holding = False
+    stage.release()
     assert stay(stage) == []

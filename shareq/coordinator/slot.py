@@ -1,0 +1,71 @@
+"""A shard's place on this broker, and how what stands in its log reaches it."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Generic
+
+from shareq.coordinator.shard import (
+    TRANSITIONS,
+    Operation,
+    Outcome,
+    Shard,
+    ShardEvent,
+    ShardState,
+    ShardT,
+    TransactionalShard,
+    UnreadableRecordError,
+)
+from shareq.model.actor import EndMarker, MarkerWritten, RecordsRead
+from shareq.model.records import NO_PRODUCER_ID
+
+
+class Slot(Generic[ShardT]):
+    """A shard with its state of life, the read or append that it waits for, and the operations that wait for it."""
+
+    __slots__ = ("appending", "epoch", "partition", "queue", "record_count", "shard", "state", "waits_for")
+
+    def __init__(self, partition: int, epoch: int, shard: ShardT) -> None:
+        self.partition = partition
+        self.epoch = epoch
+        self.shard = shard
+        self.state = ShardState.CLOSED
+        self.waits_for = -1
+        self.appending: tuple[Operation[ShardT, Any], Outcome[Any]] | None = None
+        self.queue: deque[Operation[ShardT, Any]] = deque()
+        self.record_count = 0
+
+    def step(self, event: ShardEvent) -> None:
+        self.state = TRANSITIONS[self.state, event]
+
+    def replay_chunk(self, message: RecordsRead, now_ms: int) -> bool:
+        """Replay a chunk of the log, markers between the records; False where a record cannot be read."""
+        shard, producer_ids = self.shard, message.producer_ids
+        markers = deque(message.markers)
+        try:
+            for record in message.records:
+                offset = record[0]
+                while markers and markers[0].offset < offset:
+                    replay_marker(shard, markers.popleft(), now_ms)
+                replay(shard, record, producer_ids.get(offset, NO_PRODUCER_ID), now_ms)
+            for marker in markers:
+                replay_marker(shard, marker, now_ms)
+        except UnreadableRecordError:
+            return False
+        self.record_count += len(message.records)
+        return True
+
+
+def replay(shard: Shard, record: tuple[int, bytes, bytes | None], producer_id: int, now_ms: int) -> None:
+    """Take in one record, of a transaction or not."""
+    if producer_id == NO_PRODUCER_ID:
+        shard.replay(*record, now_ms)
+    else:
+        assert isinstance(shard, TransactionalShard), "only what such a shard writes belongs to transactions"
+        shard.replay_transactional(*record, producer_id, now_ms)
+
+
+def replay_marker(shard: Shard, marker: EndMarker | MarkerWritten, now_ms: int) -> None:
+    """Take in the end of a producer's transaction."""
+    assert isinstance(shard, TransactionalShard), "transactions reach no other shard"
+    shard.replay_marker(marker.producer_id, marker.committed, now_ms)

@@ -1,0 +1,238 @@
+"""Coordinators whose log has too few replicas in sync: nothing is committed there before enough of them are back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from shareq.admin import Admin
+from shareq.broker import Cluster
+from shareq.coordinator.group import GroupCoordinator
+from shareq.coordinator.group.partitions import SharePartitions
+from shareq.coordinator.group.state import ShareGroup
+from shareq.model.errors import Errors
+from shareq.model.ids import (
+    SHARE_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+    SharePartitionKey,
+    partition_for,
+)
+from shareq.model.messages.base import Request
+from shareq.model.messages.cluster import CoordinatorType, FindCoordinatorRequest
+from shareq.model.messages.share_group import ShareGroupHeartbeatRequest
+from shareq.model.messages.share_state import (
+    InitializeShareGroupStateRequest,
+    ReadShareGroupStateSummaryRequest,
+)
+from tests.broker.asker import Asker
+from tests.broker.transactor import Transactor
+
+WRITE_TIMEOUT_MS = 5000
+GROUP = "g"
+
+
+CONFIG = {
+    "min.insync.replicas": 2,
+    "offsets.topic.num.partitions": 1,
+    "share.coordinator.state.topic.num.partitions": 1,
+}
+"""Each internal topic asks for two replicas in sync."""
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster(brokers=2, seed=1, config=CONFIG) as made:
+        made.create_topic("orders", configs={"min.insync.replicas": 1}, replication_factor=2)
+        yield made
+
+
+@pytest.fixture
+def asker(cluster: Cluster) -> Asker:
+    return Asker(cluster)
+
+
+def find(asker: Asker, kind: CoordinatorType, key: str) -> int:
+    """The coordinator's node, once its topic is there and loaded."""
+    request = FindCoordinatorRequest(key_type=kind, coordinator_keys=(key,))
+    while asker.ask(request, 6).coordinators[0].error_code:
+        asker.cluster.advance(10)
+    asker.cluster.advance(100)
+    node = asker.ask(request, 6).coordinators[0].node_id
+    assert isinstance(node, int)
+    return node
+
+
+def lose_the_other(cluster: Cluster, node: int) -> int:
+    """Kill the broker that is not `node`; answers its id."""
+    cluster.kill_broker(1 - node)
+    cluster.advance(10)
+    return 1 - node
+
+
+def answered_after(asker: Asker, request: Request, version: int, node: int) -> tuple[Any, int]:
+    """The answer to a request, and after how long it came."""
+    sent_ms = asker.cluster.now_ms
+    return asker.ask(request, version, node), asker.cluster.now_ms - sent_ms
+
+
+# ---- the share coordinator -------------------------------------------------------------------------------------------
+
+
+def initialize(cluster: Cluster) -> InitializeShareGroupStateRequest:
+    kind = InitializeShareGroupStateRequest
+    part = kind.Partition(partition=0, state_epoch=1, start_offset=7)
+    topic = kind.Topic(topic_id=cluster.image.topics["orders"].topic_id, partitions=(part,))
+    return kind(group_id=GROUP, topics=(topic,))
+
+
+def start_offset(asker: Asker, node: int) -> int:
+    kind = ReadShareGroupStateSummaryRequest
+    part = kind.Partition(partition=0, leader_epoch=-1)
+    topic = kind.Topic(topic_id=asker.cluster.image.topics["orders"].topic_id, partitions=(part,))
+    response = asker.ask(kind(group_id=GROUP, topics=(topic,)), 1, node)
+    offset = response.results[0].partitions[0].start_offset
+    assert isinstance(offset, int)
+    return offset
+
+
+def test_a_state_write_times_out_and_is_committed_when_the_replica_is_back(cluster: Cluster, asker: Asker) -> None:
+    key = str(SharePartitionKey(GROUP, cluster.image.topics["orders"].topic_id, 0))
+    node = find(asker, CoordinatorType.SHARE, key)
+    lost = lose_the_other(cluster, node)
+    response, took_ms = answered_after(asker, initialize(cluster), 0, node)
+    assert response.results[0].partitions[0].error_code is Errors.COORDINATOR_NOT_AVAILABLE
+    assert took_ms == WRITE_TIMEOUT_MS
+    assert cluster.log(SHARE_STATE_TOPIC, 0).log_end_offset == 0
+    cluster.start_broker(lost)
+    cluster.advance(10)
+    assert cluster.log(SHARE_STATE_TOPIC, 0).log_end_offset == 1
+    assert start_offset(asker, node) == 7
+
+
+def test_a_state_write_goes_on_when_fewer_replicas_are_asked_for(cluster: Cluster, asker: Asker) -> None:
+    key = str(SharePartitionKey(GROUP, cluster.image.topics["orders"].topic_id, 0))
+    node = find(asker, CoordinatorType.SHARE, key)
+    lose_the_other(cluster, node)
+    call_id = asker.send(initialize(cluster), 0, node)
+    cluster.advance(1000)
+    assert not asker.answered(call_id)
+    controller = cluster._machines.controller
+    cluster.loop.enter(lambda: controller.alter_topic_configs(SHARE_STATE_TOPIC, {"min.insync.replicas": "1"}))
+    cluster.advance(10)
+    assert asker.response(call_id).results[0].partitions[0].error_code is Errors.NONE
+
+
+def test_a_write_that_stalls_is_lost_with_its_coordinator(cluster: Cluster, asker: Asker) -> None:
+    key = str(SharePartitionKey(GROUP, cluster.image.topics["orders"].topic_id, 0))
+    node = find(asker, CoordinatorType.SHARE, key)
+    lost = lose_the_other(cluster, node)
+    asker.send(initialize(cluster), 0, node)
+    cluster.advance(10)
+    cluster.kill_broker(node)
+    cluster.start_broker(lost)
+    cluster.start_broker(node)
+    cluster.advance(1000)
+    assert cluster.log(SHARE_STATE_TOPIC, 0).log_end_offset == 0
+
+
+# ---- the transaction coordinator -------------------------------------------------------------------------------------
+
+
+def test_a_transactions_coordinator_refuses_at_once(cluster: Cluster) -> None:
+    producer = Transactor(cluster)
+    assert producer.begin() is Errors.NONE
+    lost = lose_the_other(cluster, producer.find("t", CoordinatorType.TRANSACTION))
+    at = partition_for("t", len(cluster.image.topics[TRANSACTION_STATE_TOPIC].partitions))
+    end = cluster.log(TRANSACTION_STATE_TOPIC, at).log_end_offset
+    began_ms = cluster.now_ms
+    assert producer.produce("v").error_code is Errors.NOT_ENOUGH_REPLICAS
+    assert cluster.now_ms - began_ms < WRITE_TIMEOUT_MS
+    assert cluster.log(TRANSACTION_STATE_TOPIC, at).log_end_offset == end
+    cluster.start_broker(lost)
+    assert producer.write("v") is Errors.NONE
+
+
+def test_a_marker_waits_for_the_replicas_of_its_partition(cluster: Cluster, asker: Asker) -> None:
+    controller = cluster._machines.controller
+    for name, value in (("orders", "2"), (TRANSACTION_STATE_TOPIC, "1")):
+        if name == TRANSACTION_STATE_TOPIC:
+            find(asker, CoordinatorType.TRANSACTION, "t")
+        cluster.loop.enter(lambda n=name, v=value: controller.alter_topic_configs(n, {"min.insync.replicas": v}))
+    producer = Transactor(cluster)
+    assert producer.begin() is Errors.NONE
+    assert producer.write("v") is Errors.NONE
+    lost = lose_the_other(cluster, cluster.image.topics["orders"].partitions[0].leader)
+    assert producer.end() is Errors.NONE
+    log = cluster.log("orders", 0)
+    cluster.advance(60_000)
+    assert log.last_stable_offset == 0
+    cluster.start_broker(lost)
+    cluster.advance(1000)
+    assert log.last_stable_offset == log.log_end_offset == 2
+
+
+# ---- the group coordinator -------------------------------------------------------------------------------------------
+
+
+def heartbeat(member_id: str, *topics: str, epoch: int = 0) -> ShareGroupHeartbeatRequest:
+    return ShareGroupHeartbeatRequest(
+        group_id=GROUP, member_id=member_id, member_epoch=epoch, subscribed_topic_names=topics
+    )
+
+
+def share_partitions(cluster: Cluster, node: int) -> SharePartitions:
+    """What the coordinator knows of the group's share-partitions."""
+    coordinator = cluster._brokers[node]._groups.actor
+    assert isinstance(coordinator, GroupCoordinator)
+    shard = coordinator._runtime.shard(0)
+    group = shard.find(ShareGroup, GROUP) if shard else None
+    assert group is not None
+    return group.share_partitions or SharePartitions()
+
+
+def test_a_topic_deleted_while_its_initialization_is_appended_is_forgotten(cluster: Cluster, asker: Asker) -> None:
+    node = find(asker, CoordinatorType.GROUP, GROUP)
+    cluster.create_topic("bills", replication_factor=2)
+    gone, orders = cluster.image.topics["bills"].topic_id, cluster.image.topics["orders"].topic_id
+    lost = lose_the_other(cluster, node)
+    asker.send(heartbeat("A", "bills", "orders"), 1, node)
+    cluster.advance(10)
+    Admin({"bootstrap.servers": cluster.bootstrap_servers}).delete_topics(["bills"])
+    cluster.start_broker(lost)
+    cluster.advance(100)
+    assert gone not in share_partitions(cluster, node).topics()
+    cluster.advance(40_000)
+    assert share_partitions(cluster, node) == SharePartitions(), "the persister has given up"
+    asker.ask(heartbeat("A", "orders", epoch=2), 1, node)
+    cluster.advance(1000)
+    assert share_partitions(cluster, node) == SharePartitions(initialized={orders: frozenset({0})})
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["initialized", "not initialized"])
+def test_an_initialization_outlasts_a_log_that_stalls(fails: bool) -> None:
+    """Its end waits behind an append for longer than clients do, and is recorded all the same: a later initialization
+    would take the topic for a known one, and start at 0."""
+    config = {**CONFIG, "share.coordinator.state.topic.min.isr": 1}
+    with Cluster(brokers=2, seed=1, config=config, latency_ms=20) as cluster:
+        cluster.create_topic("orders", replication_factor=2)
+        asker, topic_id = Asker(cluster), cluster.image.topics["orders"].topic_id
+        node = find(asker, CoordinatorType.GROUP, GROUP)
+        cluster.create_topic("another", replication_factor=2)  # leaders are dealt in turn
+        assert find(asker, CoordinatorType.SHARE, str(SharePartitionKey(GROUP, topic_id, 0))) == node
+        if fails:
+            cluster.fail_appends(SHARE_STATE_TOPIC, Errors.MESSAGE_TOO_LARGE)
+        asker.send(heartbeat("A", "orders"), 1, node)
+        cluster.advance(20)
+        assert share_partitions(cluster, node).initializing == {topic_id: frozenset({0})}
+        cluster.kill_broker(1 - node)
+        asker.send(heartbeat("B", "orders"), 1, node)
+        cluster.advance(20_000)
+        cluster.start_broker(1 - node)
+        cluster.advance(1000)
+        done = {} if fails else {topic_id: frozenset({0})}
+        assert share_partitions(cluster, node) == SharePartitions(initialized=done)
+        asker.ask(heartbeat("A", "orders", epoch=2), 1, node)
+        cluster.advance(1000)
+        assert start_offset(asker, node) == -1
