@@ -57,6 +57,7 @@ class Storage:
         log = self._logs.get(key)
         if log is None and topic.topic_id in self._image.topics_by_id:
             log = self._logs[key] = MemoryLog(self._configs[topic.name])
+            log.begin_epoch(self._image.topics_by_id[topic.topic_id].partitions[partition].leader_epoch)
         return log
 
     def break_appends(self, topic: str, error: Errors, times: int) -> None:

@@ -178,11 +178,11 @@ def test_a_leader_that_does_not_know_its_successor_yet_writes_nothing() -> None:
         asker, asked = Asker(cluster), request(cluster, "orders", batch(cluster))
         assert cluster.image.topics["orders"].partitions[0].leader == 1 - preferred
 
-        def elect_and_send() -> None:
-            cluster._machines.controller.elect_preferred_leaders()
+        def send_and_elect() -> None:
             asker.post(asked, 13, 1 - preferred)
+            cluster._machines.controller.elect_preferred_leaders()
 
-        cluster.loop.enter(elect_and_send)
+        cluster.loop.enter(send_and_elect)
         assert cluster.wait(lambda: asker.answered(1), 10)
         assert only(asker.response(1)).error_code is Errors.NOT_LEADER_OR_FOLLOWER
         assert cluster.log("orders", 0).log_end_offset == 0
