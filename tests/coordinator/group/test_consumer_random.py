@@ -22,6 +22,7 @@ from shareq.model.ids import TopicId
 from shareq.model.messages.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from tests.coordinator.group.consumer_world import ConsumerWorld
 from tests.coordinator.group.world import GROUP
+from tests.coordinator.quiet import check_group_coordinator
 
 MEMBERS = "ABCDE"
 TOPICS = "t1", "t2", "u1"
@@ -142,9 +143,9 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     def fail_over(self) -> None:
         self.world.fail_over()
 
-    @rule(failing=st.booleans())
-    def trouble_the_log(self, failing: bool) -> None:
-        self.world.append_error = Errors.NOT_ENOUGH_REPLICAS if failing else Errors.NONE
+    @rule(error=st.sampled_from([Errors.NONE, Errors.NOT_ENOUGH_REPLICAS, Errors.KAFKA_STORAGE_ERROR]))
+    def trouble_the_log(self, error: Errors) -> None:
+        self.world.append_error = error
 
     # ---- safety ------------------------------------------------------------------------------------------------------
 
@@ -192,6 +193,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
             for client in self.clients.values():
                 client.reconcile()
                 self.heartbeat(client)
+        check_group_coordinator(self.world.coordinator)
         self.check_settled()
 
     def check_settled(self) -> None:

@@ -21,6 +21,7 @@ from shareq.model.messages.share_group import (
     ShareGroupHeartbeatResponse,
 )
 from tests.coordinator.group.world import GROUP, World
+from tests.coordinator.quiet import check_group_coordinator
 
 MEMBERS = tuple("ABCDEFG")
 TOPICS = "t1", "t2", "t3"
@@ -118,7 +119,7 @@ class Trial:
     def trouble(self) -> None:
         world, rng = self.world, self.rng
         world.appending, world.persisting = rng.random() < 0.6, rng.random() < 0.6
-        world.append_error = rng.choice([Errors.NONE, Errors.NOT_ENOUGH_REPLICAS, Errors.REQUEST_TIMED_OUT])
+        world.append_error = rng.choice([Errors.NONE, Errors.NOT_ENOUGH_REPLICAS, Errors.KAFKA_STORAGE_ERROR])
         failing = rng.choice([-1, 0, 1])
         world.persister = lambda _, index: Errors.NETWORK_EXCEPTION if index == failing else Errors.NONE
         world.persister_error = rng.choice([Errors.NONE, Errors.NONE, Errors.COORDINATOR_NOT_AVAILABLE])
@@ -218,6 +219,7 @@ class Trial:
             self.check()
 
     def check_settled(self) -> None:
+        check_group_coordinator(self.world.coordinator)
         group = self.group()
         if not self.clients:
             assert group is None or group.members == {}

@@ -9,9 +9,11 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from shareq.coordinator.transaction.markers import RETRY_BACKOFF_MS
 from shareq.coordinator.transaction.states import AT_REST, TransactionState
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicPartition
+from tests.coordinator.quiet import check_transaction_coordinator
 from tests.coordinator.transaction.stage import BLOCK, Stage
 
 E = Errors
@@ -21,7 +23,8 @@ _epochs = st.sampled_from([-2, -1, 0, 0, 0, 0, 1])
 
 
 class Life(RuleBasedStateMachine):
-    """`epoch` in force; `reached` partitions, None while nothing is open; `decision` under way; `last` decision."""
+    """`epoch` in force; `reached` partitions, None while nothing is open; `decision` under way; `last` decision.
+    `completing`: the markers of the decision are written, and that could not be stored yet."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,6 +33,7 @@ class Life(RuleBasedStateMachine):
         self.reached: set[TopicPartition] | None = None
         self.decision: bool | None = None
         self.last: bool | None = None
+        self.completing = False
         self.expected_markers: list[tuple[TopicPartition, bool, int]] = []
 
     @initialize()
@@ -112,13 +116,25 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def speak(self) -> None:
+        """What could not be stored is stored with the next attempt."""
         self.stage.speak()
-        self.decision = None
+        self.stage.advance(RETRY_BACKOFF_MS)
+        self.completing, self.decision = False, None
+
+    @precondition(lambda self: self.decision is not None)
+    @rule(error=st.sampled_from([E.NOT_ENOUGH_REPLICAS, E.KAFKA_STORAGE_ERROR]))
+    def a_completion_that_cannot_be_stored(self, error: Errors) -> None:
+        """All markers are written, and the decision stays until time passes."""
+        self.stage.append_error = error
+        self.stage.speak()
+        self.stage.append_error = E.NONE
+        self.completing = True
 
     @rule()
     def another_coordinator(self) -> None:
         """It knows the log and nothing else, and sends again what it finds decided."""
         self.stage.start()
+        self.completing = False
         if not self.stage.kept:
             self.decision = None
 
@@ -126,6 +142,8 @@ class Life(RuleBasedStateMachine):
     def a_minute_passes(self) -> None:
         """Time-outs are a minute: what is open now is overdue at the second scan from here."""
         self.stage.advance(80_000)
+        if self.completing:
+            self.completing, self.decision = False, None
         if self.reached is not None:
             self.decide(False, bump=True)
 
@@ -156,11 +174,12 @@ class Life(RuleBasedStateMachine):
             assert set(written) == set(self.expected_markers)
 
     def teardown(self) -> None:
-        """In the end everything is complete."""
+        """In the end everything is complete: what is open is aborted in its time, and nothing is pending."""
         self.stage.speak()
-        self.stage.advance(1000)
+        self.stage.advance(80_000)
         if self.stage.history():
-            assert not self.stage.known().state.is_preparing
+            assert self.stage.known().state in AT_REST
+        check_transaction_coordinator(self.stage.coordinator)
 
 
 TestLife = Life.TestCase

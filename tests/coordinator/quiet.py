@@ -1,0 +1,59 @@
+"""What has to hold of a coordinator once faults have stopped and some time has passed: nothing is pending."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shareq.coordinator.group.coordinator import GroupCoordinator
+from shareq.coordinator.group.deadlines import What
+from shareq.coordinator.group.group import Group
+from shareq.coordinator.group.shard import GroupShard
+from shareq.coordinator.group.state import ShareGroup
+from shareq.coordinator.group.vanished import forget_vanished_topics
+from shareq.coordinator.runtime import ShardRuntime
+from shareq.coordinator.transaction import TransactionCoordinator
+
+REBALANCING = frozenset({What.CLASSIC_JOIN, What.CLASSIC_SYNC, What.CONSUMER_REBALANCE, What.RETRY})
+"""What members wait for; sessions and the expiry of offsets go on."""
+
+
+def check_runtime(runtime: ShardRuntime[Any]) -> None:
+    """No operation waits for its turn, for its append, or to be repeated."""
+    assert not runtime._repeats
+    assert runtime.wake_at_ms is None
+    for slot in runtime._slots.values():
+        assert (slot.appending, list(slot.queue)) == (None, [])
+
+
+def check_group_coordinator(coordinator: GroupCoordinator) -> None:
+    """Besides, no rebalance and no call is under way, and nothing is recorded of topics that are gone."""
+    check_runtime(coordinator._runtime)
+    context = coordinator._context
+    assert not context._calls
+    known: dict[str, Group] = {}
+    for _, shard in coordinator._runtime.active():
+        known |= shard.groups
+        check_topics(coordinator, shard)
+    waiting = {due for due in context.deadlines._deadlines if due.what in REBALANCING and due.group_id in known}
+    assert not {due for due in waiting if due in context.deadlines._queued}
+
+
+def check_topics(coordinator: GroupCoordinator, shard: GroupShard) -> None:
+    image = coordinator._context.image
+    assert forget_vanished_topics(coordinator._context).compute(shard, 0).records == []
+    for group in shard.groups.values():
+        if isinstance(group, ShareGroup) and group.share_partitions and group.members:
+            for name in group.subscriptions:
+                topic = image.topics.get(name)
+                if topic is not None:
+                    assert topic.topic_id not in group.share_partitions.initializing
+                    assert len(group.share_partitions.initialized[topic.topic_id]) == len(topic.partitions)
+
+
+def check_transaction_coordinator(coordinator: TransactionCoordinator) -> None:
+    """Besides, no transaction waits for its markers or for its completion."""
+    check_runtime(coordinator._runtime)
+    markers = coordinator._markers
+    assert (markers._endings, markers._late) == (set(), {})
+    for _, shard in coordinator._runtime.active():
+        assert not [known for known in shard.transactions.values() if known.state.is_preparing]
