@@ -58,8 +58,15 @@ class Result:
         )
 
 
+class Work(NamedTuple):
+    """From when to when a consumer works on one poll."""
+
+    begin_ms: int
+    end_ms: int
+
+
 class Outcome(NamedTuple):
-    """A run that is over. `busy_ms`: how long each place in the team worked."""
+    """A run that is over. `work`: when each place in the team worked, which may go on after the end of the run."""
 
     scenario: Scenario
     seed: int
@@ -67,7 +74,7 @@ class Outcome(NamedTuple):
     group: str
     topic: str
     started_ms: int
-    busy_ms: list[int]
+    work: list[list[Work]]
 
     def changes(self, partition: int) -> Iterator[tuple[int, RecordsChanged]]:
         """(time_ms, event) of every change of records."""
@@ -145,9 +152,14 @@ def measure(outcome: Outcome) -> Result:
         latency_p99_ms=float(p99),
         latency_max_ms=float(latencies.max()),
         occupancy=_occupancy(outcome, ended_ms),
-        utilisation=sum(outcome.busy_ms) / (len(outcome.busy_ms) * duration_ms),
+        utilisation=_busy_ms(outcome, ended_ms) / (len(outcome.work) * duration_ms),
         fairness=_jain(list(tally.by_member.values()), scenario.consumers),
     )
+
+
+def _busy_ms(outcome: Outcome, ended_ms: int) -> int:
+    """How long all consumers together worked until the end of the run."""
+    return sum(max(min(work.end_ms, ended_ms) - work.begin_ms, 0) for place in outcome.work for work in place)
 
 
 def _occupancy(outcome: Outcome, ended_ms: int) -> float:

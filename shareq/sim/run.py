@@ -18,7 +18,7 @@ from shareq.model.errors import ConfigException
 from shareq.model.events import WindowMoved
 from shareq.model.states import AcknowledgeType
 from shareq.producer import Producer
-from shareq.sim.result import Outcome, Result, measure
+from shareq.sim.result import Outcome, Result, Work, measure
 from shareq.sim.scenario import Scenario
 
 GROUP, TOPIC = "group", "work"
@@ -62,7 +62,7 @@ class Simulation:
         self.cluster = Cluster(brokers=1, seed=self._rng.getrandbits(32), config=BOUNDS)
         self.cluster.create_topic(TOPIC, scenario.partitions)
         self.cluster.configure_group(GROUP, _group_config(scenario))
-        self.busy_ms = [0] * scenario.consumers
+        self.work: list[list[Work]] = [[] for _ in range(scenario.consumers)]
         self._service = scenario.service_time()
         self._agenda: list[tuple[int, int, Callable[[], object]]] = []
         self._asked = self._seen = 0
@@ -171,11 +171,11 @@ class Simulation:
         takes_ms = round(sum(self._service(self._rng) for _ in range(len(messages))))
         now_ms = self.cluster.now_ms
         if self.scenario.crash_rate and self._rng.random() < self.scenario.crash_rate:
-            self.busy_ms[worker.number] += takes_ms // 2
-            self._at(now_ms + takes_ms // 2, lambda: self._crash(worker))
+            takes_ms //= 2
+            self._at(now_ms + takes_ms, lambda: self._crash(worker))
         else:
-            self.busy_ms[worker.number] += takes_ms
             self._at(now_ms + takes_ms, lambda: self._finish(worker, messages))
+        self.work[worker.number].append(Work(now_ms, now_ms + takes_ms))
 
     def _finish(self, worker: _Worker, messages: Messages) -> None:
         """The work is done: a verdict on each record, then the next poll."""
@@ -193,7 +193,7 @@ class Simulation:
 
     def outcome(self) -> Outcome:
         """What there is to measure now."""
-        return Outcome(self.scenario, self.seed, self.cluster.journal, GROUP, TOPIC, self.started_ms, self.busy_ms)
+        return Outcome(self.scenario, self.seed, self.cluster.journal, GROUP, TOPIC, self.started_ms, self.work)
 
     # ---- the end -----------------------------------------------------------------------------------------------------
 

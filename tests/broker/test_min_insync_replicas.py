@@ -71,6 +71,11 @@ def lose_the_other(cluster: Cluster, node: int) -> int:
     return 1 - node
 
 
+def ask_for_replicas(cluster: Cluster, topic: str, count: int) -> None:
+    controller = cluster._machines.controller
+    cluster.loop.enter(lambda: controller.alter_topic_configs(topic, {"min.insync.replicas": str(count)}))
+
+
 def answered_after(asker: Asker, request: Request, version: int, node: int) -> tuple[Any, int]:
     """The answer to a request, and after how long it came."""
     sent_ms = asker.cluster.now_ms
@@ -118,8 +123,7 @@ def test_a_state_write_goes_on_when_fewer_replicas_are_asked_for(cluster: Cluste
     call_id = asker.send(initialize(cluster), 0, node)
     cluster.advance(1000)
     assert not asker.answered(call_id)
-    controller = cluster._machines.controller
-    cluster.loop.enter(lambda: controller.alter_topic_configs(SHARE_STATE_TOPIC, {"min.insync.replicas": "1"}))
+    ask_for_replicas(cluster, SHARE_STATE_TOPIC, 1)
     cluster.advance(10)
     assert asker.response(call_id).results[0].partitions[0].error_code is Errors.NONE
 
@@ -155,11 +159,9 @@ def test_a_transactions_coordinator_refuses_at_once(cluster: Cluster) -> None:
 
 
 def test_a_marker_waits_for_the_replicas_of_its_partition(cluster: Cluster, asker: Asker) -> None:
-    controller = cluster._machines.controller
-    for name, value in (("orders", "2"), (TRANSACTION_STATE_TOPIC, "1")):
-        if name == TRANSACTION_STATE_TOPIC:
-            find(asker, CoordinatorType.TRANSACTION, "t")
-        cluster.loop.enter(lambda n=name, v=value: controller.alter_topic_configs(n, {"min.insync.replicas": v}))
+    find(asker, CoordinatorType.TRANSACTION, "t")
+    ask_for_replicas(cluster, TRANSACTION_STATE_TOPIC, 1)
+    ask_for_replicas(cluster, "orders", 2)
     producer = Transactor(cluster)
     assert producer.begin() is Errors.NONE
     assert producer.write("v") is Errors.NONE

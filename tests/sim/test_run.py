@@ -268,6 +268,23 @@ def test_every_run_ends_with_every_record_done_with_once(scenario: Scenario, see
     assert 0 <= result.utilisation <= 1 + 1e-9
 
 
+def test_work_after_the_end_of_a_run_is_not_counted() -> None:
+    """The last lock runs out, and ends the run, while its consumer still works on the record."""
+    scenario = Scenario(
+        records=31,
+        partitions=1,
+        consumers=1,
+        max_poll_records=15,
+        lock_duration_ms=1000,
+        delivery_count_limit=2,
+        batch_records=2,
+        service_ms=58.0,
+        service="exponential",
+        failure_rate=1.0,
+    )
+    assert run(scenario, 3).utilisation <= 1
+
+
 @pytest.mark.parametrize(
     ("forge", "said"),
     [
