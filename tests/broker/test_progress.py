@@ -118,7 +118,7 @@ def test_a_record_is_open_at_the_head_of_a_full_window_when_the_leader_dies(
 
 def test_the_record_at_the_head_of_a_full_window_is_compacted_away_before_the_leader_changes(world: Make) -> None:
     compacted = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": 0, "segment.ms": 60_000}
-    here = world(group=LOCKS_100, brokers=2, topic=compacted)
+    here = world(group=LOCKS_100, brokers=3, topic=compacted)
     producer = Producer({**here.conf, "linger.ms": 0})
     for key in ("open", *(f"key {n}" for n in range(99))):
         producer.produce("t", b"v", key=key, partition=0)

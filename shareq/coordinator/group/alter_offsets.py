@@ -1,7 +1,8 @@
 """AlterShareGroupOffsets: an empty group gets new start offsets, by initializing its share-partitions anew.
 
-Not a transaction: some partitions may succeed, others not. The group is created where it is absent, and the group
-epoch stays (it is raised only in the version after Kafka 4.4). Source: KIP-932; Kafka's GroupCoordinatorService.
+Not a transaction: some partitions may succeed, others not. The group is created where it is absent. The group epoch is
+raised, as in the version after Kafka 4.4, so that an initialization that arrives late cannot undo this one: at an equal
+state epoch it is ignored. Source: KIP-932; Kafka's GroupCoordinatorService, KAFKA-20910.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from shareq.coordinator.group.context import Context, Then
 from shareq.coordinator.group.group import GroupType
 from shareq.coordinator.group.initialize import StartOffsets, all_initialized, finish, initialize_request
 from shareq.coordinator.group.partitions import SharePartitions
-from shareq.coordinator.group.records import encode
+from shareq.coordinator.group.records import Metadata, encode
 from shareq.coordinator.group.reserved import reserved_for_others
 from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.group.state import ShareGroup
 from shareq.coordinator.shard import Outcome
 from shareq.model.actor import Answer, Effect
 from shareq.model.errors import Errors
+from shareq.model.events import GroupEpochBumped
 from shareq.model.ids import ZERO_TOPIC_ID, TopicId, TopicIdPartition
 from shareq.model.image import ClusterImage
 from shareq.model.messages.share_group import AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse
@@ -72,13 +74,16 @@ class _Alteration:
             return Outcome(self.response({}))
         known = group.share_partitions or SharePartitions()
         begun = known.begin({topic: frozenset(partitions) for topic, partitions in self.starts.items()})
-        ask = initialize_request(group_id, group.group_epoch, self.starts)
+        epoch = group.group_epoch + 1
+        ask = initialize_request(group_id, epoch, self.starts)
 
         def after(now_ms: int) -> Iterable[Effect]:
             del now_ms
-            return [self.context.persist(ask, self.finish)]
+            bumped = self.context.trace([GroupEpochBumped(group_id, epoch, "offsets altered")])
+            return [*bumped, self.context.persist(ask, self.finish)]
 
-        return Outcome(None, [encode(group_id, begun.to_value(self.image))], after)
+        metadata, partitions = Metadata(epoch, group.metadata_hash), begun.to_value(self.image)
+        return Outcome(None, [encode(group_id, metadata), encode(group_id, partitions)], after)
 
     def finish(self, answer: Answer, now_ms: int) -> Iterable[Effect]:
         """Unless all went well nothing of the request becomes initialized: a heartbeat tries again, later."""

@@ -99,12 +99,15 @@ def event_of(record: StateRecord) -> StateRecordWritten:
 def initialize(
     key: SharePartitionKey, wanted: InitializeShareGroupStateRequest.Partition, shard: StateShard, now_ms: int
 ) -> Outcome[InitializeShareGroupStateResponse.Partition]:
-    """Start anew with a snapshot. An equal state epoch overwrites: resetting offsets twice in one group epoch does."""
+    """Start anew with a snapshot. At an equal state epoch this has been done before: an attempt whose answer was lost
+    arrives again, perhaps after records have been accepted, and changes nothing (KAFKA pull request 23190)."""
     response = InitializeShareGroupStateResponse.Partition
     error = refusal(shard, key, state_epoch=wanted.state_epoch)
     if error:
         return Outcome(failed(response, key.partition, error))
     state = shard.states.get(key)
+    if state is not None and state.state_epoch == wanted.state_epoch:
+        return Outcome(response(partition=key.partition))
     snapshot = StateSnapshot(
         key=key,
         snapshot_epoch=state.snapshot_epoch + 1 if state else 0,

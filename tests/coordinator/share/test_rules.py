@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 
 import pytest
 
@@ -187,15 +188,16 @@ def test_the_trace() -> None:
     assert recorded() == [update(0, 5, 120, -1)]
     assert memory() == ()
 
-    assert stage.initialize(3, 50) is NONE
-    assert recorded() == [snapshot(1, 3, 0, 50, 0)]
+    assert (stage.initialize(3, 50), recorded()) == (NONE, []), "in Kafka 4.4 an equal state epoch overwrites"
+    assert stage.initialize(4, 50) is NONE
+    assert recorded() == [snapshot(1, 4, 0, 50, 0)]
     assert stage.summary().leader_epoch == 0
     assert (stage.read(4).error_code, stage.read(5).error_code) == (LEADER, NONE)
     assert recorded() == []
     assert stage.summary().leader_epoch == 0
-    assert stage.write("50-51/2/1", so=50, dcc=2) is NONE
+    assert stage.write("50-51/2/1", so=50, dcc=2, se=4) is NONE
     assert recorded() == [update(1, 0, 50, 2, "50-51/2/1")]
-    assert (stage.initialize(2), stage.delete(), stage.delete()) == (STATE, NONE, NONE)
+    assert (stage.initialize(3), stage.delete(), stage.delete()) == (STATE, NONE, NONE)
     assert recorded() == [("tombstone",)]
     assert stage.read(5).error_code is INVALID
 
@@ -257,14 +259,19 @@ def test_hard_case_28_initialize_counts_from_0_and_not_from_minus_1() -> None:
     assert stage.summary().delivery_complete_count == 0
 
 
-def test_hard_case_29_an_equal_state_epoch_overwrites() -> None:
-    """As corrected: Kafka after 4.4 ignores the same epoch and offset; here a second reset to an offset resets, too."""
+@pytest.mark.parametrize("start_offset", [-1, 50, 70])
+def test_an_initialization_that_arrives_again_at_its_state_epoch_changes_nothing(start_offset: int) -> None:
+    """Hard case 29. Kafka 4.4 overwrites: what was accepted since the first attempt would be delivered again."""
     stage = Stage()
     stage.initialize(3, 50)
     stage.write("51-55/2/1", so=50, dcc=5)
-    assert stage.initialize(3, 50) is NONE
+    written = len(stage.written())
+    assert stage.initialize(3, start_offset) is NONE
+    assert len(stage.written()) == written
+    assert stage.read(5).state_batches == batches("51-55/2/1")
+    assert stage.summary().delivery_complete_count == 5
+    assert stage.initialize(4, start_offset) is NONE
     assert stage.read(5).state_batches == ()
-    assert stage.summary().delivery_complete_count == 0
 
 
 # ---- snapshots and updates -------------------------------------------------------------------------------------------
@@ -283,9 +290,10 @@ def test_hard_case_29_an_equal_state_epoch_overwrites() -> None:
 )
 def test_the_cadence_of_snapshots(limit: int, steps: str, kinds: str) -> None:
     stage = Stage(image(topic_image("t", TOPIC, 4), snapshot_update_records_per_snapshot=limit))
+    epochs = count(3)
     do = {
-        "I": lambda: stage.initialize(3, 0),
-        "w": lambda: stage.write(so=1, le=9),
+        "I": lambda: stage.initialize(next(epochs), 0),
+        "w": lambda: stage.write(so=1, le=9, se=9),
         "r": lambda: stage.read(5).error_code,
         "R": lambda: stage.read(6).error_code,
         "D": stage.delete,
