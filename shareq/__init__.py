@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from shareq.client import TopicPartition
     from shareq.consumer import DeserializingShareConsumer, Message, Messages, ShareConsumer
     from shareq.model.errors import (
+        ClientFailedException,
         ConcurrentModificationException,
         ConfigException,
         Errors,
@@ -42,6 +43,7 @@ _HOMES = {
     "Message": "shareq.consumer",
     "Messages": "shareq.consumer",
     "ShareConsumer": "shareq.consumer",
+    "ClientFailedException": "shareq.model.errors",
     "ConcurrentModificationException": "shareq.model.errors",
     "ConfigException": "shareq.model.errors",
     "Errors": "shareq.model.errors",

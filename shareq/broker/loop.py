@@ -3,6 +3,9 @@
 Everything that happens in a cluster happens here, one event after the other: what is due now in the order it was
 posted, then whatever is due next. Virtual time jumps to the next event; wall time waits for it in a background thread,
 and every client thread that enters carries out what its own call has caused, so that a poll costs no thread switch.
+
+An event is never torn: signals are held back while events run, and raise between two events of a `wait`, or at the end
+of an `enter`. The lock is not held then, so that a handler may wait for another thread.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from shareq.client.uninterrupted import SLICE_S, acquire, shorter, uninterrupted
 from shareq.model.errors import ConfigException
 
 VIRTUAL_ORIGIN_MS = 1_767_225_600_000
@@ -133,43 +137,70 @@ class VirtualLoop(EventLoop):
         return self._now_ms
 
     def enter(self, action: Callable[[], object]) -> None:
-        with self.lock:
-            action()
-            self.drain()
+        with uninterrupted:
+            acquire(self.lock)
+            try:
+                action()
+                self.drain()
+            finally:
+                self.lock.release()
 
     def step(self) -> bool:
         """Run the next thing: what is ready, else the earliest timer, jumping to its time. False: nothing is left."""
-        with self.lock:
-            if self._ready:
+        with uninterrupted:
+            acquire(self.lock)
+            try:
+                if self._ready:
+                    self._run_ready()
+                    return True
+                due_ms = self._next_due_ms()
+                if due_ms is None:
+                    return False
+                self._now_ms = max(self._now_ms, due_ms)
+                self._fire()
+                return True
+            finally:
+                self.lock.release()
+
+    def wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
+        happened = None
+        deadline_ms: int | None = None
+        with uninterrupted:
+            while happened is None:
+                uninterrupted.checkpoint()
+                acquire(self.lock)
+                try:
+                    if deadline_ms is None:
+                        deadline_ms = self._now_ms + (STUCK_AFTER_MS if timeout_ms is None else int(timeout_ms))
+                    happened = self._run_until(until, deadline_ms)
+                finally:
+                    self.lock.release()
+        if timeout_ms is None and not happened:
+            raise TimeoutError("a day of virtual time went by and nothing came: give the call a time-out")
+        return happened
+
+    def _run_until(self, until: Callable[[], bool], deadline_ms: int) -> bool | None:
+        """Run event after event. True: `until()` holds; False: the next event comes after the deadline, which time
+        has reached; None: a signal is held back."""
+        pending = uninterrupted.pending
+        ready = self._ready
+        while True:
+            while ready:
+                if until():
+                    return True
                 self._run_ready()
+                if pending:
+                    return None
+            if until():
                 return True
             due_ms = self._next_due_ms()
-            if due_ms is None:
+            if due_ms is None or due_ms > deadline_ms:
+                self._now_ms = deadline_ms
                 return False
             self._now_ms = max(self._now_ms, due_ms)
             self._fire()
-            return True
-
-    def wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
-        with self.lock:
-            deadline_ms = self._now_ms + (STUCK_AFTER_MS if timeout_ms is None else int(timeout_ms))
-            while True:
-                ready = self._ready
-                while ready:
-                    if until():
-                        return True
-                    self._run_ready()
-                if until():
-                    return True
-                due_ms = self._next_due_ms()
-                if due_ms is None or due_ms > deadline_ms:
-                    self._now_ms = deadline_ms
-                    break
-                self._now_ms = max(self._now_ms, due_ms)
-                self._fire()
-        if timeout_ms is None:
-            raise TimeoutError("a day of virtual time went by and nothing came: give the call a time-out")
-        return False
+            if pending:
+                return None
 
 
 class WallLoop(EventLoop):
@@ -200,27 +231,50 @@ class WallLoop(EventLoop):
         return self._origin_ms + int((time.monotonic() - self._started) * self._ms_per_s)
 
     def enter(self, action: Callable[[], object]) -> None:
-        with self.lock:
-            self._check()
-            action()
-            self.drain()
-            timers = self._timers
-            if timers and timers[0][0] < self._asleep_until_ms:
-                self._asleep_until_ms = timers[0][0]
-                self._due.notify()
-            if self._waiting:
-                self._progress.notify_all()
+        with uninterrupted:
+            acquire(self.lock)
+            try:
+                self._check()
+                action()
+                self.drain()
+                timers = self._timers
+                if timers and timers[0][0] < self._asleep_until_ms:
+                    self._asleep_until_ms = timers[0][0]
+                    self._due.notify()
+                if self._waiting:
+                    self._progress.notify_all()
+            finally:
+                self.lock.release()
 
     def wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
-        seconds = None if timeout_ms is None else timeout_ms / 1000 / self.scale
-        with self._progress:
-            self._waiting += 1
-            try:
-                self._progress.wait_for(lambda: until() or self._closed or self._failure is not None, seconds)
-            finally:
-                self._waiting -= 1
-            self._check()
-            return until()
+        deadline = None if timeout_ms is None else time.monotonic() + timeout_ms / 1000 / self.scale
+        happened = None
+        with uninterrupted:
+            slice_s = SLICE_S if uninterrupted.here else None
+            while happened is None:
+                uninterrupted.checkpoint()
+                acquire(self.lock)
+                try:
+                    happened = self._wait_until(until, deadline, slice_s)
+                finally:
+                    self.lock.release()
+        return happened
+
+    def _wait_until(self, until: Callable[[], bool], deadline: float | None, slice_s: float | None) -> bool | None:
+        """True: `until()` holds; False: time is up, or nothing happens any more; None: the slice is over."""
+        left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
+        self._waiting += 1
+        try:
+            self._progress.wait_for(
+                lambda: until() or self._closed or self._failure is not None, shorter(left_s, slice_s)
+            )
+        finally:
+            self._waiting -= 1
+        self._check()
+        if until():
+            return True
+        time_is_up = deadline is not None and time.monotonic() >= deadline
+        return False if self._closed or time_is_up else None
 
     def _check(self) -> None:
         if self._failure is not None:
@@ -250,13 +304,17 @@ class WallLoop(EventLoop):
                 self._asleep_until_ms = _AWAKE
 
     def close(self) -> None:
-        with self.lock:
-            super().close()
-            self._closed = True
-            self._due.notify()
-            self._progress.notify_all()
-        if threading.current_thread() is not self._thread:
-            self._thread.join()
+        with uninterrupted:
+            acquire(self.lock)
+            try:
+                super().close()
+                self._closed = True
+                self._due.notify()
+                self._progress.notify_all()
+            finally:
+                self.lock.release()
+            if threading.current_thread() is not self._thread:
+                self._thread.join()
 
 
 def make_loop(clock: str | float) -> EventLoop:

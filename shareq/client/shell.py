@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
 from types import TracebackType
 from typing import ClassVar, Self, TypeVar
 
 from shareq.client.calls import Calls
+from shareq.client.uninterrupted import uninterrupted
 from shareq.model.actor import Effect
 from shareq.model.errors import ConcurrentModificationException, IllegalStateException
 from shareq.model.transport import Connection
@@ -15,33 +17,38 @@ T = TypeVar("T")
 
 
 class Gate:
-    """Lets one call in at a time: `with gate: ...`.
+    """Lets one call in at a time, and signals only where the call waits: `with gate: ...`.
 
-    Taking the only token out of a list is one atomic step, so that a second thread finds the list empty. While a
-    callback of the application runs, any call is taken for one from inside it.
+    While a callback of the application runs, any call is taken for one from inside it. What one step of Python does may
+    take `lock` alone, after a look at `locked()`: CPython enters the block of a lock without a step between.
     """
 
-    __slots__ = ("_client", "_token", "in_callback")
+    __slots__ = ("_client", "in_callback", "lock")
 
     def __init__(self, client: str) -> None:
         self._client = client
-        self._token = [True]
+        self.lock = Lock()
         self.in_callback = False
 
+    def refusal(self) -> RuntimeError:
+        """The exception for a call that finds the gate closed."""
+        if self.in_callback:
+            return IllegalStateException(f"{self._client} must not be called from inside its callback")
+        return ConcurrentModificationException(
+            f"{self._client} is not safe for multi-threaded access: another thread is inside"
+        )
+
     def __enter__(self) -> None:
-        try:
-            self._token.pop()
-        except IndexError:
-            if self.in_callback:
-                raise IllegalStateException(f"{self._client} must not be called from inside its callback") from None
-            raise ConcurrentModificationException(
-                f"{self._client} is not safe for multi-threaded access: another thread is inside"
-            ) from None
+        uninterrupted.__enter__()
+        if not self.lock.acquire(False):
+            uninterrupted.__exit__()
+            raise self.refusal()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._token.append(True)
+        self.lock.release()
+        uninterrupted.__exit__()
 
 
 class UntilClosed:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
+from shareq.client.callbacks import Unserved
 from shareq.client.calls import Calls
 from shareq.client.message import Message
 from shareq.client.topic_partition import TopicPartition
@@ -48,7 +49,8 @@ class Acknowledger:
         self._metrics = metrics
         self._send = send
         self._in_hand = InHand()
-        self._results: deque[CommitResult] = deque()
+        self.results: Unserved[CommitResult] = Unserved()
+        """What the callback has not got yet, oldest first."""
         self._renewed: deque[Acknowledgements] = deque()
 
     # ---- records come in ---------------------------------------------------------------------------------------------
@@ -76,11 +78,13 @@ class Acknowledger:
         self._absorb_renewals()
         messages: list[Message] = []
         for entry in self._in_hand:
-            for offset, message in entry.renewed.items():
-                entry.add([(offset, offset + 1)], (), (message,))
-                messages.append(message)
-            entry.renewed = {}
+            messages += entry.take_renewed()
         return messages
+
+    def put_back(self) -> None:
+        """Undo `deliver` and `take_renewed` since the last `take`, which left nothing in hand."""
+        for entry in self._in_hand:
+            entry.put_back()
 
     def _absorb_renewals(self) -> None:
         while self._renewed:
@@ -94,16 +98,28 @@ class Acknowledger:
     def unacknowledged(self) -> int:
         return self._in_hand.unacknowledged
 
-    def acknowledge(self, topic: str | None, partition: int | None, offset: int | None, verdict: int) -> None:
-        """Note what the application says of one record; a later word before the next poll or commit counts more."""
+    def note(self, topic: str | None, partition: int | None, offset: int | None, verdict: int) -> bool:
+        """Note the verdict on a record in hand, in one step that no interrupt can tear; False if it is not in hand.
+
+        A later verdict before the next poll or commit replaces it.
+        """
         if topic is None or partition is None or partition < 0 or offset is None or offset < 0:
             raise ValueError(f"topic={topic!r}, partition={partition!r}, offset={offset!r} is no place of a record")
         if not self.explicit:
             raise IllegalStateException("acknowledging needs share.acknowledgement.mode=explicit, and it is implicit")
         if not AcknowledgeType.ACCEPT <= verdict <= AcknowledgeType.RENEW:
             raise ValueError(f"ack_type={verdict!r}: must be ACCEPT (1), RELEASE (2), REJECT (3) or RENEW (4)")
-        if self._renewed:
-            self._absorb_renewals()
+        entry = self._in_hand.find(topic, partition)
+        if entry is None or not entry.holds(offset):
+            return False
+        entry.verdicts[offset] = verdict
+        return True
+
+    def acknowledge(self, topic: str, partition: int, offset: int, verdict: int) -> None:
+        """The same for a record that may have been renewed since: it is in hand again with this verdict."""
+        if self.note(topic, partition, offset, verdict):
+            return
+        self._absorb_renewals()
         entry = self._in_hand.find(topic, partition)
         if entry is None or not entry.acknowledge(offset, verdict):
             raise IllegalStateException(
@@ -147,8 +163,4 @@ class Acknowledger:
         if self.wants_results and not acknowledgements.silent:
             failure = KafkaException(KafkaError(error)) if error else None
             offsets = {TopicPartition(topic, partition, 0): acknowledgements.offsets}
-            self._results.append(CommitResult(offsets, failure))
-
-    def next_result(self) -> CommitResult | None:
-        """The oldest result that the callback has not got yet."""
-        return self._results.popleft() if self._results else None
+            self.results.append(CommitResult(offsets, failure))

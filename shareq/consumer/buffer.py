@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -87,6 +87,10 @@ class Buffer:
 
     def extend(self, pieces: Iterator[Piece]) -> None:
         self._pieces.extend(pieces)
+
+    def put_back(self, pieces: Iterable[Piece]) -> None:
+        """The pieces that `take` took last, for a poll that has not returned them."""
+        self._pieces.extendleft(reversed([*pieces]))
 
     def drop(self, unwanted: Callable[[Piece], bool]) -> list[Piece]:
         """Take out all pieces that nobody wants any more."""

@@ -16,7 +16,7 @@ from shareq.client.metadata import Metadata
 from shareq.client.topic_partition import TopicPartition
 from shareq.consumer.acknowledger import Acknowledger
 from shareq.consumer.acks import Acknowledgements, Commit, Identity, Run
-from shareq.consumer.buffer import Buffer
+from shareq.consumer.buffer import Buffer, Piece
 from shareq.consumer.fetcher import Fetcher
 from shareq.consumer.membership import Membership
 from shareq.consumer.metrics import FetchMetrics, PollMetrics
@@ -71,6 +71,7 @@ class ShareConsumerCore:
             send=self._fetcher.acknowledge,
         )
         self._poll_metrics = PollMetrics()
+        self._polled: list[Piece] = []
         self._error: KafkaError | None = None
         self._woken = False
         self._closing = False
@@ -167,15 +168,25 @@ class ShareConsumerCore:
         self._raise_error()
         renewed = self.acknowledger.take_renewed()
         runs: list[Sequence[Message]] = [renewed] if renewed else []
+        self._polled = polled = []
         for unpacked in self._buffer.take(self._max_poll_records - len(renewed)):
+            polled.append(unpacked.piece)
             self.acknowledger.deliver(unpacked)
             if unpacked.messages:
                 runs.append(unpacked.messages)
         if not runs:
             self.acknowledger.take()  # of gaps, so that nobody waits for them
+            self._polled = []
             self._fetcher.fetching = not self._buffer
             self._pump(now_ms)
         return runs
+
+    def put_back(self, now_ms: int) -> None:
+        """Undo the last `collect`: the application has not got its records, and the next one returns them."""
+        del now_ms
+        self.acknowledger.put_back()
+        self._buffer.put_back(self._polled)
+        self._polled = []
 
     def end_poll(self, now_ms: int) -> None:
         """The application has the records; its time until the next poll begins."""

@@ -21,6 +21,7 @@ class PartitionInHand:
     """One partition's delivered records as ranges, gaps beside them, and the verdicts so far by offset."""
 
     __slots__ = (
+        "_again",
         "_ends",
         "_firsts",
         "_gaps",
@@ -41,6 +42,7 @@ class PartitionInHand:
         self.verdicts: dict[int, int] = {}
         self.renewed: dict[int, Message] = {}
         """Records whose lock was renewed: they may be acknowledged at once, and the next poll hands them out again."""
+        self._again: dict[int, Message] = {}
         self._firsts: list[int] = []
         self._ends: list[int] = []
         self._gaps: list[Run] = []
@@ -82,6 +84,21 @@ class PartitionInHand:
             self.add([(offset, offset + 1)], (), (renewed,))
         self.verdicts[offset] = verdict
         return True
+
+    def take_renewed(self) -> list[Message]:
+        """Renewed records that were not acknowledged since, in hand again."""
+        self._again, self.renewed = self.renewed, {}
+        for offset, message in self._again.items():
+            self.add([(offset, offset + 1)], (), (message,))
+        return list(self._again.values())
+
+    def put_back(self) -> None:
+        """Undo `add` and `take_renewed` of a poll that has not returned; a poll begins with nothing in hand."""
+        self._firsts, self._ends, self._gaps, self._messages = [], [], [], []
+        self.record_count = 0
+        self.verdicts = {}
+        self.renewed = self._again | self.renewed
+        self._again = {}
 
     def take(self, default: int | None) -> tuple[list[Run], dict[int, Message]]:
         """Take out what has a verdict, and the gaps; with a default verdict everything. Runs ascend.

@@ -46,10 +46,11 @@ class DeserializingShareConsumer(ShareConsumer):
 
     def poll(self, timeout: float = -1) -> Messages:
         """As `ShareConsumer.poll`, keys and values deserialized in place."""
-        messages = super().poll(timeout)
+        messages = self._poll(timeout)
         for message in messages:
             if message.error() is None:
                 self._deserialize(message)
+        self._unreturned = False
         return messages
 
     def _deserialize(self, message: Message) -> None:

@@ -10,6 +10,7 @@ from shareq.client.config import merged
 from shareq.client.message import Message
 from shareq.client.shell import Gate, UntilClosed, perform, timeout_ms
 from shareq.client.topic_partition import TopicPartition
+from shareq.consumer.acknowledger import CommitResult
 from shareq.consumer.config import consumer_config
 from shareq.consumer.core import ShareConsumerCore
 from shareq.consumer.messages import Messages
@@ -19,7 +20,7 @@ from shareq.model.transport import transport_for
 
 AcknowledgementCommitCallback = Callable[[dict[TopicPartition, set[int]], KafkaException | None], object]
 
-CLOSE_TIMEOUT_MS = 30_000
+CLOSE_TIMEOUT_S = 30
 """How long `close` waits for brokers that do not answer, as in Java."""
 
 
@@ -48,6 +49,8 @@ class ShareConsumer(UntilClosed):
         self._core = core
         self._gate = Gate("ShareConsumer")
         self._callback: AcknowledgementCommitCallback | None = None
+        self._unreturned = False
+        """True from when a poll has taken records until it returns them."""
 
     # ---- subscription ------------------------------------------------------------------------------------------------
 
@@ -58,6 +61,7 @@ class ShareConsumer(UntilClosed):
             raise TypeError(f"expected a list of topics, not {type(topics).__name__}")
         names = tuple(str(topic) for topic in topics)
         with self._gate:
+            self._put_back()
             if "" in names or len(set(names)) < len(names):
                 raise ValueError(f"topics={topics!r}: names must not be empty and must differ")
             perform(self._connection, self._core.calls, lambda now_ms: self._core.subscribe(names, now_ms))
@@ -84,18 +88,34 @@ class ShareConsumer(UntilClosed):
 
         Returns up to max.poll.records, but finishes the record batch. Raises IllegalStateException without a
         subscription, and in explicit mode while records of the last poll are not acknowledged; WakeupException after
-        `wakeup`; KafkaException once for what went wrong in the background, such as _MAX_POLL_EXCEEDED.
+        `wakeup`; KafkaException once for what went wrong in the background, such as _MAX_POLL_EXCEEDED. What a poll
+        that was interrupted had taken comes with the next one.
         """
+        messages = self._poll(timeout)
+        self._unreturned = False  # CPython does not look for signals between here and the caller's next step
+        return messages
+
+    def _poll(self, timeout: float) -> Messages:
+        """The records of a poll, marked as not returned: it is up to the caller to take the mark off."""
         self._check_open()
         wait_ms = timeout_ms(timeout)
         with self._gate:
+            self._put_back()
             self._run_callbacks()
             calls = self._core.calls
             try:
                 perform(self._connection, calls, self._core.begin_poll)
-                return Messages.of(self._wait_for_messages(wait_ms))
+                runs = self._wait_for_messages(wait_ms)
+                self._unreturned = bool(runs)
             finally:
                 perform(self._connection, calls, self._core.end_poll)
+            return Messages.of(runs)
+
+    def _put_back(self) -> None:
+        """Put back what an interrupted poll had taken, before a call that would count it as seen."""
+        if self._unreturned:
+            perform(self._connection, self._core.calls, self._core.put_back)
+            self._unreturned = False
 
     def _wait_for_messages(self, wait_ms: float | None) -> list[Sequence[Message]]:
         """Gaps alone do not end the wait."""
@@ -113,6 +133,7 @@ class ShareConsumer(UntilClosed):
         """Whether a poll would not have to wait: for applications with an event loop of their own."""
         self._check_open()
         with self._gate:
+            self._put_back()
             return self._core.poll_ready()
 
     def wakeup(self) -> None:
@@ -131,9 +152,7 @@ class ShareConsumer(UntilClosed):
         self._check_open()
         if not isinstance(message, Message):
             raise TypeError(f"argument 1 must be a Message, not {type(message).__name__}")
-        verdict = index(ack_type)
-        with self._gate:
-            self._core.acknowledger.acknowledge(message.topic(), message.partition(), message.offset(), verdict)
+        self._acknowledge(message.topic(), message.partition(), message.offset(), index(ack_type))
 
     def acknowledge_offset(
         self, topic: str, partition: int, offset: int, ack_type: int = AcknowledgeType.ACCEPT
@@ -142,9 +161,19 @@ class ShareConsumer(UntilClosed):
         self._check_open()
         if not isinstance(topic, str):
             raise TypeError(f"topic must be a str, not {type(topic).__name__}")
-        place = (topic, index(partition), index(offset), index(ack_type))
-        with self._gate:
-            self._core.acknowledger.acknowledge(*place)
+        self._acknowledge(topic, index(partition), index(offset), index(ack_type))
+
+    def _acknowledge(self, topic: str | None, partition: int | None, offset: int | None, verdict: int) -> None:
+        """Once for each record: a record in hand costs the gate's lock, any other one the whole gate."""
+        gate, acknowledger = self._gate, self._core.acknowledger
+        if gate.lock.locked():
+            raise gate.refusal()
+        with gate.lock:
+            if not self._unreturned and acknowledger.note(topic, partition, offset, verdict):
+                return
+        with gate:
+            self._put_back()
+            acknowledger.acknowledge(topic, partition, offset, verdict)
 
     def commit_sync(self, timeout: float = 60) -> dict[TopicPartition, KafkaException | None]:
         """Send acknowledgements and wait for the brokers' answer.
@@ -156,6 +185,7 @@ class ShareConsumer(UntilClosed):
         wait_ms = timeout_ms(timeout)
         core = self._core
         with self._gate:
+            self._put_back()
             self._run_callbacks()
             commit = perform(self._connection, core.calls, lambda now_ms: core.commit(wait_ms, now_ms))
             if not commit.done:
@@ -169,6 +199,7 @@ class ShareConsumer(UntilClosed):
         """Send acknowledgements; the callback tells what became of them."""
         self._check_open()
         with self._gate:
+            self._put_back()
             self._run_callbacks()
             perform(self._connection, self._core.calls, self._core.commit_async)
 
@@ -186,13 +217,17 @@ class ShareConsumer(UntilClosed):
             self._core.acknowledger.wants_results = callback is not None
 
     def _run_callbacks(self) -> None:
-        while (result := self._core.acknowledger.next_result()) is not None:
-            if self._callback is not None:
-                self._gate.in_callback = True
-                try:
-                    self._callback(result.offsets, result.error)
-                finally:
-                    self._gate.in_callback = False
+        results = self._core.acknowledger.results
+        if not results:
+            return
+        self._gate.in_callback = True
+        try:
+            results.serve(self._report)
+        finally:
+            self._gate.in_callback = False
+
+    def _report(self, result: CommitResult) -> tuple[AcknowledgementCommitCallback, Any, Any]:
+        return self._callback or _nothing, result.offsets, result.error
 
     # ---- what there is to see ----------------------------------------------------------------------------------------
 
@@ -219,23 +254,34 @@ class ShareConsumer(UntilClosed):
 
     # ---- the end -----------------------------------------------------------------------------------------------------
 
-    def close(self) -> None:
-        """Send what is acknowledged, give back the rest, leave the group. Repeatable."""
-        if self._closed:
+    def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
+        """Send what is acknowledged, give back the rest, leave the group. Repeatable.
+
+        Waits up to `timeout` seconds (negative: for ever) for brokers that do not answer. When the time is up, or the
+        call is interrupted, the connections are closed: brokers give back what is still locked.
+        """
+        wait_ms = timeout_ms(timeout)
+        if self._closed and not self._core.acknowledger.results:
             return
         with self._gate:
             try:
-                self._say_goodbye()
+                if not self._closed:
+                    self._say_goodbye(wait_ms)
             finally:
                 self._closed = True
                 self._connection.close()
             self._run_callbacks()
 
-    def _say_goodbye(self) -> None:
+    def _say_goodbye(self, wait_ms: float | None) -> None:
         core = self._core
         try:
+            self._put_back()
             perform(self._connection, core.calls, core.begin_close)
-            self._connection.wait(core.closed, CLOSE_TIMEOUT_MS)
+            self._connection.wait(core.closed, wait_ms)
         except KafkaException as gone:  # the cluster has gone before us: nobody is left to say goodbye to
             if gone.error.code() != KafkaError._TRANSPORT:
                 raise
+
+
+def _nothing(offsets: object, error: object) -> None:
+    """Stands for a callback that was taken away."""

@@ -217,6 +217,7 @@ class KafkaError:
     _PURGE_QUEUE = -152
     _PURGE_INFLIGHT = -151
     _MSG_TIMED_OUT = -192
+    _FATAL = -150
     _LOCAL_NAMES: ClassVar[dict[int, builtins.str]] = {
         -199: "_BAD_MSG",
         -198: "_BAD_COMPRESSION",
@@ -233,6 +234,7 @@ class KafkaError:
         -152: "_PURGE_QUEUE",
         -151: "_PURGE_INFLIGHT",
         -192: "_MSG_TIMED_OUT",
+        -150: "_FATAL",
     }
 
     __slots__ = ("_code", "_fatal", "_reason")
@@ -291,6 +293,10 @@ class ConcurrentModificationException(RuntimeError):
 
 class WakeupException(RuntimeError):
     """`wakeup()` interrupted a blocking call."""
+
+
+class ClientFailedException(RuntimeError):
+    """The client's own code has failed with what is the `__cause__`: no call of this client works from then on."""
 
 
 class ConfigException(ValueError):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from shareq.client.uninterrupted import uninterrupted
 from shareq.model.actor import Actor, Effect
 from shareq.wire.client.addresses import parse_bootstrap_servers
 from shareq.wire.client.host import ClientHost
@@ -37,8 +38,9 @@ class TcpConnection:
 
     def close(self) -> None:
         """Repeatable; takes two seconds at most, however silent a broker is."""
-        self._forgotten.detach()
-        self._host.close()
+        with uninterrupted:
+            self._forgotten.detach()
+            self._host.close()
 
 
 class TcpTransport:
@@ -53,7 +55,8 @@ class TcpTransport:
 
     def connect(self, actor: Actor, client_id: str) -> TcpConnection:
         """Sockets are opened when the client has something to say."""
-        return TcpConnection(ClientHost(actor, client_id, self._servers, self.rng(), self._settings))
+        with uninterrupted:
+            return TcpConnection(ClientHost(actor, client_id, self._servers, self.rng(), self._settings))
 
     def rng(self) -> random.Random:
         """Seeded by the system: ids must differ between processes."""

@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable, Iterable
 
 from shareq.client.calls import Backoff
+from shareq.client.uninterrupted import SLICE_S, acquire, shorter, uninterrupted
 from shareq.model.actor import ANY_NODE, Actor, Answer, Call, Effect, Message, Tick
-from shareq.model.errors import Errors, KafkaError, KafkaException
+from shareq.model.errors import ClientFailedException, Errors, KafkaError, KafkaException
 from shareq.model.messages.fetch import FetchRequest
 from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
 from shareq.model.transport import tell
@@ -62,47 +63,71 @@ class ClientHost:
     # ---- the application's side --------------------------------------------------------------------------------------
 
     def run(self, action: Callable[[int], Iterable[Effect]]) -> None:
-        self._check()
-        with self.lock:
-            self._perform(action(self.now_ms()))
+        with uninterrupted:
+            acquire(self.lock)
+            try:
+                self._check()
+                self._carry_out(lambda: action(self.now_ms()))
+            finally:
+                self.lock.release()
+        if self._failure is not None:
+            self._check()
 
     def wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
+        deadline = None if timeout_ms is None else time.monotonic() + timeout_ms / 1000
+        happened = None
+        with uninterrupted:
+            slice_s = SLICE_S if uninterrupted.here else None
+            while happened is None:
+                uninterrupted.checkpoint()
+                acquire(self.lock)
+                try:
+                    self._check()
+                    happened = self._wait_until(until, deadline, slice_s)
+                finally:
+                    self.lock.release()
+        return happened
+
+    def _wait_until(self, until: Callable[[], bool], deadline: float | None, slice_s: float | None) -> bool | None:
+        """True: `until()` holds; False: time is up; None: the slice is over."""
+        left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
+        self._waiting += 1
+        try:
+            self.lock.wait_for(
+                lambda: until() or self._closed or self._failure is not None, shorter(left_s, slice_s)
+            )
+        finally:
+            self._waiting -= 1
+        if until():
+            return True
         self._check()
-        with self.lock:
-            self._waiting += 1
-            try:
-                self.lock.wait_for(
-                    lambda: until() or self._closed or self._failure is not None,
-                    None if timeout_ms is None else timeout_ms / 1000,
-                )
-            finally:
-                self._waiting -= 1
-            if until():
-                return True
-        self._check()
-        return False
+        return False if deadline is not None and time.monotonic() >= deadline else None
 
     def _check(self) -> None:
         if self._process != os.getpid():
             text = f"client {self.client_id!r} was made before a fork: make it in the process that uses it"
             raise KafkaException(KafkaError(KafkaError._TRANSPORT, text))
         if self._failure is not None:
-            raise RuntimeError(f"client {self.client_id!r} has died of a mistake of ours") from self._failure
+            text = f"client {self.client_id!r} has died of a mistake of ours: {self._failure!r}"
+            raise ClientFailedException(text) from self._failure
         if self._closed:
             raise KafkaException(KafkaError(KafkaError._TRANSPORT, f"client {self.client_id!r} is closed"))
 
     # ---- the actor ---------------------------------------------------------------------------------------------------
 
     def deliver(self, message: Message) -> None:
-        """Hand the actor a message. A mistake of ours ends this client, and nobody else."""
+        """Hand the actor a message."""
         with self.lock:
-            if self._closed or self._failure is not None:
-                return
-            try:
-                self._perform(self._actor.handle(message, self.now_ms()))
-            except Exception as failure:  # whoever waits must hear of it
-                self._failure = failure
-                self.lock.notify_all()
+            if not self._closed and self._failure is None:
+                self._carry_out(lambda: self._actor.handle(message, self.now_ms()))
+
+    def _carry_out(self, turn: Callable[[], Iterable[Effect]]) -> None:
+        """One turn of the actor, and its effects. A mistake of ours ends this client: every call that waits fails."""
+        try:
+            self._perform(turn())
+        except Exception as failure:
+            self._failure = failure
+            self.lock.notify_all()
 
     def _perform(self, effects: Iterable[Effect]) -> None:
         """Send requests, set the timer, wake whoever waits. All other effects are events."""
@@ -162,26 +187,40 @@ class ClientHost:
     # ---- the end -----------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Send what has been written, within bounds, and close the connections. Repeatable."""
+        """Send what has been written, within bounds, and close the connections. Repeatable.
+
+        A signal cuts the waiting short.
+        """
         if self._process != os.getpid():
             return
-        with self.lock:
-            if self._closed:
-                return
-            self._closed = True
+        with uninterrupted:
+            acquire(self.lock)
+            try:
+                if self._closed:
+                    return
+                self._closed = True
+                if not self.io.inside:
+                    self._wait_briefly(lambda: not any(link.unsent for link in self._links.values()), self.lock.wait)
+            finally:
+                self.lock.release()
+            self.io.soon(self._close_links)
             if not self.io.inside:
-                self.lock.wait_for(lambda: not any(link.unsent for link in self._links.values()), GOODBYE_S)
-        self.io.soon(self._close_links)
-        if not self.io.inside:
-            self._shut.wait(GOODBYE_S)
-        io_thread.leave(self.io)
+                self._wait_briefly(self._shut.is_set, self._shut.wait)
+            io_thread.leave(self.io)
+
+    @staticmethod
+    def _wait_briefly(until: Callable[[], bool], wait: Callable[[float], object]) -> None:
+        deadline = time.monotonic() + GOODBYE_S
+        while not until() and time.monotonic() < deadline and not uninterrupted.interrupted:
+            wait(SLICE_S)
 
     def forget(self) -> None:
         """The application has dropped its client without closing it. Called by the garbage collector, wherever it is:
         nothing may be waited for."""
-        if not self._closed and self._process == os.getpid():
-            self.io.soon(self._close_links)
-            io_thread.leave(self.io)
+        with uninterrupted:
+            if not self._closed and self._process == os.getpid():
+                self.io.soon(self._close_links)
+                io_thread.leave(self.io)
 
     def _close_links(self) -> None:
         with self.lock:

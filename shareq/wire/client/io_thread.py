@@ -14,6 +14,8 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Protocol
 
+from shareq.client.uninterrupted import SLICE_S, uninterrupted
+
 
 class SupportsClose(Protocol):
     def close(self) -> None: ...
@@ -65,9 +67,11 @@ class IoThread:
         return task
 
     def stop(self) -> None:
+        """End the thread and wait for that; a signal cuts the waiting short, as the thread ends by itself."""
         self.soon(self.loop.stop)
         if not self.inside:
-            self._thread.join()
+            while self._thread.is_alive() and not uninterrupted.interrupted:
+                self._thread.join(SLICE_S)
 
 
 class _Shared:
