@@ -68,6 +68,7 @@ _HOMES = {
 __all__ = [
     "AcknowledgeType",
     "Admin",
+    "ClientFailedException",
     "Cluster",
     "ConcurrentModificationException",
     "ConfigException",

@@ -31,6 +31,7 @@ from shareq.admin.topics import NewTopic
 from shareq.client.config import ClientConfig, merged
 from shareq.client.shell import UntilClosed, perform, timeout_ms
 from shareq.client.topic_partition import TopicPartition
+from shareq.client.uninterrupted import uninterrupted
 from shareq.model.messages.topics import ResourceType
 from shareq.model.states import IsolationLevel
 from shareq.model.transport import transport_for
@@ -199,8 +200,13 @@ class Admin(UntilClosed):
         if wait_ms is None:
             raise ValueError(f"timeout={timeout!r}: must not be negative")
         core = self._core
-        task = perform(self._connection, core.calls, lambda now_ms: core.start(operation, wait_ms, now_ms))
-        self._connection.wait(lambda: task.done, None)
+        with uninterrupted:
+            task = perform(self._connection, core.calls, lambda now_ms: core.start(operation, wait_ms, now_ms))
+            try:
+                self._connection.wait(lambda: task.done, None)
+            except BaseException:
+                core.abandon(task)
+                raise
         return task.result()
 
     def close(self) -> None:

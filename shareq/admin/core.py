@@ -158,6 +158,12 @@ class AdminCore:
         task.operation.close()
         self._finish(task, None, KafkaException(error))
 
+    def abandon(self, task: Task[Any]) -> None:
+        """Whoever asked does not wait any more: ask nothing further. What was sent may still be carried out."""
+        if not task.done:
+            task.operation.close()
+            self._finish(task, None)
+
     def _finish(self, task: Task[Any], value: object, failure: Exception | None = None) -> None:
         self._tasks.remove(task)
         task.finish(value, failure)

@@ -10,8 +10,8 @@ from weakref import WeakValueDictionary
 from shareq.broker.host import Host
 from shareq.broker.loop import EventLoop, Timer
 from shareq.broker.network import Network
-from shareq.model.actor import Actor, Call, ClientContext, Effect
-from shareq.model.errors import KafkaError, KafkaException
+from shareq.model.actor import Actor, Call, ClientContext, Effect, Message
+from shareq.model.errors import ClientFailedException, KafkaError, KafkaException
 from shareq.model.events import Event
 from shareq.model.image import ClusterImage
 from shareq.model.transport import register_scheme
@@ -40,6 +40,28 @@ class Home(Protocol):
 _clusters: WeakValueDictionary[str, Home] = WeakValueDictionary()
 
 
+class ClientHost(Host):
+    """The host of a client's actor. What the actor raises ends this client; others, and the cluster, go on."""
+
+    __slots__ = ("failure",)
+
+    failure: Exception | None
+
+    def deliver(self, message: Message) -> None:
+        if self.alive and self.failure is None:
+            try:
+                self.perform(self.actor.handle(message, self._loop.now_ms()))
+            except Exception as failure:
+                self.failure = failure
+
+    def carry_out(self, action: Callable[[int], Iterable[Effect]]) -> None:
+        """One turn of the actor that the application's thread has begun."""
+        try:
+            self.perform(action(self._loop.now_ms()))
+        except Exception as failure:
+            self.failure = failure
+
+
 class InProcessConnection:
     """One client on a cluster: a host on the loop, and connections to whichever brokers it calls.
 
@@ -52,7 +74,8 @@ class InProcessConnection:
         self.connection_id = connection_id
         self._cluster = cluster
         self._context = ClientContext(client_id=client_id, connection_id=connection_id)
-        self._host = Host(client_id, actor, cluster.loop, {Call: self._call}, cluster.record)
+        self._host = ClientHost(client_id, actor, cluster.loop, {Call: self._call}, cluster.record)
+        self._host.failure = None
         self._used_ms: dict[int, int] = {}  # by broker: when it was called last
         self._idle_timer: Timer | None = None
 
@@ -61,11 +84,17 @@ class InProcessConnection:
 
     def run(self, action: Callable[[int], Iterable[Effect]]) -> None:
         self._check()
-        self._cluster.loop.enter(lambda: self._host.perform(action(self.now_ms())))
+        self._cluster.loop.enter(lambda: self._host.carry_out(action))
+        if self._host.failure is not None:
+            self._check()
 
     def wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
         self._check()
-        return self._cluster.loop.wait(until, timeout_ms)
+        host = self._host
+        happened = self._cluster.loop.wait(lambda: host.failure is not None or until(), timeout_ms)
+        if host.failure is not None:
+            self._check()
+        return happened
 
     def close(self) -> None:
         """Close the client's connections in an orderly way: brokers notice at once."""
@@ -118,6 +147,9 @@ class InProcessConnection:
     def _check(self) -> None:
         if self._cluster.closed:
             raise KafkaException(KafkaError(KafkaError._TRANSPORT, f"{self._cluster.bootstrap_servers} is closed"))
+        if self._host.failure is not None:
+            text = f"client {self.client_id!r} has died of a mistake of ours: {self._host.failure!r}"
+            raise ClientFailedException(text) from self._host.failure
         if not self._host.alive:
             raise KafkaException(
                 KafkaError(KafkaError._TRANSPORT, f"client {self.client_id!r} has lost its connection")

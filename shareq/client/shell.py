@@ -10,7 +10,12 @@ from typing import ClassVar, Self, TypeVar
 from shareq.client.calls import Calls
 from shareq.client.uninterrupted import uninterrupted
 from shareq.model.actor import Effect
-from shareq.model.errors import ConcurrentModificationException, IllegalStateException
+from shareq.model.errors import (
+    ConcurrentModificationException,
+    IllegalStateException,
+    KafkaException,
+    WakeupException,
+)
 from shareq.model.transport import Connection
 
 T = TypeVar("T")
@@ -74,6 +79,10 @@ class UntilClosed:
         self.close()
 
 
+REFUSALS = (KafkaException, IllegalStateException, WakeupException)
+"""What a core raises on purpose. Any other exception is a mistake in the core, and the connection ends the client."""
+
+
 def perform(connection: Connection, calls: Calls, call: Callable[[int], T]) -> T:
     """Run `call(now_ms)` on the actor and carry out what it asked for, even where it raises to the application."""
     results: list[T] = []
@@ -82,7 +91,7 @@ def perform(connection: Connection, calls: Calls, call: Callable[[int], T]) -> T
     def action(now_ms: int) -> list[Effect]:
         try:
             results.append(call(now_ms))
-        except Exception as error:  # handed to the caller below, after its effects are on their way
+        except REFUSALS as error:  # handed to the caller below, after its effects are on their way
             failures.append(error)
         return calls.take_effects()
 

@@ -14,6 +14,7 @@ thread nothing is held back, as no handler runs there.
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]    # what `signal` wraps to turn numbers into enums, 50 times as slow
 import os
 import signal
 import threading
@@ -22,18 +23,17 @@ from threading import get_ident
 from types import CodeType, FrameType
 from typing import Protocol
 
-# The functions of `signal` turn each handler into an enum and back, which takes 20 times as long.
-from _signal import getsignal  # type: ignore[import-not-found]
-from _signal import signal as set_handler
-
 SLICE_S = 0.05
 """The longest wait without a look at what was held back."""
 
 _NAMES = ("INT", "TERM", "BREAK", "HUP", "QUIT", "ALRM", "USR1", "USR2", "VTALRM", "PROF")
 WATCHED: tuple[int, ...] = tuple(int(getattr(signal, f"SIG{name}")) for name in _NAMES if hasattr(signal, f"SIG{name}"))
-"""The signals whose handlers applications write. Those that no process survives, or that say nothing, are left alone."""
+"""The signals whose handlers applications write; SIGCHLD and the like do not raise."""
 
 Handler = Callable[[int, FrameType | None], object]
+
+getsignal: Callable[[int], object] = _signal.getsignal
+set_handler: Callable[[int, Handler], object] = _signal.signal
 
 
 class Lockable(Protocol):

@@ -115,13 +115,13 @@ class Acknowledger:
         entry.verdicts[offset] = verdict
         return True
 
-    def acknowledge(self, topic: str, partition: int, offset: int, verdict: int) -> None:
+    def acknowledge(self, topic: str | None, partition: int | None, offset: int | None, verdict: int) -> None:
         """The same for a record that may have been renewed since: it is in hand again with this verdict."""
         if self.note(topic, partition, offset, verdict):
             return
         self._absorb_renewals()
         entry = self._in_hand.find(topic, partition)
-        if entry is None or not entry.acknowledge(offset, verdict):
+        if entry is None or offset is None or not entry.acknowledge(offset, verdict):
             raise IllegalStateException(
                 f"{topic} [{partition}] offset {offset} is not in flight: no poll returned it, it was acknowledged and "
                 "sent already, or it is a gap"

@@ -181,5 +181,5 @@ class InHand:
         entry.node = node
         return entry
 
-    def find(self, topic: str, partition: int) -> PartitionInHand | None:
-        return self._partitions.get((topic, partition))
+    def find(self, topic: str | None, partition: int | None) -> PartitionInHand | None:
+        return self._partitions.get((topic, partition))  # type: ignore[arg-type]    # a place that is none is not found

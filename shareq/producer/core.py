@@ -9,6 +9,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterable
 
+from shareq.client.callbacks import Unserved
 from shareq.client.calls import Backoff, Calls, earliest
 from shareq.client.config import ClientConfig
 from shareq.client.metadata import Metadata
@@ -47,7 +48,7 @@ class ProducerCore:
     def __init__(self, config: ClientConfig, rng: random.Random) -> None:
         self.client_id: str = config["client.id"]
         self.inbox: deque[Produced] = deque()
-        self.deliveries: deque[Delivery] = deque()
+        self.deliveries: Unserved[Delivery] = Unserved()
         self.settled_count = 0
         """Records whose fate is known and whom nobody wants to hear of."""
         self.scheduled = False
@@ -267,6 +268,21 @@ class ProducerCore:
                     self._close(topic, lane)
         self._sender.purge(now_ms, in_queue=in_queue, in_flight=in_flight)
         self._pump(now_ms)
+
+    def abandon(self, error: KafkaError) -> None:
+        """This machine has failed, and may be torn: every record that is still open fails with `error`."""
+        records: list[Produced] = [*self.inbox]
+        self.inbox.clear()
+        for topic in self._topics.values():
+            records += topic.homeless
+            topic.homeless.clear()
+            for lane in topic.lanes:
+                for batch in (lane.under_way, *lane.waiting, lane.filling):
+                    records += batch.records if batch is not None else ()
+                lane.under_way = lane.filling = None
+                lane.waiting.clear()
+        for record in records:
+            self._fail_record(record, error)
 
     # ---- transactions ------------------------------------------------------------------------------------------------
 

@@ -75,12 +75,13 @@ class Delivery(NamedTuple):
     created_ms: int
     latency: float
 
-    def serve(self) -> None:
+    def report(self) -> tuple[DeliveryCallback, KafkaError | None, Message]:
+        """The callback, and what it is called with."""
         topic, _, key, value, headers, timestamp, on_delivery, _ = self.record
         fields = Fields(self.offset, key, value, list(headers), timestamp or self.created_ms, 0)
-        message = ReceivedMessage(fields, Origin(topic, self.partition, None, None, self.error, self.latency))
         assert on_delivery is not None
-        on_delivery(self.error, message)
+        message = ReceivedMessage(fields, Origin(topic, self.partition, None, None, self.error, self.latency))
+        return on_delivery, self.error, message
 
 
 class Lane:

@@ -3,20 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
 from typing import Any
 
 from shareq.client.config import merged
 from shareq.client.shell import UntilClosed, perform, timeout_ms
+from shareq.client.uninterrupted import uninterrupted
 from shareq.log.records import Headers
-from shareq.model.errors import Errors, KafkaError, KafkaException
+from shareq.model.errors import ClientFailedException, Errors, KafkaError, KafkaException
 from shareq.model.transport import transport_for
 from shareq.producer.config import producer_config
 from shareq.producer.core import ProducerCore
-from shareq.producer.lane import RECORD_OVERHEAD_BYTES, DeliveryCallback
+from shareq.producer.lane import RECORD_OVERHEAD_BYTES, Delivery, DeliveryCallback
 from shareq.producer.transaction import TransactionEvent, TransactionState
 
 DRAIN_AT = 1000
 """So many records in the inbox are moved on at once; a lock each would cost more than everything else."""
+
+
+class _Failing:
+    """Around a call that waits: where the client has failed, the callbacks of all open records say so first."""
+
+    def __init__(self, core: ProducerCore) -> None:
+        self._core = core
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, ClientFailedException):
+            with uninterrupted:
+                self._core.abandon(KafkaError(KafkaError._FATAL, str(error), fatal=True))
+            self._core.deliveries.serve(Delivery.report)
 
 
 class Producer(UntilClosed):
@@ -39,12 +58,14 @@ class Producer(UntilClosed):
         self._core = ProducerCore(config, transport.rng())
         self._connection = transport.connect(self._core, self._core.client_id)
         self._inbox = self._core.inbox
+        self._failing = _Failing(self._core)
         self._max_record_bytes: int = config["message.max.bytes"]
         self._max_records: int = config["queue.buffering.max.messages"] or 1 << 62
         self._guarded = bool(config["transactional.id"])  # produce is not always allowed
         self._room = self._max_records  # at least so many records may still come
         self._produced = 0
-        self._served = 0
+        self._unreturned: TransactionEvent | None = None
+        """The step of a transaction whose call was interrupted: a repetition goes on where that call was."""
 
     # ---- records -----------------------------------------------------------------------------------------------------
 
@@ -82,9 +103,9 @@ class Producer(UntilClosed):
             size += sum(len(name) + len(content or b"") for name, content in fields)
         if on_delivery is None:
             on_delivery = self._on_delivery if callback is None else callback
-        self._inbox.append((topic, partition, key, value, fields, timestamp, on_delivery, size))
-        self._produced += 1
+        self._produced += 1  # CPython does not look for signals between here and the append
         self._room -= 1
+        self._inbox.append((topic, partition, key, value, fields, timestamp, on_delivery, size))
         if not self._core.scheduled:
             self._run(self._core.schedule)
         elif len(self._inbox) >= DRAIN_AT:
@@ -134,7 +155,7 @@ class Producer(UntilClosed):
 
     def __len__(self) -> int:
         """Records whose fate is not known, or whose callback has not been served."""
-        return self._produced - self._served - self._core.settled_count
+        return self._produced - self._core.deliveries.served - self._core.settled_count
 
     # ---- waiting -----------------------------------------------------------------------------------------------------
 
@@ -142,17 +163,22 @@ class Producer(UntilClosed):
         """Serve delivery callbacks, waiting up to `timeout` seconds for the first; how many were served."""
         self._check_open()
         wait_ms = timeout_ms(timeout)
-        if self._inbox:
-            self._run(self._core.drain)
-        if not self._core.deliveries and len(self):
-            self._connection.wait(lambda: bool(self._core.deliveries) or not len(self), wait_ms)
-        return self._serve()
+        with self._failing:
+            core = self._core
+            if self._inbox:
+                if not core.scheduled:  # a `produce` was interrupted
+                    self._run(core.schedule)
+                self._run(core.drain)
+            if not core.deliveries and len(self):
+                self._connection.wait(lambda: bool(core.deliveries) or not len(self), wait_ms)
+            return self._serve()
 
     def flush(self, timeout: float = -1) -> int:
         """Send everything and wait until the fate of all records is known and told; how many are still open."""
         self._check_open()
-        self._run(self._core.flush)
-        self._serve_until(lambda: not self._core.undelivered, timeout)
+        with self._failing:
+            self._run(self._core.flush)
+            self._serve_until(lambda: not self._core.undelivered, timeout)
         return len(self)
 
     def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:
@@ -162,14 +188,7 @@ class Producer(UntilClosed):
         self._run(lambda now_ms: self._core.purge(now_ms, in_queue=in_queue, in_flight=in_flight))
 
     def _serve(self) -> int:
-        deliveries = self._core.deliveries
-        count = 0
-        while deliveries:
-            delivery = deliveries.popleft()
-            self._served += 1
-            count += 1
-            delivery.serve()
-        return count
+        return self._core.deliveries.serve(Delivery.report)
 
     def _serve_until(self, done: Callable[[], bool], timeout: float) -> bool:
         """Serve callbacks until all is `done`; False when the time is up before."""
@@ -214,11 +233,24 @@ class Producer(UntilClosed):
     def _transact(self, event: TransactionEvent, timeout: float) -> None:
         self._check_open()
         identity = self._core.identity
-        self._run(self._core.transaction(event))
-        if not self._serve_until(lambda: identity.settled, timeout):
+        with self._failing:
+            if self._unreturned is not event:
+                self._run(self._step(event))
+            settled = self._serve_until(lambda: identity.settled, timeout)
+        self._unreturned = None
+        if not settled:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"{event} is still under way: call it again"))
         if identity.error is not None:
             raise KafkaException(identity.error)
+
+    def _step(self, event: TransactionEvent) -> Callable[[int], None]:
+        step = self._core.transaction(event)
+
+        def begin(now_ms: int) -> None:
+            step(now_ms)
+            self._unreturned = event
+
+        return begin
 
     def _check_may_produce(self) -> None:
         self._check_open()

@@ -322,9 +322,9 @@ def test_effects_go_out_even_where_the_call_raises() -> None:
 
     def call(now_ms: int) -> None:
         calls.emit(BrokerStarted(now_ms))
-        raise LookupError("mine")
+        raise IllegalStateException("mine")
 
-    with pytest.raises(LookupError, match="mine"):
+    with pytest.raises(IllegalStateException, match="mine"):
         perform(Connection(), calls, call)  # type: ignore[arg-type]
     assert performed == [BrokerStarted(5)]
 

@@ -1,0 +1,338 @@
+"""KeyboardInterrupt at any step of any call of a client in process, on the virtual clock: what it must not harm.
+
+What the application has seen is what `poll` returned; what was accepted is told by the books of the journal, which know
+nothing of clients.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from shareq import Admin, Cluster, DeserializingShareConsumer, Producer, ShareConsumer
+from tests.broker.ledger import Books, Place
+from tests.client.interrupting import interrupted, places, steps_of
+
+EARLIEST = {"share.auto.offset.reset": "earliest"}
+
+
+class Stage:
+    """A cluster of one broker, a producer and a consumer, with what the application knows."""
+
+    def __init__(self, kind: Callable[[dict[str, Any]], ShareConsumer] = ShareConsumer, **conf: Any) -> None:
+        self.cluster = Cluster(brokers=1, seed=5)
+        self.cluster.create_topic("t", partitions=2)
+        self.cluster.configure_group("g", EARLIEST)
+        self.address = {"bootstrap.servers": self.cluster.bootstrap_servers}
+        self.producer = Producer(self.address)
+        self.consumer = kind({**self.address, "group.id": "g", **conf})
+        self.consumer.subscribe(["t"])
+        self.seen: Counter[Place] = Counter()
+        self.callbacks: tuple[Any, ...] = ()
+        self.batch: Any = ()
+        self.produced = 0
+
+    def produce(self, records: int) -> None:
+        for _ in range(records):
+            self.producer.produce("t", str(self.produced))
+            self.produced += 1
+        assert self.producer.flush() == 0
+
+    def poll(self) -> None:
+        self.batch = self.consumer.poll(1)
+
+    def look(self) -> None:
+        """The application looks at what the last poll returned."""
+        batch, self.batch = self.batch, ()
+        self.seen.update((m.topic(), m.partition(), m.offset()) for m in batch)
+
+    def poll_and_look(self) -> None:
+        self.produce(2)
+        self.poll()
+        self.look()
+
+    def committed(self, offsets: Any, error: Any) -> None:
+        """The callback for acknowledgements; one step, which is taken or not."""
+        self.callbacks += ((offsets, error),)
+
+    def called_back(self) -> Counter[Place]:
+        return Counter((tp.topic, tp.partition, at) for found, _ in self.callbacks for tp in found for at in found[tp])
+
+    def accepted(self) -> Counter[Place]:
+        books = Books("g")
+        books.read(self.cluster.journal.entries())
+        return books.accepted
+
+    def check(self) -> None:
+        """Nothing is lost, nothing was accepted unseen."""
+        self.look()
+        assert not set(self.accepted()) - set(self.seen)
+        for _ in range(60):
+            if len(self.seen) >= self.produced:
+                break
+            self.poll()
+            self.look()
+        assert len(self.seen) == self.produced, "polls stay empty"
+        self.consumer.commit_sync()
+        assert set(self.accepted()) == set(self.seen)
+
+    def check_each_once(self) -> None:
+        """And nothing was returned twice."""
+        self.check()
+        assert set(self.seen.values()) == {1}
+
+
+def each_step(prepare: Callable[[], object], call: Callable[[], object], after: Callable[[], object]) -> None:
+    """Interrupt a call that is made again and again, one step later each time."""
+
+    def counted() -> int:
+        prepare()
+        steps = steps_of(call)
+        after()
+        return steps
+
+    counted()
+    hits = 0
+    for at in places(min(counted() for _ in range(5))):
+        prepare()
+        hits += interrupted(call, at)
+        after()
+    assert hits > 20
+
+
+def nothing() -> None: ...
+
+
+# ---- share consumers -------------------------------------------------------------------------------------------------
+
+
+def slow(value: bytes | None, context: object) -> int:
+    return int(value or b"")
+
+
+@pytest.mark.parametrize("kind", [ShareConsumer, DeserializingShareConsumer])
+def test_what_an_interrupted_poll_had_taken_comes_with_the_next(kind: type[ShareConsumer]) -> None:
+    stage = Stage(kind, **({} if kind is ShareConsumer else {"value.deserializer": slow}))
+    each_step(lambda: stage.produce(2), stage.poll, stage.look)
+    stage.check_each_once()
+
+
+def test_acknowledging_one_by_one_answers_for_what_was_seen() -> None:
+    stage = Stage(**{"share.acknowledgement.mode": "explicit"})
+    open_places: list[Place] = []
+
+    def seen() -> None:
+        stage.look()
+        open_places[:] = [place for place in stage.seen if place not in answered]
+
+    answered: set[Place] = set()
+
+    def answer() -> None:
+        while open_places:
+            stage.consumer.acknowledge_offset(*open_places[0])
+            answered.add(open_places.pop(0))
+        stage.poll()
+
+    each_step(lambda: stage.produce(2), answer, seen)
+    while len(answered) < stage.produced:
+        answer()
+        seen()
+    stage.check_each_once()
+
+
+@pytest.mark.parametrize("name", ["commit_sync", "commit_async", "subscribe", "ready"])
+def test_calls_between_polls(name: str) -> None:
+    """Each callback is called once, with what was seen."""
+    stage = Stage()
+    stage.consumer.set_acknowledgement_commit_callback(stage.committed)
+    given: dict[str, tuple[Any, ...]] = {"subscribe": (["t"],)}
+    call = getattr(stage.consumer, name)
+    each_step(stage.poll_and_look, lambda: call(*given.get(name, ())), nothing)
+    stage.check_each_once()
+    stage.consumer.commit_sync()
+    assert stage.called_back() == stage.seen
+
+
+def test_closing_again_ends_what_an_interrupted_close_has_begun() -> None:
+    """The first consumer's records are accepted or given back; none of its callbacks is lost."""
+    closing: list[ShareConsumer] = []
+    stage = Stage()
+    stage.consumer.close()
+
+    def prepare() -> None:
+        stage.consumer = ShareConsumer({**stage.address, "group.id": "g", "share.acknowledgement.mode": "explicit"})
+        stage.consumer.subscribe(["t"])
+        stage.consumer.set_acknowledgement_commit_callback(stage.committed)
+        stage.produce(2)
+        stage.poll()
+        for message in stage.batch:
+            stage.consumer.acknowledge(message)
+        stage.look()
+        closing.append(stage.consumer)
+
+    def after() -> None:
+        stage.consumer.close()
+        with pytest.raises(RuntimeError, match="closed"):
+            stage.consumer.poll(0)
+
+    each_step(prepare, lambda: stage.consumer.close(), after)
+    accepted = stage.accepted()
+    assert not set(accepted) - set(stage.seen)
+    assert set(stage.called_back().values()) == {1}
+    late = ShareConsumer({**stage.address, "group.id": "g"})
+    late.subscribe(["t"])
+    rest: set[Place] = set()
+    for _ in range(60):
+        rest |= {(m.topic() or "", m.partition() or 0, m.offset() or 0) for m in late.poll(1)}
+    assert len(set(accepted) | rest) == stage.produced
+
+
+# ---- producers -------------------------------------------------------------------------------------------------------
+
+
+class Desk:
+    """A producer whose records count up, and what it was told of them."""
+
+    def __init__(self, **conf: Any) -> None:
+        self.cluster = Cluster(brokers=1, seed=5)
+        self.cluster.create_topic("t", partitions=2)
+        self.producer = Producer({"bootstrap.servers": self.cluster.bootstrap_servers, **conf})
+        self.reported: tuple[tuple[Any, Any], ...] = ()
+        self.tried = 0
+        self.returned: set[int] = set()
+
+    def report(self, error: object, message: Any) -> None:
+        self.reported += ((error, message),)
+
+    def produce(self) -> None:
+        for _ in range(3):
+            self.tried += 1
+            self.producer.produce("t", str(self.tried), on_delivery=self.report)
+            self.returned.add(self.tried)
+
+    def logged(self) -> Counter[int]:
+        consumer = ShareConsumer({"bootstrap.servers": self.cluster.bootstrap_servers, "group.id": "all"})
+        self.cluster.configure_group("all", EARLIEST)
+        consumer.subscribe(["t"])
+        found: Counter[int] = Counter()
+        while messages := consumer.poll(10):
+            found.update(int(m.value()) for m in messages)
+        return found
+
+    def check(self) -> None:
+        """Each record that `produce` has taken is in the log once, its callback was called once, and none is open."""
+        assert self.producer.flush() == 0
+        assert len(self.producer) == 0
+        self.reports = Counter(int(message.value()) for _, message in self.reported)
+        assert not any(error for error, _ in self.reported)
+        assert self.returned <= set(self.reports)
+        assert set(self.reports.values()) == {1}
+        assert self.logged() == self.reports
+
+
+@pytest.mark.parametrize("name", ["produce", "poll", "flush", "len"])
+def test_each_record_is_delivered_once_and_reported_once(name: str) -> None:
+    desk = Desk()
+    calls: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
+        "produce": (nothing, desk.produce),
+        "poll": (desk.produce, lambda: desk.producer.poll(1)),
+        "flush": (desk.produce, desk.producer.flush),
+        "len": (desk.produce, lambda: (desk.producer.poll(0), len(desk.producer))),
+    }
+    each_step(*calls[name], nothing)
+    desk.check()
+
+
+def test_a_poll_sends_what_an_interrupted_produce_has_left() -> None:
+    """No flush, no further produce: the record goes out by itself when it has lingered."""
+    desk = Desk()
+    each_step(nothing, lambda: desk.producer.produce("t", "0", on_delivery=desk.report), lambda: desk.producer.poll(1))
+    assert len(desk.producer) == 0
+
+
+def again(call: Callable[[], object], at: int) -> int:
+    """Make a call, interrupt it, and repeat it if it was interrupted; how often it was."""
+    if not interrupted(call, at):
+        return 0
+    call()
+    return 1
+
+
+@pytest.mark.parametrize("end", ["commit_transaction", "abort_transaction"])
+@pytest.mark.parametrize("name", ["begin_transaction", "end", "init_transactions"])
+def test_a_step_of_a_transaction_may_be_repeated(name: str, end: str) -> None:
+    desk = Desk(**{"transactional.id": "x"})
+    desk.producer.init_transactions()
+    hits = 0
+    kept: set[int] = set()
+
+    def step(what: str, at: int) -> int:
+        call = getattr(desk.producer, end if what == "end" else what)
+        return again(call, at) if what == name else (call(), 0)[1]
+
+    def transact(at: int) -> int:
+        hits = 0
+        if name == "init_transactions":
+            desk.producer.close()
+            desk.producer = Producer({"bootstrap.servers": desk.cluster.bootstrap_servers, "transactional.id": "x"})
+            hits += step("init_transactions", at)
+        hits += step("begin_transaction", at)
+        desk.produce()
+        return hits + step("end", at)
+
+    transact(1 << 60)
+    steps = {"begin_transaction": 1000, "end": 20_000, "init_transactions": 8000}[name]
+    for at in places(steps):
+        hits += transact(at)
+        kept = set(desk.returned)
+    assert hits > 5
+    desk.cluster.configure_group("all", {**EARLIEST, "share.isolation.level": "read_committed"})
+    assert set(desk.logged()) == (kept if end == "commit_transaction" else set())
+
+
+# ---- admin clients, and the cluster itself ---------------------------------------------------------------------------
+
+
+def test_an_admin_call_may_be_repeated() -> None:
+    stage = Stage()
+    admin = Admin(stage.address)
+    each_step(nothing, lambda: admin.create_topics(["u"]), lambda: admin.delete_topics(["u"]))
+    assert not admin._core._tasks
+    each_step(nothing, lambda: admin.lag("g"), nothing)
+    assert not admin._core._tasks
+    stage.produce(2)
+    stage.check_each_once()
+
+
+@pytest.mark.parametrize("name", ["advance", "step", "create_topic", "restart", "elect_preferred_leaders", "connect"])
+def test_a_cluster_goes_on(name: str) -> None:
+    """Whatever moves the cluster is interrupted while a consumer waits for records."""
+    stage = Stage()
+    cluster = stage.cluster
+    numbers = iter(range(10_000))
+
+    def restart() -> None:
+        if cluster.brokers_alive:
+            cluster.kill_broker(0)
+        cluster.start_broker(0)
+
+    calls: dict[str, Callable[[], object]] = {
+        "advance": lambda: cluster.advance(1000),
+        "step": lambda: [cluster.step() for _ in range(20)],
+        "create_topic": lambda: cluster.create_topic(f"t{next(numbers)}"),
+        "restart": restart,
+        "elect_preferred_leaders": cluster.elect_preferred_leaders,
+        "connect": lambda: Producer(stage.address).close(),
+    }
+
+    def after() -> None:
+        if not cluster.brokers_alive:
+            cluster.start_broker(0)
+        stage.poll_and_look()
+        stage.consumer.commit_sync()
+
+    each_step(nothing, calls[name], after)
+    stage.check()
