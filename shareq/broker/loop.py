@@ -112,10 +112,23 @@ class EventLoop:
 
     def enter(self, action: Callable[[], object]) -> None:
         """Run `action` and all that it causes now, while nothing else runs."""
-        raise NotImplementedError
+        if uninterrupted.depth:  # the caller's block, or another thread's, which is as good: this one needs none
+            self._enter(action)
+        else:
+            with uninterrupted:
+                self._enter(action)
 
     def wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
         """Let time go on until `until()` or the time-out."""
+        if uninterrupted.depth:
+            return self._wait(until, timeout_ms)
+        with uninterrupted:
+            return self._wait(until, timeout_ms)
+
+    def _enter(self, action: Callable[[], object]) -> None:
+        raise NotImplementedError
+
+    def _wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
         raise NotImplementedError
 
     def close(self) -> None:
@@ -136,14 +149,14 @@ class VirtualLoop(EventLoop):
     def now_ms(self) -> int:
         return self._now_ms
 
-    def enter(self, action: Callable[[], object]) -> None:
-        with uninterrupted:
+    def _enter(self, action: Callable[[], object]) -> None:
+        if not self.lock.acquire(False):
             acquire(self.lock)
-            try:
-                action()
-                self.drain()
-            finally:
-                self.lock.release()
+        try:
+            action()
+            self.drain()
+        finally:
+            self.lock.release()
 
     def step(self) -> bool:
         """Run the next thing: what is ready, else the earliest timer, jumping to its time. False: nothing is left."""
@@ -162,19 +175,20 @@ class VirtualLoop(EventLoop):
             finally:
                 self.lock.release()
 
-    def wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
+    def _wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
         happened = None
         deadline_ms: int | None = None
-        with uninterrupted:
-            while happened is None:
+        while happened is None:
+            if uninterrupted.pending:
                 uninterrupted.checkpoint()
+            if not self.lock.acquire(False):
                 acquire(self.lock)
-                try:
-                    if deadline_ms is None:
-                        deadline_ms = self._now_ms + (STUCK_AFTER_MS if timeout_ms is None else int(timeout_ms))
-                    happened = self._run_until(until, deadline_ms)
-                finally:
-                    self.lock.release()
+            try:
+                if deadline_ms is None:
+                    deadline_ms = self._now_ms + (STUCK_AFTER_MS if timeout_ms is None else int(timeout_ms))
+                happened = self._run_until(until, deadline_ms)
+            finally:
+                self.lock.release()
         if timeout_ms is None and not happened:
             raise TimeoutError("a day of virtual time went by and nothing came: give the call a time-out")
         return happened
@@ -230,34 +244,33 @@ class WallLoop(EventLoop):
     def now_ms(self) -> int:
         return self._origin_ms + int((time.monotonic() - self._started) * self._ms_per_s)
 
-    def enter(self, action: Callable[[], object]) -> None:
-        with uninterrupted:
+    def _enter(self, action: Callable[[], object]) -> None:
+        if not self.lock.acquire(False):
+            acquire(self.lock)
+        try:
+            self._check()
+            action()
+            self.drain()
+            timers = self._timers
+            if timers and timers[0][0] < self._asleep_until_ms:
+                self._asleep_until_ms = timers[0][0]
+                self._due.notify()
+            if self._waiting:
+                self._progress.notify_all()
+        finally:
+            self.lock.release()
+
+    def _wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
+        deadline = None if timeout_ms is None else time.monotonic() + timeout_ms / 1000 / self.scale
+        slice_s = SLICE_S if uninterrupted.here else None
+        happened = None
+        while happened is None:
+            uninterrupted.checkpoint()
             acquire(self.lock)
             try:
-                self._check()
-                action()
-                self.drain()
-                timers = self._timers
-                if timers and timers[0][0] < self._asleep_until_ms:
-                    self._asleep_until_ms = timers[0][0]
-                    self._due.notify()
-                if self._waiting:
-                    self._progress.notify_all()
+                happened = self._wait_until(until, deadline, slice_s)
             finally:
                 self.lock.release()
-
-    def wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
-        deadline = None if timeout_ms is None else time.monotonic() + timeout_ms / 1000 / self.scale
-        happened = None
-        with uninterrupted:
-            slice_s = SLICE_S if uninterrupted.here else None
-            while happened is None:
-                uninterrupted.checkpoint()
-                acquire(self.lock)
-                try:
-                    happened = self._wait_until(until, deadline, slice_s)
-                finally:
-                    self.lock.release()
         return happened
 
     def _wait_until(self, until: Callable[[], bool], deadline: float | None, slice_s: float | None) -> bool | None:

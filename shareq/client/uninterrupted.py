@@ -81,7 +81,7 @@ class Uninterrupted:
                 self._replace_handlers()
             self.depth += 1
 
-    def __exit__(self, *raised: object) -> None:
+    def __exit__(self, kind: object = None, raised: object = None, trace: object = None) -> None:
         if get_ident() != self._main:
             return
         if self.depth > 1:

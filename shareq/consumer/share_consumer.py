@@ -48,6 +48,8 @@ class ShareConsumer(UntilClosed):
         self._connection = transport.connect(core, core.client_id)
         self._core = core
         self._gate = Gate("ShareConsumer")
+        self._lock = self._gate.lock
+        self._acknowledger = core.acknowledger
         self._callback: AcknowledgementCommitCallback | None = None
         self._unreturned = False
         """True from when a poll has taken records until it returns them."""
@@ -100,7 +102,8 @@ class ShareConsumer(UntilClosed):
         self._check_open()
         wait_ms = timeout_ms(timeout)
         with self._gate:
-            self._put_back()
+            if self._unreturned:
+                self._put_back()
             self._run_callbacks()
             calls = self._core.calls
             try:
@@ -165,15 +168,15 @@ class ShareConsumer(UntilClosed):
 
     def _acknowledge(self, topic: str | None, partition: int | None, offset: int | None, verdict: int) -> None:
         """Once for each record: a record in hand costs the gate's lock, any other one the whole gate."""
-        gate, acknowledger = self._gate, self._core.acknowledger
-        if gate.lock.locked():
-            raise gate.refusal()
-        with gate.lock:
-            if not self._unreturned and acknowledger.note(topic, partition, offset, verdict):
+        lock = self._lock
+        if lock.locked():
+            raise self._gate.refusal()
+        with lock:
+            if not self._unreturned and self._acknowledger.note(topic, partition, offset, verdict):
                 return
-        with gate:
+        with self._gate:
             self._put_back()
-            acknowledger.acknowledge(topic, partition, offset, verdict)
+            self._acknowledger.acknowledge(topic, partition, offset, verdict)
 
     def commit_sync(self, timeout: float = 60) -> dict[TopicPartition, KafkaException | None]:
         """Send acknowledgements and wait for the brokers' answer.
@@ -214,10 +217,10 @@ class ShareConsumer(UntilClosed):
             raise TypeError("callback must be callable or None")
         with self._gate:
             self._callback = callback
-            self._core.acknowledger.wants_results = callback is not None
+            self._acknowledger.wants_results = callback is not None
 
     def _run_callbacks(self) -> None:
-        results = self._core.acknowledger.results
+        results = self._acknowledger.results
         if not results:
             return
         self._gate.in_callback = True
@@ -261,7 +264,7 @@ class ShareConsumer(UntilClosed):
         call is interrupted, the connections are closed: brokers give back what is still locked.
         """
         wait_ms = timeout_ms(timeout)
-        if self._closed and not self._core.acknowledger.results:
+        if self._closed and not self._acknowledger.results:
             return
         with self._gate:
             try:

@@ -21,21 +21,27 @@ DRAIN_AT = 1000
 """So many records in the inbox are moved on at once; a lock each would cost more than everything else."""
 
 
-class _Failing:
-    """Around a call that waits: where the client has failed, the callbacks of all open records say so first."""
+class _Waiting:
+    """Around a call that waits: one turn, but for its waits and callbacks.
+
+    Where the client has failed, the callbacks of all open records are called with that before the call raises.
+    """
 
     def __init__(self, core: ProducerCore) -> None:
         self._core = core
 
-    def __enter__(self) -> None: ...
+    def __enter__(self) -> None:
+        uninterrupted.__enter__()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(error, ClientFailedException):
-            with uninterrupted:
+        try:
+            if isinstance(error, ClientFailedException):
                 self._core.abandon(KafkaError(KafkaError._FATAL, str(error), fatal=True))
-            self._core.deliveries.serve(Delivery.report)
+                self._core.deliveries.serve(Delivery.report)
+        finally:
+            uninterrupted.__exit__()
 
 
 class Producer(UntilClosed):
@@ -58,7 +64,7 @@ class Producer(UntilClosed):
         self._core = ProducerCore(config, transport.rng())
         self._connection = transport.connect(self._core, self._core.client_id)
         self._inbox = self._core.inbox
-        self._failing = _Failing(self._core)
+        self._waiting = _Waiting(self._core)
         self._max_record_bytes: int = config["message.max.bytes"]
         self._max_records: int = config["queue.buffering.max.messages"] or 1 << 62
         self._guarded = bool(config["transactional.id"])  # produce is not always allowed
@@ -163,7 +169,7 @@ class Producer(UntilClosed):
         """Serve delivery callbacks, waiting up to `timeout` seconds for the first; how many were served."""
         self._check_open()
         wait_ms = timeout_ms(timeout)
-        with self._failing:
+        with self._waiting:
             core = self._core
             if self._inbox:
                 if not core.scheduled:  # a `produce` was interrupted
@@ -176,7 +182,7 @@ class Producer(UntilClosed):
     def flush(self, timeout: float = -1) -> int:
         """Send everything and wait until the fate of all records is known and told; how many are still open."""
         self._check_open()
-        with self._failing:
+        with self._waiting:
             self._run(self._core.flush)
             self._serve_until(lambda: not self._core.undelivered, timeout)
         return len(self)
@@ -233,7 +239,7 @@ class Producer(UntilClosed):
     def _transact(self, event: TransactionEvent, timeout: float) -> None:
         self._check_open()
         identity = self._core.identity
-        with self._failing:
+        with self._waiting:
             if self._unreturned is not event:
                 self._run(self._step(event))
             settled = self._serve_until(lambda: identity.settled, timeout)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from shareq import Admin, Cluster, DeserializingShareConsumer, Producer, ShareConsumer
+from shareq import Admin, ClientFailedException, Cluster, DeserializingShareConsumer, Producer, ShareConsumer
 from tests.broker.ledger import Books, Place
 from tests.client.interrupting import interrupted, places, steps_of
 
@@ -254,10 +254,18 @@ def test_a_poll_sends_what_an_interrupted_produce_has_left() -> None:
 
 
 def again(call: Callable[[], object], at: int) -> int:
-    """Make a call, interrupt it, and repeat it if it was interrupted; how often it was."""
-    if not interrupted(call, at):
+    """Make a call, interrupt it, and repeat it if it has not returned; how often it was interrupted."""
+    returned = False
+
+    def once() -> None:
+        nonlocal returned
+        call()
+        returned = True
+
+    if not interrupted(once, at):
         return 0
-    call()
+    if not returned:
+        call()
     return 1
 
 
@@ -336,3 +344,87 @@ def test_a_cluster_goes_on(name: str) -> None:
 
     each_step(nothing, calls[name], after)
     stage.check()
+
+
+# ---- a mistake of ours in a client's core ----------------------------------------------------------------------------
+
+
+class MistakeError(Exception):
+    """What no core raises on purpose."""
+
+
+def fail(*_: object, **__: object) -> None:
+    raise MistakeError("a mistake")
+
+
+@pytest.mark.parametrize("clock", ["virtual", 1000.0])
+def test_a_producer_that_fails_says_so_with_each_callback(clock: str | float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls that wait fail at once and from then on; the cluster and its other clients go on."""
+    cluster = Cluster(brokers=1, clock=clock)
+    cluster.create_topic("t")
+    address = {"bootstrap.servers": cluster.bootstrap_servers}
+    broken, sound = Producer(address), Producer(address)
+    errors: list[Any] = []
+    broken.produce("t", "1", on_delivery=lambda error, _: errors.append(error))
+    broken.produce("t", "2", on_delivery=lambda error, _: errors.append(error))
+    monkeypatch.setattr(broken._core._sender, "pump", fail)
+    with pytest.raises(ClientFailedException, match="MistakeError") as raised:
+        broken.flush()
+    assert isinstance(raised.value.__cause__, MistakeError)
+    assert [(error.name(), error.fatal()) for error in errors] == [("_FATAL", True)] * 2
+    for call in (broken.flush, lambda: broken.produce("t", "3")):
+        with pytest.raises(ClientFailedException, match="MistakeError"):
+            call()
+    sound.produce("t", "4")
+    assert sound.flush() == 0
+    cluster.close()
+
+
+@pytest.mark.parametrize("clock", ["virtual", 1000.0])
+def test_a_consumer_that_fails_says_so_from_then_on(clock: str | float, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(brokers=1, clock=clock)
+    cluster.create_topic("t")
+    consumer = ShareConsumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "g"})
+    consumer.subscribe(["t"])
+    monkeypatch.setattr(consumer._core._fetcher, "_fetched", fail)
+    for call in (consumer.poll, consumer.poll, consumer.commit_sync, consumer.commit_async):
+        with pytest.raises(ClientFailedException, match="MistakeError"):
+            call()
+    Admin({"bootstrap.servers": cluster.bootstrap_servers}).list_topics()
+    cluster.close()
+
+
+def test_an_admin_client_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(brokers=1)
+    admin = Admin({"bootstrap.servers": cluster.bootstrap_servers})
+    monkeypatch.setattr(admin._core, "_advance", fail)
+    for _ in range(2):
+        with pytest.raises(ClientFailedException, match="MistakeError"):
+            admin.list_topics()
+
+
+# ---- closing in time -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("timeout", "passed_ms"), [(0, 0), (2.5, 2500), (None, 30_000)], ids=str)
+def test_a_consumer_closes_in_time(timeout: float | None, passed_ms: int) -> None:
+    """A broker that does not answer costs what the caller gives it."""
+    cluster = Cluster(brokers=1, latency_ms=10_000)
+    cluster.create_topic("t")
+    consumer = ShareConsumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "g"})
+    consumer.subscribe(["t"])
+    consumer.poll(300)
+    before_ms = cluster.now_ms
+    consumer.close() if timeout is None else consumer.close(timeout)
+    assert cluster.now_ms - before_ms == passed_ms
+    consumer.close()
+    assert cluster.now_ms - before_ms == passed_ms
+
+
+@pytest.mark.parametrize("timeout", ["1", None, True], ids=str)
+def test_the_time_to_close_is_a_number(timeout: Any) -> None:
+    cluster = Cluster(brokers=1)
+    consumer = ShareConsumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "g"})
+    with pytest.raises(TypeError, match="timeout must be a real number"):
+        consumer.close(timeout)
+    consumer.close(-1)

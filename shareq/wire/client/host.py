@@ -63,29 +63,40 @@ class ClientHost:
     # ---- the application's side --------------------------------------------------------------------------------------
 
     def run(self, action: Callable[[int], Iterable[Effect]]) -> None:
+        if uninterrupted.depth:  # the caller's block, or another thread's, which is as good: this one needs none
+            self._run(action)
+        else:
+            with uninterrupted:
+                self._run(action)
+
+    def _run(self, action: Callable[[int], Iterable[Effect]]) -> None:
+        acquire(self.lock)
+        try:
+            self._check()
+            self._carry_out(lambda: action(self.now_ms()))
+            if self._failure is not None:
+                self._check()
+        finally:
+            self.lock.release()
+
+    def wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
+        if uninterrupted.depth:
+            return self._wait(until, timeout_ms)
         with uninterrupted:
+            return self._wait(until, timeout_ms)
+
+    def _wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
+        deadline = None if timeout_ms is None else time.monotonic() + timeout_ms / 1000
+        slice_s = SLICE_S if uninterrupted.here else None
+        happened = None
+        while happened is None:
+            uninterrupted.checkpoint()
             acquire(self.lock)
             try:
                 self._check()
-                self._carry_out(lambda: action(self.now_ms()))
+                happened = self._wait_until(until, deadline, slice_s)
             finally:
                 self.lock.release()
-        if self._failure is not None:
-            self._check()
-
-    def wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
-        deadline = None if timeout_ms is None else time.monotonic() + timeout_ms / 1000
-        happened = None
-        with uninterrupted:
-            slice_s = SLICE_S if uninterrupted.here else None
-            while happened is None:
-                uninterrupted.checkpoint()
-                acquire(self.lock)
-                try:
-                    self._check()
-                    happened = self._wait_until(until, deadline, slice_s)
-                finally:
-                    self.lock.release()
         return happened
 
     def _wait_until(self, until: Callable[[], bool], deadline: float | None, slice_s: float | None) -> bool | None:
