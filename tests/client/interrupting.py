@@ -18,7 +18,6 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-
 ATTEMPTS = int(os.environ.get("SHAREQ_INTERRUPTS", "120"))
 """How often a call is interrupted, at places spread evenly over its steps. Every step: a very large number."""
 
@@ -41,7 +40,7 @@ def _traced(call: Callable[[], object], at: int) -> int:
         steps += 1
         if steps == at:
             sys.settrace(None)  # or the handler would run in this function, at the next step
-            button[0]  # noqa: B018    # a call would be followed by a look at signals, here instead of there
+            button[0]  # a call would be followed by a look at signals, here instead of there
         return trace
 
     sys.settrace(trace)

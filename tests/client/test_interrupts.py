@@ -121,7 +121,7 @@ def test_what_an_interrupted_poll_had_taken_comes_with_the_next(kind: type[Share
 
 
 def test_acknowledging_one_by_one_answers_for_what_was_seen() -> None:
-    stage = Stage(**{"share.acknowledgement.mode": "explicit"})
+    stage = Stage(ShareConsumer, **{"share.acknowledgement.mode": "explicit"})
     open_places: list[Place] = []
 
     def seen() -> None:
@@ -178,7 +178,10 @@ def test_closing_again_ends_what_an_interrupted_close_has_begun() -> None:
         with pytest.raises(RuntimeError, match="closed"):
             stage.consumer.poll(0)
 
-    each_step(prepare, lambda: stage.consumer.close(), after)
+    def close() -> None:
+        stage.consumer.close()
+
+    each_step(prepare, close, after)
     accepted = stage.accepted()
     assert not set(accepted) - set(stage.seen)
     assert set(stage.called_back().values()) == {1}

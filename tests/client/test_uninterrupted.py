@@ -37,13 +37,17 @@ def fail(*_: object) -> None:
 @pytest.mark.parametrize("number", NUMBERS)
 def test_a_handler_runs_at_the_end_of_the_outermost_block(number: int, restored: None) -> None:
     signal.signal(number, fail)
-    done = []
-    with pytest.raises(HandlerError):
+    done: list[str] = []
+
+    def turn() -> None:
         with uninterrupted:
             with uninterrupted:
                 signal.raise_signal(number)
                 done.append("inner")
             done.append("outer")
+
+    with pytest.raises(HandlerError):
+        turn()
     assert done == ["inner", "outer"]
     assert not uninterrupted.depth
     assert signal.getsignal(number) is fail
@@ -68,9 +72,14 @@ def test_each_handler_that_was_held_back_runs_although_one_raises(restored: None
 
     for number in NUMBERS:
         signal.signal(number, handle)
-    with pytest.raises(HandlerError), uninterrupted:
-        for number in NUMBERS:
-            signal.raise_signal(number)
+
+    def turn() -> None:
+        with uninterrupted:
+            for number in NUMBERS:
+                signal.raise_signal(number)
+
+    with pytest.raises(HandlerError):
+        turn()
     assert sorted(ran) == sorted(NUMBERS)
     assert not uninterrupted.pending
 

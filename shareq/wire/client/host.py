@@ -104,9 +104,7 @@ class ClientHost:
         left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
         self._waiting += 1
         try:
-            self.lock.wait_for(
-                lambda: until() or self._closed or self._failure is not None, shorter(left_s, slice_s)
-            )
+            self.lock.wait_for(lambda: until() or self._closed or self._failure is not None, shorter(left_s, slice_s))
         finally:
             self._waiting -= 1
         if until():
