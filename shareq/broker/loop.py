@@ -17,7 +17,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from shareq.client.uninterrupted import SLICE_S, acquire, shorter, uninterrupted
+from shareq.client.uninterrupted import acquire, uninterrupted
+from shareq.client.waiting import Waiting
 from shareq.model.errors import ConfigException
 
 VIRTUAL_ORIGIN_MS = 1_767_225_600_000
@@ -234,8 +235,7 @@ class WallLoop(EventLoop):
         self._origin_ms = int(time.time() * 1000)
         self._due = threading.Condition(self.lock)
         self._asleep_until_ms = _AWAKE
-        self._progress = threading.Condition(self.lock)
-        self._waiting = 0
+        self._progress = Waiting(self.lock)
         self._closed = False
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="shareq-loop", daemon=True)
@@ -255,39 +255,17 @@ class WallLoop(EventLoop):
             if timers and timers[0][0] < self._asleep_until_ms:
                 self._asleep_until_ms = timers[0][0]
                 self._due.notify()
-            if self._waiting:
+            if self._progress.count:
                 self._progress.notify_all()
         finally:
             self.lock.release()
 
     def _wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
-        deadline = None if timeout_ms is None else time.monotonic() + timeout_ms / 1000 / self.scale
-        slice_s = SLICE_S if uninterrupted.here else None
-        happened = None
-        while happened is None:
-            uninterrupted.checkpoint()
-            acquire(self.lock)
-            try:
-                happened = self._wait_until(until, deadline, slice_s)
-            finally:
-                self.lock.release()
-        return happened
+        def look() -> bool | None:
+            self._check()
+            return True if until() else False if self._closed else None
 
-    def _wait_until(self, until: Callable[[], bool], deadline: float | None, slice_s: float | None) -> bool | None:
-        """True: `until()` holds; False: time is up, or nothing happens any more; None: the slice is over."""
-        left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
-        self._waiting += 1
-        try:
-            self._progress.wait_for(
-                lambda: until() or self._closed or self._failure is not None, shorter(left_s, slice_s)
-            )
-        finally:
-            self._waiting -= 1
-        self._check()
-        if until():
-            return True
-        time_is_up = deadline is not None and time.monotonic() >= deadline
-        return False if self._closed or time_is_up else None
+        return self._progress.wait_until(look, None if timeout_ms is None else timeout_ms / 1000 / self.scale)
 
     def _check(self) -> None:
         if self._failure is not None:

@@ -180,10 +180,3 @@ def acquire(lock: Lockable) -> None:
     slice_s = SLICE_S if uninterrupted.here else -1
     while not lock.acquire(True, slice_s):
         uninterrupted.checkpoint()
-
-
-def shorter(left_s: float | None, slice_s: float | None) -> float | None:
-    """The shorter of two waits, None standing for no bound."""
-    if left_s is None or slice_s is None:
-        return slice_s if left_s is None else left_s
-    return min(left_s, slice_s)

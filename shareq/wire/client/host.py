@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable, Iterable
 
 from shareq.client.calls import Backoff
-from shareq.client.uninterrupted import SLICE_S, acquire, shorter, uninterrupted
+from shareq.client.uninterrupted import SLICE_S, acquire, uninterrupted
+from shareq.client.waiting import Waiting
 from shareq.model.actor import ANY_NODE, Actor, Answer, Call, Effect, Message, Tick
 from shareq.model.errors import ClientFailedException, Errors, KafkaError, KafkaException
 from shareq.model.messages.fetch import FetchRequest
@@ -39,7 +40,7 @@ class ClientHost:
     def __init__(
         self, actor: Actor, client_id: str, servers: tuple[Address, ...], rng: random.Random, settings: Settings
     ) -> None:
-        self.lock = threading.Condition()
+        self.lock = Waiting()
         self.client_id = client_id
         self.settings = settings
         self.directory = Directory(tuple(rng.sample(servers, len(servers))))
@@ -48,7 +49,6 @@ class ClientHost:
         self._links: dict[tuple[Address, bool], Link] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._due_ms: int | None = None
-        self._waiting = 0
         self._closed = False
         self._shut = threading.Event()
         self._failure: Exception | None = None
@@ -86,31 +86,14 @@ class ClientHost:
             return self._wait(until, timeout_ms)
 
     def _wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
-        deadline = None if timeout_ms is None else time.monotonic() + timeout_ms / 1000
-        slice_s = SLICE_S if uninterrupted.here else None
-        happened = None
-        while happened is None:
-            uninterrupted.checkpoint()
-            acquire(self.lock)
-            try:
-                self._check()
-                happened = self._wait_until(until, deadline, slice_s)
-            finally:
-                self.lock.release()
-        return happened
+        def look() -> bool | None:
+            if until():
+                return True
+            self._check()
+            return None
 
-    def _wait_until(self, until: Callable[[], bool], deadline: float | None, slice_s: float | None) -> bool | None:
-        """True: `until()` holds; False: time is up; None: the slice is over."""
-        left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
-        self._waiting += 1
-        try:
-            self.lock.wait_for(lambda: until() or self._closed or self._failure is not None, shorter(left_s, slice_s))
-        finally:
-            self._waiting -= 1
-        if until():
-            return True
         self._check()
-        return False if deadline is not None and time.monotonic() >= deadline else None
+        return self.lock.wait_until(look, None if timeout_ms is None else timeout_ms / 1000)
 
     def _check(self) -> None:
         if self._process != os.getpid():
@@ -149,7 +132,7 @@ class ClientHost:
         if due_ms is not None and (self._due_ms is None or due_ms < self._due_ms):
             self._due_ms = due_ms
             self.io.soon(self._set_timer)
-        if self._waiting:
+        if self.lock.count:
             self.lock.notify_all()
 
     def _set_timer(self) -> None:
