@@ -40,7 +40,8 @@ class ClientHost:
     def __init__(
         self, actor: Actor, client_id: str, servers: tuple[Address, ...], rng: random.Random, settings: Settings
     ) -> None:
-        self.lock = Waiting()
+        self._waiting = Waiting()
+        self.lock: threading.Condition = self._waiting
         self.client_id = client_id
         self.settings = settings
         self.directory = Directory(tuple(rng.sample(servers, len(servers))))
@@ -93,7 +94,7 @@ class ClientHost:
             return None
 
         self._check()
-        return self.lock.wait_until(look, None if timeout_ms is None else timeout_ms / 1000)
+        return self._waiting.wait_until(look, None if timeout_ms is None else timeout_ms / 1000)
 
     def _check(self) -> None:
         if self._process != os.getpid():
@@ -132,7 +133,7 @@ class ClientHost:
         if due_ms is not None and (self._due_ms is None or due_ms < self._due_ms):
             self._due_ms = due_ms
             self.io.soon(self._set_timer)
-        if self.lock.count:
+        if self._waiting.count:
             self.lock.notify_all()
 
     def _set_timer(self) -> None:
