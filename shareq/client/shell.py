@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isnan
 from types import TracebackType
 from typing import ClassVar, Self, TypeVar
 
@@ -12,6 +13,9 @@ from shareq.model.errors import ConcurrentModificationException, IllegalStateExc
 from shareq.model.transport import Connection
 
 T = TypeVar("T")
+
+LONGEST_S = 1_000_000_000
+"""Some 30 years, which every clock and lock can count."""
 
 
 class Gate:
@@ -50,7 +54,7 @@ class UntilClosed:
     _NAME: ClassVar[str]
     _closed = False
 
-    def close(self) -> None:
+    def close(self) -> object:
         raise NotImplementedError
 
     def _check_open(self) -> None:
@@ -86,7 +90,10 @@ def perform(connection: Connection, calls: Calls, call: Callable[[int], T]) -> T
 
 
 def timeout_ms(timeout: float) -> float | None:
-    """Milliseconds of a time-out in seconds; None (for ever) for a negative one. TypeError for what is no number."""
+    """Milliseconds of a time-out in seconds; None (for ever) for a negative one. TypeError for what is no number,
+    ValueError for NaN. No wait is longer than LONGEST_S."""
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
         raise TypeError(f"timeout must be a real number of seconds, not {type(timeout).__name__}")
-    return None if timeout < 0 else timeout * 1000
+    if isnan(timeout):
+        raise ValueError(f"timeout={timeout!r}: must be a number of seconds")
+    return None if timeout < 0 else min(timeout, LONGEST_S) * 1000

@@ -106,5 +106,12 @@ class Lane:
             self.waiting.append(self.filling)
             self.filling = None
 
+    @property
+    def head(self) -> Batch | None:
+        """The oldest batch that is not settled, but for the one that fills."""
+        if self.under_way is not None:
+            return self.under_way
+        return self.waiting[0] if self.waiting else None
+
     def sendable(self, now_ms: int) -> bool:
         return bool(self.waiting) and self.under_way is None and now_ms >= self.not_before_ms

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
+from shareq.client.arguments import INT32_MAX, INT64_MAX, text, utf8_length, whole
 from shareq.client.config import merged
 from shareq.client.shell import UntilClosed, perform, timeout_ms
+from shareq.client.topic_partition import TopicPartition
 from shareq.log.records import Headers
 from shareq.model.errors import Errors, KafkaError, KafkaException
 from shareq.model.transport import transport_for
 from shareq.producer.config import producer_config
 from shareq.producer.core import ProducerCore
 from shareq.producer.lane import RECORD_OVERHEAD_BYTES, DeliveryCallback
+from shareq.producer.offsets import ConsumerGroupMetadata, committed
 from shareq.producer.transaction import TransactionEvent, TransactionState
 
 DRAIN_AT = 1000
@@ -33,7 +36,9 @@ class Producer(UntilClosed):
 
     def __init__(self, conf: Mapping[str, Any] | None = None, /, **kwargs: Any) -> None:
         given = merged(conf, kwargs)
-        self._on_delivery: DeliveryCallback | None = given.pop("on.delivery", given.get("on_delivery"))
+        if "on.delivery" in given:  # as a keyword, its underscore was taken for a dot
+            given["on_delivery"] = given.pop("on.delivery")
+        self._on_delivery: DeliveryCallback | None = given.get("on_delivery")
         config = producer_config(given)
         transport = transport_for(config["bootstrap.servers"], config.sockets)
         self._core = ProducerCore(config, transport.rng())
@@ -41,10 +46,14 @@ class Producer(UntilClosed):
         self._inbox = self._core.inbox
         self._max_record_bytes: int = config["message.max.bytes"]
         self._max_records: int = config["queue.buffering.max.messages"] or 1 << 62
+        self._max_bytes: int = config["queue.buffering.max.kbytes"] << 10
         self._guarded = bool(config["transactional.id"])  # produce is not always allowed
-        self._room = self._max_records  # at least so many records may still come
-        self._produced = 0
-        self._served = 0
+        self._names: set[str] = set()
+        self._room: int = self._max_records
+        self._granted = self._room
+        self._room_bytes: int = min(self._max_record_bytes, self._max_bytes)
+        self._granted_bytes = self._room_bytes
+        self._served = self._served_bytes = 0
 
     # ---- records -----------------------------------------------------------------------------------------------------
 
@@ -63,46 +72,55 @@ class Producer(UntilClosed):
         """Queue a record. `on_delivery(error, message)` is called from `poll` or `flush` when its fate is known.
 
         `partition` -1 leaves the choice to the partitioner, `timestamp` (ms) 0 means now. Raises BufferError when the
-        queue is full (poll, then try again), KafkaException (MESSAGE_TOO_LARGE), IllegalStateException when closed.
+        queue is full (poll, then try again), IllegalStateException when closed; KafkaException for a record that is too
+        large, a partition or timestamp out of range; TypeError, ValueError for what is no topic, key, value or header.
         """
         if self._guarded:
             self._check_may_produce()
-        if value.__class__ is not bytes and value is not None:
-            value = _bytes("value", value)
-        if key.__class__ is not bytes and key is not None:
-            key = _bytes("key", key)
+        if (value.__class__ is not bytes and value is not None) or (key.__class__ is not bytes and key is not None):
+            value, key = _bytes("value", value), _bytes("key", key)
         size = RECORD_OVERHEAD_BYTES + (len(value) if value else 0) + (len(key) if key else 0)
-        if size > self._max_record_bytes or topic.__class__ is not str or partition < -1:
-            raise self._refusal(topic, partition, size)
-        if self._room <= 0:
-            self._find_room()
         fields: Headers = ()
-        if headers:
-            fields = _headers(headers)
-            size += sum(len(name) + len(content or b"") for name, content in fields)
+        if headers is not None:
+            fields = record_headers(headers)
+            size += headers_size(fields)
         if on_delivery is None:
             on_delivery = self._on_delivery if callback is None else callback
+        if (
+            (partition != -1 and (partition.__class__ is not int or not 0 <= partition <= INT32_MAX))
+            or (timestamp and (timestamp.__class__ is not int or not 0 <= timestamp <= INT64_MAX))
+            or (on_delivery is not None and not callable(on_delivery))
+        ):
+            partition, timestamp = _checked(partition, timestamp, on_delivery)
+        try:
+            if size > self._room_bytes or self._room <= 0 or topic not in self._names:
+                self._admit(topic, size)
+        except TypeError:  # also for what cannot be looked up in a set
+            raise TypeError(f"topic must be a str, not {type(topic).__name__}") from None
         self._inbox.append((topic, partition, key, value, fields, timestamp, on_delivery, size))
-        self._produced += 1
         self._room -= 1
+        self._room_bytes -= size
         if not self._core.scheduled:
             self._run(self._core.schedule)
         elif len(self._inbox) >= DRAIN_AT:
             self._run(self._core.drain)
 
-    def _refusal(self, topic: object, partition: int, size: int) -> Exception:
-        if not isinstance(topic, str):
-            return TypeError(f"topic must be a str, not {type(topic).__name__}")
-        if partition < -1:
-            return KafkaException(KafkaError(KafkaError._INVALID_ARG, f"partition={partition}: must be -1 or more"))
-        text = f"a record of {size} bytes: message.max.bytes is {self._max_record_bytes}"
-        return KafkaException(KafkaError(Errors.MESSAGE_TOO_LARGE, text))
-
-    def _find_room(self) -> None:
-        """Count anew what waits; until so many more have come there is no need to count again."""
-        self._room = self._max_records - len(self)
-        if self._room <= 0:
+    def _admit(self, topic: str, size: int) -> None:
+        """Look closer at a record: its topic is new, it is too large, or the room that was granted is used up."""
+        self._names.add(text("topic", topic))
+        if size > self._max_record_bytes:
+            why = f"a record of {size} bytes: message.max.bytes is {self._max_record_bytes}"
+            raise KafkaException(KafkaError(Errors.MESSAGE_TOO_LARGE, why))
+        room, room_bytes = self._max_records - len(self), self._max_bytes - self._queued_bytes
+        if room <= 0:
             raise BufferError(f"Local: Queue full ({self._max_records} records wait: poll or flush)")
+        if size > room_bytes:
+            raise BufferError(f"Local: Queue full ({self._queued_bytes} bytes wait: poll or flush)")
+        self._granted += room - self._room
+        self._room = room
+        granted = min(room_bytes, self._max_record_bytes)  # hence a record that is too large is never let through
+        self._granted_bytes += granted - self._room_bytes
+        self._room_bytes = granted
 
     def produce_batch(
         self,
@@ -112,9 +130,10 @@ class Producer(UntilClosed):
         on_delivery: DeliveryCallback | None = None,
     ) -> int:
         """Queue many records: dicts of value, key, partition, timestamp, headers, callback. Returns how many were
-        queued; the others have their error under `_error`."""
-        if not isinstance(messages, list):
-            raise TypeError(f"messages must be a list of dicts, not {type(messages).__name__}")
+        queued; the others have their error under `_error`. TypeError, before anything is queued, for what is no list of
+        dicts."""
+        if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
+            raise TypeError(f"messages must be a list of dicts, not {messages!r:.100}")
         queued = 0
         for message in messages:
             try:
@@ -128,13 +147,18 @@ class Producer(UntilClosed):
                     headers=message.get("headers"),
                 )
                 queued += 1
-            except (BufferError, KafkaException) as error:
+            except (BufferError, KafkaException, TypeError, ValueError) as error:
                 message["_error"] = error
         return queued
 
     def __len__(self) -> int:
         """Records whose fate is not known, or whose callback has not been served."""
-        return self._produced - self._served - self._core.settled_count
+        return self._granted - self._room - self._served - self._core.settled_count
+
+    @property
+    def _queued_bytes(self) -> int:
+        """The size of those records, with what a record takes beside key, value and headers."""
+        return self._granted_bytes - self._room_bytes - self._served_bytes - self._core.settled_bytes
 
     # ---- waiting -----------------------------------------------------------------------------------------------------
 
@@ -167,6 +191,7 @@ class Producer(UntilClosed):
         while deliveries:
             delivery = deliveries.popleft()
             self._served += 1
+            self._served_bytes += delivery.record[7]
             count += 1
             delivery.serve()
         return count
@@ -211,6 +236,25 @@ class Producer(UntilClosed):
         """Throw away what has not been sent, and let no reader of committed records see the rest."""
         self._transact(TransactionEvent.ABORT, timeout)
 
+    def send_offsets_to_transaction(
+        self, positions: Iterable[TopicPartition], group_metadata: ConsumerGroupMetadata | bytes, timeout: float = -1
+    ) -> None:
+        """Let the open transaction commit a consumer group's offsets: they count when it is committed.
+
+        `positions`: the next offset to consume of each partition, confluent-kafka's TopicPartitions too.
+        `group_metadata`: what confluent-kafka's `Consumer.consumer_group_metadata()` returns, or a
+        ConsumerGroupMetadata. Share groups acknowledge records instead: they have no such offsets.
+        KafkaException: _TIMED_OUT may be repeated; a fatal error wants a new producer; after all others abort.
+        """
+        self._check_open()
+        offsets, group = committed(positions), ConsumerGroupMetadata.of(group_metadata)
+        step = self._core.send_offsets(group, offsets)
+        commit = perform(self._connection, self._core.calls, step)
+        if not self._serve_until(lambda: commit.done, timeout):
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "offsets are still under way: call it again"))
+        if commit.error is not None:
+            raise KafkaException(commit.error)
+
     def _transact(self, event: TransactionEvent, timeout: float) -> None:
         self._check_open()
         identity = self._core.identity
@@ -228,17 +272,26 @@ class Producer(UntilClosed):
 
     # ---- the end -----------------------------------------------------------------------------------------------------
 
-    def close(self, timeout: float = -1) -> None:
-        """Abort an open transaction, flush, and say goodbye. Repeatable."""
+    def close(self, timeout: float = -1) -> bool:
+        """Abort an open transaction, flush, and close the connections. Repeatable.
+
+        Records that are not delivered within `timeout` seconds are dropped: their callbacks are served with
+        _PURGE_QUEUE or _PURGE_INFLIGHT, and the result is False.
+        """
         if self._closed:
-            return
+            return True
+        timeout_ms(timeout)
         try:
             if self._core.identity.state in (TransactionState.IN_TRANSACTION, TransactionState.ABORTABLE):
                 self._abort_last(timeout)
-            self.flush(timeout)
+            dropped = self.flush(timeout) > 0
+            if dropped:
+                self.purge()
+                self._serve()
         finally:
             self._closed = self._guarded = True
             self._connection.close()
+        return not dropped
 
     def _abort_last(self, timeout: float) -> None:
         """A producer that has been fenced has nothing left to abort."""
@@ -249,14 +302,60 @@ class Producer(UntilClosed):
                 raise
 
 
-def _bytes(what: str, value: object) -> bytes:
+def _bytes(what: str, value: object) -> bytes | None:
+    if value is None:
+        return None
     if isinstance(value, str):
-        return value.encode()
+        try:
+            return value.encode()
+        except UnicodeEncodeError as why:
+            raise ValueError(f"{what}={value!r:.100}: must be text that UTF-8 can encode ({why.reason})") from None
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
     raise TypeError(f"{what} must be bytes, str or None, not {type(value).__name__}")
 
 
-def _headers(headers: Headers | Mapping[str, bytes | str | None]) -> Headers:
-    pairs: Iterable[tuple[str, bytes | str | None]] = headers.items() if isinstance(headers, Mapping) else headers
-    return tuple((name, None if value is None else _bytes(f"header {name!r}", value)) for name, value in pairs)
+def _checked(partition: object, timestamp: object, on_delivery: object) -> tuple[int, int]:
+    """Partition and timestamp as integers; a timestamp of None is none."""
+    if on_delivery is not None and not callable(on_delivery):
+        raise TypeError(f"on_delivery must be callable, not {type(on_delivery).__name__}")
+    try:
+        return whole("partition", partition, -1, INT32_MAX), whole("timestamp", timestamp or 0, 0, INT64_MAX)
+    except ValueError as why:
+        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, str(why))) from None
+
+
+def record_headers(headers: object) -> Headers:
+    """Pairs of name and value from a dict or a list of pairs. A name may be bytes of UTF-8, as in confluent-kafka."""
+    if not isinstance(headers, (Mapping, list, tuple)):
+        raise TypeError(f"headers must be a dict or a list of (name, value) pairs, not {type(headers).__name__}")
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    return tuple([pair if _is_plain(pair) else _header(pair) for pair in pairs])
+
+
+def _is_plain(pair: object) -> TypeGuard[tuple[str, bytes]]:
+    """Whether the pair can be taken as it is, as most can."""
+    if pair.__class__ is not tuple or len(pair) != 2:
+        return False
+    name, value = pair
+    return name.__class__ is str and value.__class__ is bytes and name.isascii()
+
+
+def headers_size(headers: Headers) -> int:
+    """What headers count for message.max.bytes: the bytes of names and values."""
+    return sum([len(name.encode()) + len(value or b"") for name, value in headers])
+
+
+def _header(pair: object) -> tuple[str, bytes | None]:
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise TypeError(f"headers must be (name, value) pairs, not {pair!r:.100}")
+    name, value = pair
+    if isinstance(name, bytes):
+        try:
+            name = name.decode()
+        except UnicodeDecodeError as why:
+            raise ValueError(f"header name {name!r:.100}: must be UTF-8 ({why.reason})") from None
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a header must be a str, not {type(name).__name__}")
+    utf8_length("header name", name)
+    return name, _bytes(f"header {name!r}", value)
