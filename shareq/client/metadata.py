@@ -34,7 +34,7 @@ class Metadata:
     """A cache that is asked for refreshes; it never polls on its own.
 
     `want_*` may be called as often as one likes: refreshes keep a growing distance from each other, so that an answer
-    that does not help cannot make a client spin. `on_update()` follows every answer, and every error that no retry mends.
+    that does not help cannot make a client spin. `on_update()` follows every answer and every error that is final.
     """
 
     def __init__(self, calls: Calls, backoff: Backoff, on_update: Callable[[], None]) -> None:

@@ -30,7 +30,8 @@ class ProducerCore:
         self.client_id: str = config["client.id"]
         self.inbox: deque[Produced] = deque()
         self.deliveries: deque[Delivery] = deque()
-        self.settled_count = self.settled_bytes = 0
+        self.settled_count: int = 0
+        self.settled_bytes: int = 0
         """Records whose fate is known and that have no callback."""
         self.scheduled = False
         """Whether a flush of the inbox is due."""

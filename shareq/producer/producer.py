@@ -52,8 +52,9 @@ class Producer(UntilClosed):
         self._room: int = self._max_records
         self._granted = self._room
         self._room_bytes: int = min(self._max_record_bytes, self._max_bytes)
-        self._granted_bytes = self._room_bytes
-        self._served = self._served_bytes = 0
+        self._granted_bytes: int = self._room_bytes
+        self._served = 0
+        self._served_bytes: int = 0
 
     # ---- records -----------------------------------------------------------------------------------------------------
 
