@@ -40,7 +40,7 @@ from shareq.admin.results import (
 from shareq.admin.topics import NewTopic
 from shareq.client.arguments import INT32_MAX, INT64_MAX, items, mapping, text, whole
 from shareq.client.config import ClientConfig, merged
-from shareq.client.shell import UntilClosed, perform, timeout_ms
+from shareq.client.shell import LONGEST_S, UntilClosed, perform, timeout_ms
 from shareq.client.topic_partition import TopicPartition
 from shareq.model.states import IsolationLevel
 from shareq.model.transport import transport_for
@@ -213,8 +213,10 @@ class Admin(UntilClosed):
     def _do(self, operation: Operation[T], timeout: float) -> T:
         self._check_open()
         wait_ms = timeout_ms(timeout)
-        if wait_ms is None:
+        if timeout < 0:
             raise ValueError(f"timeout={timeout!r}: must not be negative")
+        if wait_ms is None:
+            wait_ms = LONGEST_S * 1000
         core = self._core
         task = perform(self._connection, core.calls, lambda now_ms: core.start(operation, wait_ms, now_ms))
         self._connection.wait(lambda: task.done, None)

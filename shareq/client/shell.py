@@ -90,10 +90,10 @@ def perform(connection: Connection, calls: Calls, call: Callable[[int], T]) -> T
 
 
 def timeout_ms(timeout: float) -> float | None:
-    """Milliseconds of a time-out in seconds; None (for ever) for a negative one. TypeError for what is no number,
-    ValueError for NaN. No wait is longer than LONGEST_S."""
+    """Milliseconds of a time-out in seconds; None (for ever) for a negative one and for one beyond LONGEST_S. TypeError
+    for what is no number, ValueError for NaN."""
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
         raise TypeError(f"timeout must be a real number of seconds, not {type(timeout).__name__}")
     if isnan(timeout):
         raise ValueError(f"timeout={timeout!r}: must be a number of seconds")
-    return None if timeout < 0 else min(timeout, LONGEST_S) * 1000
+    return timeout * 1000 if 0 <= timeout <= LONGEST_S else None
