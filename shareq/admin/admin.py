@@ -106,7 +106,8 @@ class Admin(UntilClosed):
             if timestamp is None:
                 timestamp = whole(f"the timestamp of {place!r}", spec, LEAST_TIMESTAMP, INT64_MAX)
             asked[place_of(place)] = timestamp
-        return self._do(topics.list_offsets(self._asking, asked, IsolationLevel(isolation_level)), timeout)
+        level = whole("isolation_level", isolation_level, min(IsolationLevel), max(IsolationLevel))
+        return self._do(topics.list_offsets(self._asking, asked, level), timeout)
 
     def delete_records(
         self, before: Mapping[PlaceLike, int], *, timeout: float = 60

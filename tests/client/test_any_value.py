@@ -20,13 +20,17 @@ from shareq.producer.config import DEFINITIONS as PRODUCER_KEYS
 from tests.client.any_value import ADMIN, ANYTHING, CONSUMER, PRODUCER, AnyCall, calls, is_hashable, make, value
 
 PATIENCE_S = 60
+QUICK = {f"group.share.{key}": 200 for key in ("min.heartbeat.interval.ms", "heartbeat.interval.ms")}
+QUICK["group.share.assignment.interval.ms"] = 0
+"""Members hear of their partitions at once."""
 
 
 class Lab:
     """A cluster with topic `t`, and how its clients reach it. Groups begin at the earliest record."""
 
     def __init__(self, stack: ExitStack, *, tcp: bool) -> None:
-        self.cluster = stack.enter_context(Cluster(brokers=1, clock="wall" if tcp else "virtual", journal=False))
+        clock = "wall" if tcp else "virtual"
+        self.cluster = stack.enter_context(Cluster(brokers=1, clock=clock, config=QUICK, journal=False))
         self.cluster.create_topic("t", partitions=1)
         self.conf = {"bootstrap.servers": self.cluster.bootstrap_servers}
         if tcp:
