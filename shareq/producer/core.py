@@ -16,9 +16,9 @@ from shareq.client.metadata import Metadata
 from shareq.client.topic_partition import OFFSET_INVALID
 from shareq.model.actor import Answer, Effect, Message
 from shareq.model.errors import Errors, KafkaError
-from shareq.producer.lane import Batch, Delivery, Lane, Produced
+from shareq.producer.lane import NEVER_MS, Batch, Delivery, Lane, Produced
 from shareq.producer.offsets import Committed, ConsumerGroupMetadata, OffsetCommit
-from shareq.producer.sender import NEVER_MS, Sender, timed_out
+from shareq.producer.sender import Sender
 from shareq.producer.topic import ProducedTopic
 from shareq.producer.transaction import ProducerIdentity, TransactionEvent, TransactionState
 
@@ -47,6 +47,7 @@ class ProducerCore:
         self._refresh_at_ms: int | None = None
         self._linger_ms = ceil(config["linger.ms"])
         self._timeout_ms: int = config["message.timeout.ms"] or NEVER_MS
+        self._unknown_ms: int = config["topic.metadata.propagation.max.ms"]
         self.identity = ProducerIdentity(
             self.calls,
             backoff,
@@ -67,7 +68,7 @@ class ProducerCore:
         return earliest(
             self._flush_at_ms,
             self._refresh_at_ms,
-            *(self._patience_ends_ms(topic) for topic in self._topics.values() if topic.homeless),
+            *(topic.patience_ends_ms for topic in self._topics.values()),
             self.identity.wake_at_ms(wanted=self._sender.busy, drained=not self.undelivered),
             self._metadata.wake_at_ms,
             self._sender.wake_at_ms,
@@ -177,7 +178,7 @@ class ProducerCore:
         self._metadata.want_names((topic.name,))
 
     def _new_topic(self, name: str) -> ProducedTopic:
-        topic = self._topics[name] = ProducedTopic(name)
+        topic = self._topics[name] = ProducedTopic(name, self._timeout_ms, self._unknown_ms)
         known = self._metadata.topics.get(name)
         if known is not None:
             topic.learn(known, self._config["partitioner"], self._rng)
@@ -225,25 +226,10 @@ class ProducerCore:
         elif self._flush_at_ms is None:
             self._flush_at_ms = self._now_ms
 
-    def _patience_ends_ms(self, topic: ProducedTopic) -> int:
-        """When the oldest record without a place is given up."""
-        timed_out_ms = topic.homeless[0][1] + self._timeout_ms
-        if topic.unknown_since_ms is None:
-            return timed_out_ms
-        patience_ms: int = self._config["topic.metadata.propagation.max.ms"]
-        return min(timed_out_ms, topic.unknown_since_ms + patience_ms)
-
     def _give_up(self, now_ms: int) -> None:
-        """A topic that brokers do not know for too long does not exist. Where no broker answers, records time out."""
-        for name, topic in self._topics.items():
-            while topic.homeless and now_ms >= self._patience_ends_ms(topic):
-                record, since_ms = topic.homeless.popleft()
-                if now_ms >= since_ms + self._timeout_ms:
-                    self._fail_record(record, timed_out(self._timeout_ms))
-                else:
-                    self._fail_record(record, KafkaError(KafkaError._UNKNOWN_TOPIC, f"topic {name!r} is unknown"))
-            if not topic.homeless:
-                topic.unknown_since_ms = None
+        for topic in self._topics.values():
+            for record, error in topic.give_up(now_ms):
+                self._fail_record(record, error)
 
     # ---- what becomes of records -------------------------------------------------------------------------------------
 

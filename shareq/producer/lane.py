@@ -21,6 +21,14 @@ RECORD_OVERHEAD_BYTES = 16
 """What a record takes beside its key and value, about: lengths, deltas, header count."""
 
 
+NEVER_MS = 1 << 62
+"""What a message.timeout.ms of 0 stands for."""
+
+
+def timed_out(timeout_ms: int) -> KafkaError:
+    return KafkaError(KafkaError._MSG_TIMED_OUT, f"not delivered within message.timeout.ms={timeout_ms}")
+
+
 class Batch:
     """A record batch of one partition. Its bytes, once built, never change: a retry has to be recognisable as one."""
 

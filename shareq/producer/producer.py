@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeGuard
+from typing import Any
 
-from shareq.client.arguments import INT32_MAX, INT64_MAX, text, utf8_length, whole
+from shareq.client.arguments import INT32_MAX, INT64_MAX, text
 from shareq.client.config import merged
 from shareq.client.shell import UntilClosed, perform, timeout_ms
 from shareq.client.topic_partition import TopicPartition
@@ -16,6 +16,7 @@ from shareq.producer.config import producer_config
 from shareq.producer.core import ProducerCore
 from shareq.producer.lane import RECORD_OVERHEAD_BYTES, DeliveryCallback
 from shareq.producer.offsets import ConsumerGroupMetadata, committed
+from shareq.producer.record import checked, content, headers_size, record_headers
 from shareq.producer.transaction import TransactionEvent, TransactionState
 
 DRAIN_AT = 1000
@@ -79,7 +80,7 @@ class Producer(UntilClosed):
         if self._guarded:
             self._check_may_produce()
         if (value.__class__ is not bytes and value is not None) or (key.__class__ is not bytes and key is not None):
-            value, key = _bytes("value", value), _bytes("key", key)
+            value, key = content("value", value), content("key", key)
         size = RECORD_OVERHEAD_BYTES + (len(value) if value else 0) + (len(key) if key else 0)
         fields: Headers = ()
         if headers is not None:
@@ -92,7 +93,7 @@ class Producer(UntilClosed):
             or (timestamp and (timestamp.__class__ is not int or not 0 <= timestamp <= INT64_MAX))
             or (on_delivery is not None and not callable(on_delivery))
         ):
-            partition, timestamp = _checked(partition, timestamp, on_delivery)
+            partition, timestamp = checked(partition, timestamp, on_delivery)
         try:
             if size > self._room_bytes or self._room <= 0 or topic not in self._names:
                 self._admit(topic, size)
@@ -301,62 +302,3 @@ class Producer(UntilClosed):
         except KafkaException as gone:
             if not gone.error.fatal():
                 raise
-
-
-def _bytes(what: str, value: object) -> bytes | None:
-    if value is None:
-        return None
-    if isinstance(value, str):
-        try:
-            return value.encode()
-        except UnicodeEncodeError as why:
-            raise ValueError(f"{what}={value!r:.100}: must be text that UTF-8 can encode ({why.reason})") from None
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return bytes(value)
-    raise TypeError(f"{what} must be bytes, str or None, not {type(value).__name__}")
-
-
-def _checked(partition: object, timestamp: object, on_delivery: object) -> tuple[int, int]:
-    """Partition and timestamp as integers; a timestamp of None is none."""
-    if on_delivery is not None and not callable(on_delivery):
-        raise TypeError(f"on_delivery must be callable, not {type(on_delivery).__name__}")
-    try:
-        return whole("partition", partition, -1, INT32_MAX), whole("timestamp", timestamp or 0, 0, INT64_MAX)
-    except ValueError as why:
-        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, str(why))) from None
-
-
-def record_headers(headers: object) -> Headers:
-    """Pairs of name and value from a dict or a list of pairs. A name may be bytes of UTF-8, as in confluent-kafka."""
-    if not isinstance(headers, (Mapping, list, tuple)):
-        raise TypeError(f"headers must be a dict or a list of (name, value) pairs, not {type(headers).__name__}")
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
-    return tuple([pair if _is_plain(pair) else _header(pair) for pair in pairs])
-
-
-def _is_plain(pair: object) -> TypeGuard[tuple[str, bytes]]:
-    """Whether the pair can be taken as it is, as most can."""
-    if pair.__class__ is not tuple or len(pair) != 2:
-        return False
-    name, value = pair
-    return name.__class__ is str and value.__class__ is bytes and name.isascii()
-
-
-def headers_size(headers: Headers) -> int:
-    """What headers count for message.max.bytes: the bytes of names and values."""
-    return sum([len(name.encode()) + len(value or b"") for name, value in headers])
-
-
-def _header(pair: object) -> tuple[str, bytes | None]:
-    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-        raise TypeError(f"headers must be (name, value) pairs, not {pair!r:.100}")
-    name, value = pair
-    if isinstance(name, bytes):
-        try:
-            name = name.decode()
-        except UnicodeDecodeError as why:
-            raise ValueError(f"header name {name!r:.100}: must be UTF-8 ({why.reason})") from None
-    if not isinstance(name, str):
-        raise TypeError(f"the name of a header must be a str, not {type(name).__name__}")
-    utf8_length("header name", name)
-    return name, _bytes(f"header {name!r}", value)

@@ -11,21 +11,14 @@ from shareq.model.errors import Errors, KafkaError
 from shareq.model.ids import TopicId, TopicIdPartition
 from shareq.model.messages.base import Response
 from shareq.model.messages.data import ProduceRequest, ProduceResponse
-from shareq.producer.lane import Batch, Lane
+from shareq.producer.lane import NEVER_MS, Batch, Lane, timed_out
 from shareq.producer.transaction import ProducerIdentity
 
 NO_SEQUENCE = -1
 MAX_SEQUENCE = (1 << 31) - 1
 
-NEVER_MS = 1 << 62
-"""What a message.timeout.ms of 0 stands for."""
-
 OnSettled = Callable[[Lane, Batch, int, KafkaError | None, int], None]
 """(lane, batch, base_offset, error, now_ms)."""
-
-
-def timed_out(timeout_ms: int) -> KafkaError:
-    return KafkaError(KafkaError._MSG_TIMED_OUT, f"not delivered within message.timeout.ms={timeout_ms}")
 
 
 class Sender:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from collections import deque
+from collections.abc import Iterator
 
 from shareq.client.metadata import Topic
+from shareq.model.errors import KafkaError
 from shareq.model.ids import ZERO_TOPIC_ID, TopicId
-from shareq.producer.lane import Lane, Produced
+from shareq.producer.lane import Lane, Produced, timed_out
 from shareq.producer.partitioner import Partitioner
 
 
@@ -17,10 +19,15 @@ class ProducedTopic:
     A topic that is made anew may have fewer partitions: lanes from `partition_count` on are then closed to records.
     """
 
-    __slots__ = ("homeless", "lanes", "name", "partition_count", "partitioner", "topic_id", "unknown_since_ms")
+    __slots__ = (
+        "_timeout_ms", "_unknown_ms", "homeless", "lanes", "name", "partition_count", "partitioner", "topic_id",
+        "unknown_since_ms",
+    )  # fmt: skip
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, timeout_ms: int, unknown_ms: int) -> None:
         self.name = name
+        self._timeout_ms = timeout_ms
+        self._unknown_ms = unknown_ms
         self.topic_id: TopicId = ZERO_TOPIC_ID
         self.partition_count = 0
         self.partitioner: Partitioner | None = None
@@ -62,3 +69,25 @@ class ProducedTopic:
     def waiting(self) -> bool:
         """Whether records have no place, or are in a batch that fills."""
         return bool(self.homeless) or any(lane.filling is not None for lane in self.lanes)
+
+    @property
+    def patience_ends_ms(self) -> int | None:
+        """When the oldest record without a place is given up; None where there is none."""
+        if not self.homeless:
+            return None
+        timed_out_ms = self.homeless[0][1] + self._timeout_ms
+        if self.unknown_since_ms is None:
+            return timed_out_ms
+        return min(timed_out_ms, self.unknown_since_ms + self._unknown_ms)
+
+    def give_up(self, now_ms: int) -> Iterator[tuple[Produced, KafkaError]]:
+        """Records that have waited for too long for their place. A topic that brokers do not know for
+        topic.metadata.propagation.max.ms does not exist; where no broker answers, records time out."""
+        while (ends_ms := self.patience_ends_ms) is not None and now_ms >= ends_ms:
+            record, since_ms = self.homeless.popleft()
+            if now_ms >= since_ms + self._timeout_ms:
+                yield record, timed_out(self._timeout_ms)
+            else:
+                yield record, KafkaError(KafkaError._UNKNOWN_TOPIC, f"topic {self.name!r} is unknown")
+        if not self.homeless:
+            self.unknown_since_ms = None

@@ -23,7 +23,7 @@ SAYS_SO = {
     "client/arguments.py", "client/config.py", "client/shell.py", "client/topic_partition.py",
     "consumer/acknowledger.py", "consumer/config.py", "consumer/core.py", "consumer/share_consumer.py",
     "model/transport.py", "producer/config.py", "producer/offsets.py", "producer/producer.py",
-    "producer/transaction.py", "wire/client/host.py",
+    "producer/record.py", "producer/transaction.py", "wire/client/host.py",
 }  # fmt: skip
 """The modules that raise to an application. An error that comes from elsewhere is none that was meant."""
 
