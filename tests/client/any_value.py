@@ -66,7 +66,7 @@ def is_hashable(key: object) -> bool:
 
 
 # Long waits are legal, and would be long: of times only short ones are drawn, and what is no time.
-TIMES = st.sampled_from([0, 0.01, 0.01, 0.01, True, None, "1", float("nan"), [], b"1"])
+TIMES: st.SearchStrategy[Any] = st.sampled_from([0, 0.01, 0.01, 0.01, True, None, "1", float("nan"), [], b"1"])
 
 CONFIG_VALUES = st.one_of(
     st.dictionaries(

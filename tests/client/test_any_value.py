@@ -61,7 +61,8 @@ def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
 
 def examples(lab: Lab) -> settings:
     """Fewer over TCP, where time is real."""
-    return settings(max_examples=settings.default.max_examples // (1 if lab.cluster.clock == "virtual" else 5))
+    count = settings().max_examples
+    return settings(max_examples=count if lab.cluster.clock == "virtual" else count // 5)
 
 
 # ---- producer --------------------------------------------------------------------------------------------------------

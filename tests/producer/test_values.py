@@ -172,6 +172,11 @@ def test_a_configuration_is_taken_as_confluent_kafka_takes_it(conf: dict[str, An
     assert desk.values() == [b"a"]
 
 
+def test_a_client_id_of_none_is_the_default() -> None:
+    producer = Producer({"bootstrap.servers": Fake(t=[1]).address, "client.id": None})
+    assert producer._core.client_id == "shareq"
+
+
 def test_half_a_millisecond_of_linger_is_one() -> None:
     fake, desk, producer = setup(linger_ms=0.5)
     producer.produce("t", b"a")
