@@ -10,8 +10,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from shareq.admin import configs, groups, offsets, topics
+from shareq.admin.arguments import (
+    LEAST_TIMESTAMP,
+    PlaceLike,
+    changes_of,
+    kind_of,
+    name_of,
+    names_of,
+    new_topics_of,
+    place_of,
+)
 from shareq.admin.asking import Asking, Place
-from shareq.admin.configs import RESOURCES, ConfigChange
+from shareq.admin.configs import ConfigChange
 from shareq.admin.core import AdminCore, Operation
 from shareq.admin.offsets import OffsetSpec, timestamp_of
 from shareq.admin.results import (
@@ -20,7 +30,7 @@ from shareq.admin.results import (
     CreatedTopic,
     DeletedRecords,
     Done,
-    GroupListing,
+    GroupListings,
     Lag,
     OffsetInfo,
     Results,
@@ -28,17 +38,15 @@ from shareq.admin.results import (
     TopicDescription,
 )
 from shareq.admin.topics import NewTopic
+from shareq.client.arguments import INT32_MAX, INT64_MAX, items, mapping, text, whole
 from shareq.client.config import ClientConfig, merged
-from shareq.client.shell import UntilClosed, perform, timeout_ms
+from shareq.client.shell import LONGEST_S, UntilClosed, perform, timeout_ms
 from shareq.client.topic_partition import TopicPartition
 from shareq.client.uninterrupted import uninterrupted
-from shareq.model.messages.topics import ResourceType
 from shareq.model.states import IsolationLevel
 from shareq.model.transport import transport_for
 
 T = TypeVar("T")
-
-PlaceLike = TopicPartition | tuple[str, int]
 
 
 class Admin(UntilClosed):
@@ -62,22 +70,24 @@ class Admin(UntilClosed):
 
         Returns when every broker knows them, so that the next call of whatever client finds them.
         """
-        asked = _items("new_topics", new_topics)
-        _names("topic", [new.topic if isinstance(new, NewTopic) else new for new in asked])
-        wanted = [new if isinstance(new, NewTopic) else NewTopic(new) for new in asked]
+        wanted = new_topics_of(new_topics)
         return self._do(topics.create_topics(self._asking, wanted, validate_only=validate_only), timeout)
 
     def delete_topics(self, names: Iterable[str], *, timeout: float = 60) -> Results[str, Done]:
-        return self._do(topics.delete_topics(self._asking, _names("topic", names)), timeout)
+        return self._do(topics.delete_topics(self._asking, names_of("topic", names)), timeout)
 
     def create_partitions(
         self, counts: Mapping[str, int], *, validate_only: bool = False, timeout: float = 60
     ) -> Results[str, Done]:
         """Grow topics: {topic: new total}."""
-        return self._do(topics.create_partitions(self._asking, counts, validate_only=validate_only), timeout)
+        asked = {
+            name_of("topic", topic): whole(f"the partition count of {topic!r}", count, -1, INT32_MAX)
+            for topic, count in mapping("counts", counts).items()
+        }
+        return self._do(topics.create_partitions(self._asking, asked, validate_only=validate_only), timeout)
 
     def describe_topics(self, names: Iterable[str], *, timeout: float = 60) -> Results[str, TopicDescription]:
-        return self._do(topics.describe_topics(self._asking, _names("topic", names)), timeout)
+        return self._do(topics.describe_topics(self._asking, names_of("topic", names)), timeout)
 
     def list_topics(self, *, timeout: float = 60) -> Results[str, TopicDescription]:
         """All topics, internal ones too."""
@@ -92,38 +102,45 @@ class Admin(UntilClosed):
     ) -> Results[TopicPartition, OffsetInfo]:
         """Offsets of the log: "earliest", "latest", a datetime, or a timestamp in ms."""
         asked: dict[Place, int] = {}
-        for place, spec in specs.items():
+        for place, spec in mapping("specs", specs).items():
             timestamp = timestamp_of(spec)
-            asked[_place(place)] = int(spec) if timestamp is None else timestamp
-        return self._do(topics.list_offsets(self._asking, asked, isolation_level), timeout)
+            if timestamp is None:
+                timestamp = whole(f"the timestamp of {place!r}", spec, LEAST_TIMESTAMP, INT64_MAX)
+            asked[place_of(place)] = timestamp
+        level = whole("isolation_level", isolation_level, min(IsolationLevel), max(IsolationLevel))
+        return self._do(topics.list_offsets(self._asking, asked, level), timeout)
 
     def delete_records(
         self, before: Mapping[PlaceLike, int], *, timeout: float = 60
     ) -> Results[TopicPartition, DeletedRecords]:
         """Delete all records below an offset; -1 stands for everything there is."""
-        asked = {_place(place): offset for place, offset in before.items()}
+        asked = {place_of(place): offset for place, offset in mapping("before", before).items()}
         for place, offset in asked.items():
-            if isinstance(offset, bool) or not isinstance(offset, int) or offset < -1:
-                raise ValueError(f"{place[0]} [{place[1]}]: {offset!r} is no offset, and not -1")
+            if isinstance(offset, bool) or not isinstance(offset, int) or not -1 <= offset <= INT64_MAX:
+                raise ValueError(f"{place[0]} [{place[1]}]: {offset!r} must be an offset of 0..{INT64_MAX}, or -1")
         return self._do(topics.delete_records(self._asking, asked), timeout)
 
     # ---- groups ------------------------------------------------------------------------------------------------------
 
     def list_groups(
         self, types: Iterable[str] = (), states: Iterable[str] = (), *, timeout: float = 60
-    ) -> Results[str, GroupListing]:
-        """The groups of the cluster, of some types ("share") or in some states ("Empty", "Stable") only."""
-        operation = groups.list_groups(self._asking, _items("types", types), _items("states", states))
-        return self._do(operation, timeout)
+    ) -> GroupListings:
+        """The groups of the cluster, of some types ("share") or in some states ("Empty", "Stable") only.
+
+        Where some brokers do not answer in time: the groups of the others, and `.errors` by broker.
+        """
+        kinds = [text("type", name) for name in items("types", types)]
+        phases = [text("state", name) for name in items("states", states)]
+        return self._do(groups.list_groups(self._asking, kinds, phases), timeout)
 
     def describe_share_groups(
         self, group_ids: Iterable[str], *, timeout: float = 60
     ) -> Results[str, ShareGroupDescription]:
-        return self._do(groups.describe_share_groups(self._asking, _names("group", group_ids)), timeout)
+        return self._do(groups.describe_share_groups(self._asking, names_of("group", group_ids)), timeout)
 
     def delete_share_groups(self, group_ids: Iterable[str], *, timeout: float = 60) -> Results[str, Done]:
         """Delete groups without members, with their offsets: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND otherwise."""
-        return self._do(groups.delete_share_groups(self._asking, _names("group", group_ids)), timeout)
+        return self._do(groups.delete_share_groups(self._asking, names_of("group", group_ids)), timeout)
 
     def list_share_group_offsets(
         self, group_id: str, partitions: Iterable[PlaceLike] | None = None, *, timeout: float = 60
@@ -132,9 +149,9 @@ class Admin(UntilClosed):
         places: dict[str, list[int]] | None = None
         if partitions is not None:
             places = {}
-            for topic, index in map(_place, _items("partitions", partitions)):
+            for topic, index in map(place_of, items("partitions", partitions)):
                 places.setdefault(topic, []).append(index)
-        return self._do(offsets.list_share_group_offsets(self._asking, _name("group", group_id), places), timeout)
+        return self._do(offsets.list_share_group_offsets(self._asking, name_of("group", group_id), places), timeout)
 
     def lag(self, group_id: str, *, timeout: float = 60) -> Lag:
         """How many records the group has still to deliver: `.total`, and by partition."""
@@ -148,19 +165,20 @@ class Admin(UntilClosed):
         The group must be empty; one that does not exist is made. KafkaException (NON_EMPTY_GROUP) for all together.
         """
         asked: dict[tuple[str, int | None], OffsetSpec] = {}
-        for place, spec in specs.items():
-            timestamp_of(spec)  # complains about what is no offset
-            asked[(place, None) if isinstance(place, str) else _place(place)] = spec
+        for place, spec in mapping("specs", specs).items():
+            if timestamp_of(spec) is None:
+                whole(f"the offset of {place!r}", spec, -INT64_MAX, INT64_MAX)
+            asked[(name_of("topic", place), None) if isinstance(place, str) else place_of(place)] = spec
         if not asked:
             raise ValueError("specs must not be empty")
-        return self._do(offsets.alter_share_group_offsets(self._asking, _name("group", group_id), asked), timeout)
+        return self._do(offsets.alter_share_group_offsets(self._asking, name_of("group", group_id), asked), timeout)
 
     def delete_share_group_offsets(
         self, group_id: str, topic_names: Iterable[str], *, timeout: float = 60
     ) -> Results[str, Done]:
         """Let the group forget topics."""
-        names = _names("topic", topic_names)
-        return self._do(offsets.delete_share_group_offsets(self._asking, _name("group", group_id), names), timeout)
+        names = names_of("topic", topic_names)
+        return self._do(offsets.delete_share_group_offsets(self._asking, name_of("group", group_id), names), timeout)
 
     # ---- configurations ----------------------------------------------------------------------------------------------
 
@@ -168,8 +186,9 @@ class Admin(UntilClosed):
         self, kind: str, name: str, keys: Iterable[str] | None = None, *, timeout: float = 60
     ) -> Results[str, ConfigEntry]:
         """The configuration of a "topic", a "group" (which need not exist) or a "broker" ("": their default)."""
-        wanted = None if keys is None else _names("key", keys)
-        return self._do(configs.describe_configs(self._asking, _kind(kind), name, wanted), timeout)
+        wanted = None if keys is None else names_of("key", keys)
+        text("name", name, empty=True)
+        return self._do(configs.describe_configs(self._asking, kind_of(kind), name, wanted), timeout)
 
     def incremental_alter_configs(
         self,
@@ -181,24 +200,25 @@ class Admin(UntilClosed):
         timeout: float = 60,
     ) -> None:
         """Change some keys, None bringing the default back. All of them or, with a KafkaException, none."""
-        if not changes:
-            raise ValueError("changes must not be empty")
+        text("name", name, empty=True)
         operation = configs.incremental_alter_configs(
-            self._asking, _kind(kind), name, changes, validate_only=validate_only
+            self._asking, kind_of(kind), name, changes_of(changes), validate_only=validate_only
         )
         self._do(operation, timeout)
 
     def alter_group_configs(self, group_id: str, changes: Mapping[str, ConfigChange], *, timeout: float = 60) -> None:
         """The same for a group, such as {"share.record.lock.duration.ms": 20000}."""
-        self.incremental_alter_configs("group", _name("group", group_id), changes, timeout=timeout)
+        self.incremental_alter_configs("group", name_of("group", group_id), changes, timeout=timeout)
 
     # ---- how it works ------------------------------------------------------------------------------------------------
 
     def _do(self, operation: Operation[T], timeout: float) -> T:
         self._check_open()
         wait_ms = timeout_ms(timeout)
-        if wait_ms is None:
+        if timeout < 0:
             raise ValueError(f"timeout={timeout!r}: must not be negative")
+        if wait_ms is None:
+            wait_ms = LONGEST_S * 1000
         core = self._core
         with uninterrupted:
             task = perform(self._connection, core.calls, lambda now_ms: core.start(operation, wait_ms, now_ms))
@@ -214,40 +234,3 @@ class Admin(UntilClosed):
         if not self._closed:
             self._closed = True
             self._connection.close()
-
-
-# ---- arguments -------------------------------------------------------------------------------------------------------
-
-
-def _items(what: str, items: Iterable[T]) -> list[T]:
-    if isinstance(items, (str, bytes)):
-        raise TypeError(f"{what} must be a list, not {items!r}")
-    return list(items)
-
-
-def _names(what: str, names: Iterable[str]) -> list[str]:
-    found = [_name(what, name) for name in _items(f"{what}s", names)]
-    if not found:
-        raise ValueError(f"{what}s must not be empty")
-    return found
-
-
-def _name(what: str, name: object) -> str:
-    if not isinstance(name, str):
-        raise TypeError(f"the name of a {what} must be a str, not {type(name).__name__}")
-    if not name:
-        raise ValueError(f"the name of a {what} must not be empty")
-    return name
-
-
-def _place(place: PlaceLike) -> Place:
-    topic, index = (place.topic, place.partition) if isinstance(place, TopicPartition) else place
-    if isinstance(index, bool) or not isinstance(index, int) or index < 0:
-        raise ValueError(f"partition {index!r} of topic {topic!r}: must be 0 or more")
-    return _name("topic", topic), index
-
-
-def _kind(kind: str) -> ResourceType:
-    if kind not in RESOURCES:
-        raise ValueError(f"{kind!r} has no configuration: say {', '.join(RESOURCES)}")
-    return RESOURCES[kind]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from shareq.admin.core import Ask, Operation, Pause
+from shareq.admin.core import Ask, Operation, OutOfTime, Pause, Reply
 from shareq.client.calls import Backoff
 from shareq.model.actor import ANY_NODE
 from shareq.model.errors import Errors, KafkaError, KafkaException
@@ -85,27 +85,71 @@ class Asking:
             attempts += 1
             yield self.pause(attempts, error, "a broker")
 
-    def every_broker(self, request: Request) -> Operation[list[Any]]:
-        """The responses of all brokers that are alive; one that dies meanwhile has nothing to say any more."""
-        image = yield from self.metadata(())
+    def every_broker(self, request: Request) -> Operation[tuple[list[Any], dict[int, KafkaError]]]:
+        """The responses of all brokers that are alive, and by node the error of each that gave none in time. A broker
+        that dies meanwhile has neither. KafkaException where there are errors only."""
         responses: list[Any] = []
-        waiting = {broker.node_id for broker in image.brokers}
+        errors: dict[int, KafkaError] = {}
+        waiting: set[int] | None = None
+
+        def ask() -> Operation[list[Ask]]:
+            nonlocal waiting
+            image = yield from self.metadata(())
+            alive = {broker.node_id for broker in image.brokers}
+            waiting = alive if waiting is None else waiting & alive
+            return [Ask(node, request) for node in sorted(waiting)]
+
+        def take(asked: Ask, reply: Reply) -> Errors:
+            error: Errors = reply.error if reply.response is None else reply.response.error_code
+            if error:
+                errors[asked.node] = KafkaError(error, reply.reason or None)
+            else:
+                responses.append(reply.response)
+                errors.pop(asked.node, None)
+            if waiting is not None and not error.retriable:
+                waiting.discard(asked.node)
+            return error
+
+        late = yield from self._rounds(ask, take, lambda: waiting is None or waiting, "a broker")
+        left = waiting if waiting and late is not None else ()
+        final = {node: error for node, error in errors.items() if node in left or not error.retriable()}
+        final |= {node: late.error for node in left if late is not None and node not in final}
+        if not responses and (final or late is not None):
+            raise late or KafkaException(next(iter(final.values())))
+        return responses, dict(sorted(final.items()))
+
+    def _rounds(
+        self,
+        ask: Callable[[], Operation[list[Ask]]],
+        take: Callable[[Ask, Reply], Errors],
+        waiting: Callable[[], object],
+        what: str,
+    ) -> Operation[OutOfTime | None]:
+        """Ask and `take` each reply, which says why it has to be asked again, until nothing is `waiting`.
+
+        Returns None, or the end of the operation's time, when the replies that had come are taken.
+        """
+        asked: list[Ask] = []
         attempts = 0
-        while waiting:
-            nodes = sorted(waiting)
-            replies = yield [Ask(node, request) for node in nodes]
-            error = Errors.NONE
-            for node, reply in zip(nodes, replies, strict=True):
-                error = reply.error if reply.response is None else reply.response.error_code
-                if reply.response is not None and not error.retriable:
-                    responses.append(reply.response)
-                    waiting.remove(node)
-            if waiting:
-                attempts += 1
-                yield self.pause(attempts, error, "a broker")
-                image = yield from self.metadata(())
-                waiting &= {broker.node_id for broker in image.brokers}
-        return responses
+        try:
+            while waiting():
+                asked = yield from ask()
+                replies, questions = (yield asked), asked
+                asked = []
+                why, reason = Errors.NONE, ""
+                for question, reply in zip(questions, replies, strict=True):
+                    error = take(question, reply)
+                    if error:
+                        why, reason = error, reply.reason
+                if waiting():
+                    attempts += 1
+                    yield self.pause(attempts, why, what, reason)
+        except OutOfTime as late:
+            for question, answer in zip(asked, late.replies, strict=False):
+                if answer is not None:
+                    take(question, answer)
+            return late
+        return None
 
     # ---- coordinators ------------------------------------------------------------------------------------------------
 
@@ -140,34 +184,38 @@ class Asking:
     ) -> Operation[dict[str, tuple[KafkaError | None, Any, int]]]:
         """Ask each group's coordinator; `results_of(response)` gives (group, error, message, result) of each group.
 
-        Returns (error, result, node) by group.
+        Returns (error, result, node) by group; when the time is up, its error for the groups that are left.
         """
         done: dict[str, tuple[KafkaError | None, Any, int]] = {}
-        waiting = list(dict.fromkeys(groups))
-        attempts = 0
-        while waiting:
+        waiting = dict.fromkeys(groups)
+
+        def ask() -> Operation[list[Ask]]:
             nodes, errors = yield from self.coordinators(waiting)
-            done |= {group: (error, None, ANY_NODE) for group, error in errors.items()}
+            settle({group: (error, None, ANY_NODE) for group, error in errors.items()})
             asked: dict[int, list[str]] = {}
             for group in waiting:
-                if group in nodes:
-                    asked.setdefault(nodes[group], []).append(group)
-            replies = yield [Ask(node, make_request(tuple(names))) for node, names in asked.items()]
-            why = Errors.NONE
-            for node, reply in zip(asked, replies, strict=True):
-                if reply.response is None:
-                    why = reply.error
-                    continue
-                for group, error, message, result in results_of(reply.response):
-                    if error in COORDINATOR_MOVED or error in COORDINATOR_BUSY:
-                        why = error
-                    else:
-                        done[group] = (failure(error, message), result, node)
-            waiting = [group for group in waiting if group not in done]
-            if waiting:
-                attempts += 1
-                yield self.pause(attempts, why, f"the coordinator of {waiting[0]!r}")
-        return done
+                asked.setdefault(nodes[group], []).append(group)
+            return [Ask(node, make_request(tuple(names))) for node, names in asked.items()]
+
+        def take(asked: Ask, reply: Reply) -> Errors:
+            why = reply.error
+            for group, error, message, result in () if reply.response is None else results_of(reply.response):
+                if error in COORDINATOR_MOVED or error in COORDINATOR_BUSY:
+                    why = error
+                else:
+                    settle({group: (failure(error, message), result, asked.node)})
+            return why
+
+        def settle(found: dict[str, tuple[KafkaError | None, Any, int]]) -> None:
+            done.update(found)
+            for group in found:
+                waiting.pop(group, None)
+
+        what = f"the coordinator of {next(iter(waiting), None)!r}"
+        late = yield from self._rounds(ask, take, lambda: waiting, what)
+        if late is not None and not done:
+            raise late
+        return done | dict.fromkeys(waiting, (late.error if late else None, None, ANY_NODE))
 
     def coordinator(
         self, group: str, request: Request, results_of: Callable[[Any], tuple[Errors, str | None, Any]]
@@ -189,35 +237,42 @@ class Asking:
         make_request: Callable[[dict[str, list[int]]], Request],
         results_of: Callable[[Any], Iterable[tuple[Place, Errors, Any]]],
     ) -> Operation[dict[Place, tuple[KafkaError | None, Any]]]:
-        """Ask each partition's leader; (error, result) by place. Unknown topics and partitions are errors at once."""
+        """Ask each partition's leader; (error, result) by place. Unknown topics and partitions are errors at once; when
+        the time is up, its error stands for the places that are left."""
         done: dict[Place, tuple[KafkaError | None, Any]] = {}
-        waiting = sorted(set(places))
-        attempts = 0
-        while waiting:
+        waiting = set(places)
+
+        def ask() -> Operation[list[Ask]]:
             response = yield from self.metadata(topic for topic, _ in waiting)
             leaders = _leaders(response)
             asked: dict[int, dict[str, list[int]]] = {}
-            why = Errors.LEADER_NOT_AVAILABLE
-            for place in waiting:
+            for place in sorted(waiting):
+                topic, index = place
                 if place not in leaders:
-                    done[place] = (KafkaError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"{place[0]} [{place[1]}]"), None)
+                    settle(place, KafkaError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"{topic} [{index}]"), None)
                 elif leaders[place] >= 0:
-                    asked.setdefault(leaders[place], {}).setdefault(place[0], []).append(place[1])
-            replies = yield [Ask(node, make_request(topics)) for node, topics in asked.items()]
-            for reply in replies:
-                if reply.response is None:
-                    why = reply.error
-                    continue
-                for place, error, result in results_of(reply.response):
-                    if error.retriable:
-                        why = error
-                    else:
-                        done[place] = (failure(error), result)
-            waiting = [place for place in waiting if place not in done]
-            if waiting:
-                attempts += 1
-                yield self.pause(attempts, why, f"the leader of {waiting[0][0]} [{waiting[0][1]}]")
-        return done
+                    asked.setdefault(leaders[place], {}).setdefault(topic, []).append(index)
+            return [Ask(node, make_request(topics)) for node, topics in asked.items()]
+
+        def take(asked: Ask, reply: Reply) -> Errors:
+            del asked
+            why = reply.error
+            for place, error, result in () if reply.response is None else results_of(reply.response):
+                if error.retriable:
+                    why = error
+                else:
+                    settle(place, failure(error), result)
+            return why
+
+        def settle(place: Place, error: KafkaError | None, result: Any) -> None:
+            done[place] = (error, result)
+            waiting.discard(place)
+
+        first = min(waiting, default=("", 0))
+        late = yield from self._rounds(ask, take, lambda: waiting, f"the leader of {first[0]} [{first[1]}]")
+        if late is not None and not done:
+            raise late
+        return done | dict.fromkeys(waiting, (late.error if late else None, None))
 
 
 def _leaders(response: MetadataResponse) -> dict[Place, int]:

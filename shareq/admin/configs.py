@@ -23,6 +23,9 @@ RESOURCES = {"topic": ResourceType.TOPIC, "broker": ResourceType.BROKER, "group"
 ConfigChange = object | None | tuple[str, object]
 """A new value, None for back to the default, or ("append" | "subtract", value) for lists."""
 
+Change = str | tuple[str, str | None] | None
+"""The same with values as brokers read them."""
+
 
 def describe_configs(
     asking: Asking, resource_type: ResourceType, name: str, keys: Sequence[str] | None
@@ -52,7 +55,7 @@ def incremental_alter_configs(
     asking: Asking,
     resource_type: ResourceType,
     name: str,
-    changes: Mapping[str, ConfigChange],
+    changes: Mapping[str, Change],
     *,
     validate_only: bool,
 ) -> Operation[None]:
@@ -91,19 +94,8 @@ def _check(error: Errors, message: str | None) -> None:
         raise KafkaException(KafkaError(error, message))
 
 
-def _change(key: str, change: ConfigChange) -> IncrementalAlterConfigsRequest.Config:
-    operation, value = AlterOperation.SET, change
-    if change is None:
-        operation = AlterOperation.DELETE
-    elif isinstance(change, tuple):
-        name, value = change
-        if name not in ("append", "subtract"):
-            raise ValueError(f"{key}={change!r}: the operation must be 'append' or 'subtract'")
-        operation = AlterOperation[name.upper()]
-    return IncrementalAlterConfigsRequest.Config(
-        name=key, config_operation=operation, value=None if value is None else _text(value)
-    )
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _change(key: str, change: Change) -> IncrementalAlterConfigsRequest.Config:
+    operation = AlterOperation.DELETE if change is None else AlterOperation.SET
+    if isinstance(change, tuple):
+        operation, change = AlterOperation[change[0].upper()], change[1]
+    return IncrementalAlterConfigsRequest.Config(name=key, config_operation=operation, value=change)

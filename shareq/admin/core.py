@@ -44,6 +44,17 @@ class Reply(NamedTuple):
     reason: str = ""
 
 
+class OutOfTime(KafkaException):
+    """Thrown into an operation whose time is up: it may return what it knows, but ask nothing more.
+
+    `replies` to the questions under way: those that have come, None for the others.
+    """
+
+    def __init__(self, error: KafkaError, replies: list[Reply | None]) -> None:
+        super().__init__(error)
+        self.replies = replies
+
+
 Operation = Generator[list[Ask] | Pause, list[Reply], T]
 
 
@@ -58,7 +69,7 @@ class Task(Generic[T]):
         self.done = False
         self._value: T | None = None
         self._failure: Exception | None = None
-        self._replies: list[Reply | None] = []
+        self.replies: list[Reply | None] = []
         self._generation = 0
 
     def result(self) -> T:
@@ -69,7 +80,7 @@ class Task(Generic[T]):
 
     def expect(self, count: int) -> int:
         """Wait for so many replies; late ones of an earlier round are told apart by the number returned."""
-        self._replies = [None] * count
+        self.replies = [None] * count
         self._generation += 1
         return self._generation
 
@@ -77,9 +88,9 @@ class Task(Generic[T]):
         """Take one reply in; all of them once the last has come."""
         if generation != self._generation or self.done:
             return None
-        self._replies[position] = reply
-        replies = [reply for reply in self._replies if reply is not None]
-        return replies if len(replies) == len(self._replies) else None
+        self.replies[position] = reply
+        replies = [reply for reply in self.replies if reply is not None]
+        return replies if len(replies) == len(self.replies) else None
 
     def finish(self, value: T | None, failure: Exception | None = None) -> None:
         self.done = True
@@ -121,6 +132,7 @@ class AdminCore:
     def _advance(self, task: Task[Any], replies: list[Reply] | None, now_ms: int) -> None:
         """Let the operation go on to its next question, or to its end."""
         task.resume_at_ms = None
+        task.replies = []
         try:
             step = next(task.operation) if replies is None else task.operation.send(replies)
         except StopIteration as end:
@@ -141,8 +153,9 @@ class AdminCore:
     def _ask(self, task: Task[Any], generation: int, position: int, ask: Ask) -> None:
         def answered(response: Response | None, error: Errors, now_ms: int) -> None:
             reason = self.calls.reason
-            if error is Errors.UNSUPPORTED_VERSION and not task.done:  # the broker is too old: no retry mends that
-                self._give_up(task, KafkaError(error, reason))
+            if response is None and not error.retriable and not task.done:  # the broker is too old, or worse
+                task.operation.close()
+                self._finish(task, None, KafkaException(KafkaError(error, reason or None)))
                 return
             replies = task.reply(generation, position, Reply(response, error, reason))
             if replies is not None:
@@ -152,11 +165,16 @@ class AdminCore:
 
     def _time_is_up(self, task: Task[Any]) -> None:
         why = f": {task.why}" if task.why else ""
-        self._give_up(task, KafkaError(KafkaError._TIMED_OUT, f"the operation timed out{why}"))
-
-    def _give_up(self, task: Task[Any], error: KafkaError) -> None:
-        task.operation.close()
-        self._finish(task, None, KafkaException(error))
+        error = KafkaError(KafkaError._TIMED_OUT, f"the operation timed out{why}")
+        try:
+            task.operation.throw(OutOfTime(error, task.replies))
+        except StopIteration as end:
+            self._finish(task, end.value)
+        except Exception as failure:
+            self._finish(task, None, KafkaException(error) if isinstance(failure, OutOfTime) else failure)
+        else:  # it has asked for more
+            task.operation.close()
+            self._finish(task, None, KafkaException(error))
 
     def abandon(self, task: Task[Any]) -> None:
         """Whoever asked does not wait any more: ask nothing further. What was sent may still be carried out."""

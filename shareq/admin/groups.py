@@ -7,21 +7,19 @@ from typing import Any
 
 from shareq.admin.asking import Asking
 from shareq.admin.core import Operation
-from shareq.admin.results import Done, GroupListing, MemberDescription, Results, ShareGroupDescription
+from shareq.admin.results import Done, GroupListing, GroupListings, MemberDescription, Results, ShareGroupDescription
 from shareq.client.topic_partition import TopicPartition
-from shareq.model.errors import Errors, KafkaError, KafkaException
+from shareq.model.errors import Errors, KafkaError
 from shareq.model.messages.cluster import DeleteGroupsRequest, DeleteGroupsResponse, ListGroupsRequest
 from shareq.model.messages.share_group import ShareGroupDescribeRequest, ShareGroupDescribeResponse
 
 
-def list_groups(asking: Asking, types: Sequence[str], states: Sequence[str]) -> Operation[Results[str, GroupListing]]:
-    """The groups of all brokers; KafkaException when one of them refuses."""
+def list_groups(asking: Asking, types: Sequence[str], states: Sequence[str]) -> Operation[GroupListings]:
+    """The groups of all brokers that answer, and the errors of those that refuse or do not answer in time."""
     request = ListGroupsRequest(types_filter=tuple(types), states_filter=tuple(states))
-    responses = yield from asking.every_broker(request)
+    responses, errors = yield from asking.every_broker(request)
     found: dict[str, GroupListing] = {}
     for response in responses:
-        if response.error_code:
-            raise KafkaException(KafkaError(response.error_code))
         for group in response.groups:
             found[group.group_id] = GroupListing(
                 group_id=group.group_id,
@@ -29,7 +27,7 @@ def list_groups(asking: Asking, types: Sequence[str], states: Sequence[str]) -> 
                 protocol=group.protocol_type,
                 state=group.group_state,
             )
-    return Results(sorted(found.items()))
+    return GroupListings(found, errors)
 
 
 def describe_share_groups(asking: Asking, groups: Sequence[str]) -> Operation[Results[str, ShareGroupDescription]]:

@@ -29,13 +29,16 @@ _NAMED = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}
 def timestamp_of(spec: OffsetSpec) -> int | None:
     """The timestamp that a log is asked for, None for a plain offset. ValueError, TypeError for anything else."""
     if isinstance(spec, bool):
-        raise TypeError("an offset must not be a bool")
+        raise TypeError(f"an offset must be an int, not bool ({spec!r})")
     if isinstance(spec, int):
         return None
     if isinstance(spec, datetime):
         if spec.tzinfo is None:
             raise ValueError(f"{spec!r} has no time zone: say datetime(..., tzinfo=timezone.utc)")
-        return int(spec.timestamp() * 1000)
+        timestamp = int(spec.timestamp() * 1000)
+        if timestamp < 0:
+            raise ValueError(f"{spec!r}: must not be before 1970")
+        return timestamp
     if isinstance(spec, str) and spec in _NAMED:
         return _NAMED[spec]
     raise ValueError(f"{spec!r} is no offset: give a number, 'earliest', 'latest' or a datetime")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, fields
 from html import escape
 from typing import Self, TypeVar, dataclass_transform
@@ -128,6 +128,24 @@ class GroupListing(Row):
     type: str
     protocol: str
     state: str
+
+
+class GroupListings(Results[str, GroupListing]):
+    """The groups of the brokers that answered, by id. `errors`: by broker, why its groups are missing."""
+
+    def __init__(self, groups: Mapping[str, GroupListing], errors: Mapping[int, KafkaError]) -> None:
+        super().__init__(sorted(groups.items()))
+        self.errors = dict(errors)
+
+    def check(self) -> Self:
+        for error in self.errors.values():
+            raise KafkaException(error)
+        return super().check()
+
+    def _table(self) -> list[list[str]]:
+        table = super()._table()
+        rest = [""] * (len(table[0]) - 1)
+        return table + [[f"broker {node}: {_text(error)}", *rest] for node, error in self.errors.items()]
 
 
 @row

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from shareq.client.arguments import text
 from shareq.model.configs import INT_MAX, ConfigDef
 from shareq.model.errors import ConfigException, KafkaError, KafkaException
 
@@ -102,10 +103,31 @@ class ClientConfig:
         return {definition.key: self._values[definition.key] for definition in SOCKETS}
 
 
+_BOOLS: Mapping[object, str] = {"1": "true", "t": "true", "0": "false", "f": "false"}
+"""librdkafka's other words for true and false; a bool reads as itself."""
+
+
 def _parse(definition: ConfigDef, value: object) -> object:
+    """The typed value. None leaves a text at its default."""
+    if isinstance(definition.default, bool):
+        value = _BOOLS.get(str(value).strip().lower(), value)
+    elif isinstance(definition.default, str):
+        if value is None:
+            return definition.default
+        if not isinstance(value, (str, bool, int, float)):
+            raise _refusal(f"{definition.key}={value!r}: must be {definition.allowed}")
+        _check_text(definition.key, str(value))
     try:
         return definition.parse(value)
     except ConfigException as error:
+        raise _refusal(str(error)) from None
+
+
+def _check_text(key: str, value: str) -> None:
+    """Text travels in requests: ids of clients, groups and transactions."""
+    try:
+        text(key, value, empty=True)
+    except ValueError as error:
         raise _refusal(str(error)) from None
 
 

@@ -61,8 +61,8 @@ class CoordinatorLookup:
                 self._wanted = False
                 self._attempts = 0
                 return
-        if response is not None and not error.retriable:
-            self.fatal = (error, message)
+        if not error.retriable:
+            self.fatal = (error, message or self._calls.reason or None)
             self._wanted = False
             return
         self._attempts += 1

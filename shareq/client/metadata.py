@@ -34,7 +34,7 @@ class Metadata:
     """A cache that is asked for refreshes; it never polls on its own.
 
     `want_*` may be called as often as one likes: refreshes keep a growing distance from each other, so that an answer
-    that does not help cannot make a client spin. `on_update()` follows every answer.
+    that does not help cannot make a client spin. `on_update()` follows every answer and every error that is final.
     """
 
     def __init__(self, calls: Calls, backoff: Backoff, on_update: Callable[[], None]) -> None:
@@ -105,11 +105,15 @@ class Metadata:
         self._series += 1
         self._answered_at_ms = now_ms
         self._not_before_ms = now_ms + self._backoff.delay_ms(self._series)
-        if response is None:
+        if response is None and error.retriable:
             for topic in asked:
                 self._ask_again(topic)
             return
-        assert isinstance(response, MetadataResponse), error
+        if response is None:  # no retry mends this: the request cannot be encoded, or the broker is too old
+            self.errors |= {topic.name: error for topic in asked if topic.name is not None}
+            self._on_update()
+            return
+        assert isinstance(response, MetadataResponse)
         for answer in response.topics:
             self._learn(answer)
         self._on_update()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isnan
 from threading import Lock
 from types import TracebackType
 from typing import ClassVar, Self, TypeVar
@@ -19,6 +20,9 @@ from shareq.model.errors import (
 from shareq.model.transport import Connection
 
 T = TypeVar("T")
+
+LONGEST_S = 1_000_000_000
+"""Some 30 years, which every clock and lock can count."""
 
 
 class Gate:
@@ -62,7 +66,7 @@ class UntilClosed:
     _NAME: ClassVar[str]
     _closed = False
 
-    def close(self) -> None:
+    def close(self) -> object:
         raise NotImplementedError
 
     def _check_open(self) -> None:
@@ -102,7 +106,10 @@ def perform(connection: Connection, calls: Calls, call: Callable[[int], T]) -> T
 
 
 def timeout_ms(timeout: float) -> float | None:
-    """Milliseconds of a time-out in seconds; None (for ever) for a negative one. TypeError for what is no number."""
+    """Milliseconds of a time-out in seconds; None (for ever) for a negative one and for one beyond LONGEST_S. TypeError
+    for what is no number, ValueError for NaN."""
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
         raise TypeError(f"timeout must be a real number of seconds, not {type(timeout).__name__}")
-    return None if timeout < 0 else timeout * 1000
+    if isnan(timeout):
+        raise ValueError(f"timeout={timeout!r}: must be a number of seconds")
+    return timeout * 1000 if 0 <= timeout <= LONGEST_S else None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import index
 from typing import Any
 
+from shareq.client.arguments import text
 from shareq.client.config import merged
 from shareq.client.message import Message
 from shareq.client.shell import Gate, UntilClosed, perform, timeout_ms
@@ -61,7 +62,7 @@ class ShareConsumer(UntilClosed):
         self._check_open()
         if not isinstance(topics, list):
             raise TypeError(f"expected a list of topics, not {type(topics).__name__}")
-        names = tuple(str(topic) for topic in topics)
+        names = tuple(text("topic", str(topic), empty=True) for topic in topics)
         with self._gate:
             self._put_back()
             if "" in names or len(set(names)) < len(names):

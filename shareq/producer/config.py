@@ -13,13 +13,21 @@ from shareq.producer.partitioner import PARTITIONERS
 
 ALL = -1
 DEFINITIONS = (
-    ConfigDef("linger.ms", 5, "How long records wait for others to share a batch with.", 0, 900000),
+    ConfigDef("linger.ms", 5.0, "How long records wait for others to share a batch with, in whole ms.", 0, 900000),
     ConfigDef("batch.size", 1000000, "The size of a batch before compression, bytes.", 1, INT_MAX),
     ConfigDef("batch.num.messages", 10000, "How many records a batch takes.", 1, 1000000),
-    ConfigDef("message.max.bytes", 1000000, "The largest record, key and value together.", 1000, 1000000000),
+    ConfigDef("message.max.bytes", 1000000, "The largest record: key, value and headers.", 1000, 1000000000),
     ConfigDef("queue.buffering.max.messages", 100000, "How many records may wait; 0 is without limit.", 0, INT_MAX),
-    ConfigDef("message.timeout.ms", 300000, "When an undelivered record is given up.", 1, INT_MAX),
+    ConfigDef("queue.buffering.max.kbytes", 1048576, "How much may wait, in units of 1024 bytes.", 1, INT_MAX),
+    ConfigDef("message.timeout.ms", 300000, "When an undelivered record is given up; 0 is never.", 0, INT_MAX),
     ConfigDef("topic.metadata.propagation.max.ms", 30000, "How long a new topic may stay unknown.", 0, 3600000),
+    ConfigDef(
+        "topic.metadata.refresh.interval.ms",
+        300000,
+        "How often topics are looked up anew, for partitions that were added; 0 and -1 are never.",
+        -1,
+        3600000,
+    ),
     ConfigDef("acks", ALL, "How many replicas have to have a record: 0, 1, or -1 for all.", -1, 1),
     ConfigDef("compression.type", "none", "How batches are compressed.", choices=tuple(CODECS)),
     ConfigDef("partitioner", "consistent_random", "Where records go.", choices=tuple(PARTITIONERS)),
@@ -38,7 +46,7 @@ ALIASES = {
 
 _WITHOUT_EFFECT = """
 compression.level delivery.report.only.error dr_cb dr_msg_cb enable.gapless.guarantee message.copy.max.bytes
-message.send.max.retries on_delivery queue.buffering.backpressure.threshold queue.buffering.max.kbytes
+message.send.max.retries on_delivery queue.buffering.backpressure.threshold
 queuing.strategy retries sticky.partitioning.linger.ms
 """
 IGNORED = frozenset(_WITHOUT_EFFECT.split())
@@ -46,12 +54,27 @@ IGNORED = frozenset(_WITHOUT_EFFECT.split())
 
 
 def producer_config(conf: Mapping[str, Any]) -> ClientConfig:
-    """The parsed configuration; `acks` may be "all". KafkaException as `ClientConfig`, and for keys that contradict."""
+    """The parsed configuration; `acks` may be "all". KafkaException as `ClientConfig`, and for keys that contradict.
+
+    A `message.timeout.ms` as short as the default of `linger.ms` lets nothing linger, as in librdkafka.
+    """
+    on_delivery = conf.get("on_delivery")
+    if on_delivery is not None and not callable(on_delivery):
+        raise _refusal(f"on_delivery={on_delivery!r}: must be callable")
     conf = {ALIASES.get(key, key): value for key, value in conf.items()}
     if conf.get("acks") == "all":
         conf["acks"] = ALL
     config = ClientConfig(conf, DEFINITIONS, ignored=IGNORED, client="producer")
     if (config["enable.idempotence"] or config["transactional.id"]) and config["acks"] != ALL:
         why = f"acks={config['acks']}: must be all with enable.idempotence or transactional.id"
-        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, why))
+        raise _refusal(why)
+    timeout_ms, linger_ms = config["message.timeout.ms"], config["linger.ms"]
+    if 0 < timeout_ms <= linger_ms:
+        if "linger.ms" in conf:
+            raise _refusal(f"message.timeout.ms={timeout_ms}: must be greater than linger.ms={conf['linger.ms']}")
+        return producer_config({**conf, "linger.ms": 0})
     return config
+
+
+def _refusal(why: str) -> KafkaException:
+    return KafkaException(KafkaError(KafkaError._INVALID_ARG, why))

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from math import ceil
 
 from shareq.client.callbacks import Unserved
 from shareq.client.calls import Backoff, Calls, earliest
@@ -16,30 +17,11 @@ from shareq.client.metadata import Metadata
 from shareq.client.topic_partition import OFFSET_INVALID
 from shareq.model.actor import Answer, Effect, Message
 from shareq.model.errors import Errors, KafkaError
-from shareq.producer.lane import Batch, Delivery, Lane, Produced
-from shareq.producer.partitioner import Partitioner
+from shareq.producer.lane import NEVER_MS, Batch, Delivery, Lane, Produced
+from shareq.producer.offsets import Committed, ConsumerGroupMetadata, OffsetCommit
 from shareq.producer.sender import Sender
+from shareq.producer.topic import ProducedTopic
 from shareq.producer.transaction import ProducerIdentity, TransactionEvent, TransactionState
-
-
-class _Topic:
-    """A topic that records go to: its partitioner, its lanes, and the records that cannot be placed yet."""
-
-    __slots__ = ("homeless", "lanes", "partitioner", "since_ms")
-
-    def __init__(self, now_ms: int) -> None:
-        self.partitioner: Partitioner | None = None
-        self.lanes: list[Lane] = []
-        self.homeless: deque[Produced] = deque()
-        self.since_ms = now_ms
-
-    def lane(self, partition: int, key: bytes | None) -> Lane | None:
-        """Where a record goes; None while that is not known."""
-        if 0 <= partition < len(self.lanes):
-            return self.lanes[partition]
-        if partition >= 0 or self.partitioner is None:
-            return None
-        return self.lanes[self.partitioner.place(key)]
 
 
 class ProducerCore:
@@ -49,17 +31,25 @@ class ProducerCore:
         self.client_id: str = config["client.id"]
         self.inbox: deque[Produced] = deque()
         self.deliveries: Unserved[Delivery] = Unserved()
-        self.settled_count = 0
-        """Records whose fate is known and whom nobody wants to hear of."""
+        self.settled_count: int = 0
+        """Records whose fate is known and that have no callback."""
+        self.settled_bytes: int = 0
+        """The size of all records whose fate is known."""
         self.scheduled = False
-        """Whether somebody will look into the inbox."""
+        """Whether a flush of the inbox is due."""
+        self.offsets: OffsetCommit | None = None
+        """The offsets that the open transaction is to commit, once they were given."""
         self.calls = Calls(config["request.timeout.ms"])
-        backoff = Backoff(rng, config["retry.backoff.ms"], config["retry.backoff.max.ms"])
+        self._backoff = backoff = Backoff(rng, config["retry.backoff.ms"], config["retry.backoff.max.ms"])
         self._config = config
         self._rng = rng
         self._metadata = Metadata(self.calls, backoff, self._metadata_changed)
-        self._topics: dict[str, _Topic] = {}
+        self._topics: dict[str, ProducedTopic] = {}
         self._flush_at_ms: int | None = None
+        self._refresh_at_ms: int | None = None
+        self._linger_ms = ceil(config["linger.ms"])
+        self._timeout_ms: int = config["message.timeout.ms"] or NEVER_MS
+        self._unknown_ms: int = config["topic.metadata.propagation.max.ms"]
         self.identity = ProducerIdentity(
             self.calls,
             backoff,
@@ -77,11 +67,15 @@ class ProducerCore:
 
     @property
     def wake_at_ms(self) -> int | None:
-        homeless = [topic.since_ms for topic in self._topics.values() if topic.homeless]
-        patience_ms: int = self._config["topic.metadata.propagation.max.ms"]
-        given_up = min(homeless) + patience_ms if homeless else None
-        identity = self.identity.wake_at_ms(wanted=self._sender.busy, drained=not self.undelivered)
-        return earliest(self._flush_at_ms, given_up, identity, self._metadata.wake_at_ms, self._sender.wake_at_ms)
+        return earliest(
+            self._flush_at_ms,
+            self._refresh_at_ms,
+            *(topic.patience_ends_ms for topic in self._topics.values()),
+            self.identity.wake_at_ms(wanted=self._sender.busy, drained=not self.undelivered),
+            self._metadata.wake_at_ms,
+            self._sender.wake_at_ms,
+            self.offsets.wake_at_ms if self.offsets is not None else None,
+        )
 
     def handle(self, message: Message, now_ms: int) -> list[Effect]:
         self._now_ms = now_ms
@@ -94,12 +88,17 @@ class ProducerCore:
         return self.calls.take_effects()
 
     def _pump(self, now_ms: int) -> None:
+        if self._refresh_at_ms is not None and now_ms >= self._refresh_at_ms:
+            self._metadata.want_names(self._topics)
+            self._refresh_at_ms = now_ms + self._config["topic.metadata.refresh.interval.ms"]
         self._give_up(now_ms)
-        self._sender.give_up(now_ms, self._config["message.timeout.ms"])
+        self._sender.give_up(now_ms)
         if self.identity.error is not None and not self.identity.known:
             self._sender.fail(self.identity.error, now_ms)
         self.identity.pump(now_ms, wanted=self._sender.busy, drained=not self.undelivered)
         self._sender.pump(now_ms)
+        if self.offsets is not None:
+            self.offsets.pump(now_ms)
         self._metadata.pump(now_ms)
 
     # ---- records come in ---------------------------------------------------------------------------------------------
@@ -107,7 +106,7 @@ class ProducerCore:
     def schedule(self, now_ms: int) -> None:
         """There is a first record in the inbox: look at it when it has lingered."""
         self.scheduled = True
-        self._flush_at_ms = now_ms + int(self._config["linger.ms"])
+        self._flush_at_ms = now_ms + self._linger_ms
         if self._flush_at_ms == now_ms:
             self.flush(now_ms)
 
@@ -125,15 +124,16 @@ class ProducerCore:
                 continue
             batch = lane.filling
             if batch is None or batch.room_bytes < size or len(batch.records) >= max_records:
-                batch = self._roomy_batch(topic, lane, partition, key, size)
+                batch = self._roomy_batch(topic, lane, record, now_ms)
             batch.records.append(record)
             batch.room_bytes -= size
             if on_delivery is not None:
                 batch.wants_reports = True
         self._pump(now_ms)
 
-    def _roomy_batch(self, topic: _Topic, lane: Lane, partition: int, key: bytes | None, size: int) -> Batch:
+    def _roomy_batch(self, topic: ProducedTopic, lane: Lane, record: Produced, since_ms: int) -> Batch:
         """A batch with room: of the same partition, or where the partitioner goes when that one's batch is full."""
+        _, partition, key, _, _, _, _, size = record
         full = lane.filling
         while full is not None and (full.room_bytes < size or len(full.records) >= self._batch_records):
             self._close(topic, lane)
@@ -141,8 +141,18 @@ class ProducerCore:
             assert found is not None
             lane, full = found, found.filling
         if lane.filling is None:
-            lane.filling = Batch(self._now_ms, self._batch_bytes)
+            lane.filling = Batch(since_ms, self._batch_bytes)
         return lane.filling
+
+    def _place(self, topic: ProducedTopic, lane: Lane, record: Produced, since_ms: int) -> None:
+        """Put a record that has waited for its place since `since_ms` into a batch."""
+        batch = self._roomy_batch(topic, lane, record, since_ms)
+        batch.records.append(record)
+        batch.room_bytes -= record[7]
+        batch.created_ms = min(batch.created_ms, since_ms)
+        batch.wants_reports = batch.wants_reports or record[6] is not None
+        if len(batch.records) >= self._batch_records and lane.filling is batch:
+            self._close(topic, lane)
 
     def flush(self, now_ms: int) -> None:
         """Send everything, full or not."""
@@ -155,7 +165,7 @@ class ProducerCore:
                     self._close(topic, lane)
         self._pump(now_ms)
 
-    def _close(self, topic: _Topic, lane: Lane) -> None:
+    def _close(self, topic: ProducedTopic, lane: Lane) -> None:
         if lane.filling is not None:
             lane.close()
             self._sender.ready(lane)
@@ -164,63 +174,70 @@ class ProducerCore:
 
     # ---- topics ------------------------------------------------------------------------------------------------------
 
-    def _keep(self, topic: _Topic, record: Produced) -> None:
-        """Nobody knows where the record belongs: it waits for metadata."""
-        if not topic.homeless:
-            topic.since_ms = self._now_ms
-        topic.homeless.append(record)
-        self._metadata.want_names((record[0],))
+    def _keep(self, topic: ProducedTopic, record: Produced) -> None:
+        """The record's partition is not known: it waits for metadata."""
+        topic.homeless.append((record, self._now_ms))
+        self._metadata.want_names((topic.name,))
 
-    def _new_topic(self, name: str) -> _Topic:
-        topic = self._topics[name] = _Topic(self._now_ms)
-        self._meet(name, topic)
+    def _new_topic(self, name: str) -> ProducedTopic:
+        topic = self._topics[name] = ProducedTopic(name, self._timeout_ms, self._unknown_ms)
+        known = self._metadata.topics.get(name)
+        if known is not None:
+            topic.learn(known, self._config["partitioner"], self._rng)
         return topic
 
-    def _meet(self, name: str, topic: _Topic) -> None:
-        """Take in what metadata says of the topic, which may have grown or been made anew."""
-        known = self._metadata.topics.get(name)
-        if known is None:
-            return
-        count = len(known.leaders)
-        if topic.partitioner is None:
-            topic.partitioner = Partitioner(self._config["partitioner"], count, self._rng)
-        topic.partitioner.partition_count = max(count, len(topic.lanes))
-        topic.lanes += [Lane(name, partition) for partition in range(len(topic.lanes), count)]
-
     def _metadata_changed(self) -> None:
+        """Topics may have appeared, grown, or been made anew."""
+        interval_ms: int = self._config["topic.metadata.refresh.interval.ms"]
+        if self._refresh_at_ms is None and interval_ms > 0:
+            self._refresh_at_ms = self._now_ms + interval_ms
         for name, topic in self._topics.items():
-            self._meet(name, topic)
+            known = self._metadata.topics.get(name)
             error = self._metadata.errors.get(name)
-            waiting, topic.homeless = topic.homeless, deque()
-            at_home: list[Produced] = []
-            for record in waiting:
-                if error is Errors.INVALID_TOPIC_EXCEPTION:
-                    self._fail_record(record, KafkaError(error, f"{name!r} is no name of a topic"))
-                elif topic.partitioner is not None and record[1] >= topic.partitioner.partition_count:
-                    text = f"topic {name!r} has no partition {record[1]}"
-                    self._fail_record(record, KafkaError(KafkaError._UNKNOWN_PARTITION, text))
-                elif topic.partitioner is None:
-                    topic.homeless.append(record)
-                    self._metadata.want_names((name,))
-                else:
-                    at_home.append(record)
-            self.inbox.extendleft(reversed(at_home))  # before what has come meanwhile
-            if waiting and not topic.homeless and self._flush_at_ms is None:
-                self._flush_at_ms = self._now_ms
+            if known is not None:
+                topic.learn(known, self._config["partitioner"], self._rng)
+                self._move_out(topic)
+            elif error is Errors.UNKNOWN_TOPIC_OR_PARTITION and topic.unknown_since_ms is None:
+                topic.unknown_since_ms = self._now_ms
+            if topic.homeless:
+                self._house(topic, error)
+
+    def _move_out(self, topic: ProducedTopic) -> None:
+        """What waits for a partition that is gone looks for a new place."""
+        for lane in topic.closed_lanes:
+            lane.close()
+            for batch in self._sender.withdraw(lane):
+                topic.homeless += [(record, batch.created_ms) for record in batch.records]
+
+    def _house(self, topic: ProducedTopic, error: Errors | None) -> None:
+        """Place the records that have waited for metadata, or fail those for which there is no place."""
+        waiting, topic.homeless = topic.homeless, deque()
+        for record, since_ms in waiting:
+            lane = topic.lane(record[1], record[2])
+            if error is not None and not error.retriable:
+                self._fail_record(record, KafkaError(error, f"topic {topic.name!r} is refused: {error.name}"))
+            elif lane is not None:
+                self._place(topic, lane, record, since_ms)
+            elif topic.partitioner is not None:
+                text = f"topic {topic.name!r} has no partition {record[1]}"
+                self._fail_record(record, KafkaError(KafkaError._UNKNOWN_PARTITION, text))
+            else:
+                topic.homeless.append((record, since_ms))
+        if topic.homeless:
+            self._metadata.want_names((topic.name,))
+        elif self._flush_at_ms is None:
+            self._flush_at_ms = self._now_ms
 
     def _give_up(self, now_ms: int) -> None:
-        """A topic that stays unknown for too long does not exist."""
-        patience_ms = self._config["topic.metadata.propagation.max.ms"]
-        for name, topic in self._topics.items():
-            if topic.homeless and now_ms - topic.since_ms >= patience_ms:
-                error = KafkaError(KafkaError._UNKNOWN_TOPIC, f"topic {name!r} is unknown")
-                while topic.homeless:
-                    self._fail_record(topic.homeless.popleft(), error)
+        for topic in self._topics.values():
+            for record, error in topic.give_up(now_ms):
+                self._fail_record(record, error)
 
     # ---- what becomes of records -------------------------------------------------------------------------------------
 
     def _fail_record(self, record: Produced, error: KafkaError) -> None:
         self.identity.record_failed()
+        self.settled_bytes += record[7]
         if record[6] is None:
             self.settled_count += 1
         else:
@@ -229,6 +246,7 @@ class ProducerCore:
     def _settled(self, lane: Lane, batch: Batch, base_offset: int, error: KafkaError | None, now_ms: int) -> None:
         if error is not None:
             self.identity.record_failed()
+        self.settled_bytes += self._batch_bytes - batch.room_bytes
         if not batch.wants_reports:
             self.settled_count += batch.record_count
             return
@@ -250,9 +268,7 @@ class ProducerCore:
     @property
     def undelivered(self) -> bool:
         """Whether records are still on their way."""
-        if self.inbox or self._sender.busy:
-            return True
-        return any(topic.homeless or any(lane.filling for lane in topic.lanes) for topic in self._topics.values())
+        return bool(self.inbox) or self._sender.busy or any(topic.waiting for topic in self._topics.values())
 
     def purge(self, now_ms: int, *, in_queue: bool, in_flight: bool) -> None:
         """Give up records on purpose: those that wait, those that are under way, or both."""
@@ -263,7 +279,7 @@ class ProducerCore:
                 self._fail_record(self.inbox.popleft(), error)
             for topic in self._topics.values():
                 while topic.homeless:
-                    self._fail_record(topic.homeless.popleft(), error)
+                    self._fail_record(topic.homeless.popleft()[0], error)
                 for lane in topic.lanes:
                     self._close(topic, lane)
         self._sender.purge(now_ms, in_queue=in_queue, in_flight=in_flight)
@@ -274,7 +290,7 @@ class ProducerCore:
         records: list[Produced] = [*self.inbox]
         self.inbox.clear()
         for topic in self._topics.values():
-            records += topic.homeless
+            records += [record for record, _ in topic.homeless]
             topic.homeless.clear()
             for lane in topic.lanes:
                 for batch in (lane.under_way, *lane.waiting, lane.filling):
@@ -291,8 +307,22 @@ class ProducerCore:
 
         def step(now_ms: int) -> None:
             self.identity.move(event)
+            self.offsets = None
             if self.identity.state is TransactionState.ABORTING:
                 self.purge(now_ms, in_queue=True, in_flight=False)
             self.flush(now_ms)
+
+        return step
+
+    def send_offsets(
+        self, group: ConsumerGroupMetadata, offsets: Mapping[tuple[str, int], Committed]
+    ) -> Callable[[int], OffsetCommit]:
+        """Let the open transaction commit a group's offsets."""
+
+        def step(now_ms: int) -> OffsetCommit:
+            self.identity.check_open("send_offsets_to_transaction")
+            self.offsets = commit = OffsetCommit(self.calls, self._backoff, self.identity, group, offsets)
+            self._pump(now_ms)
+            return commit
 
         return step

@@ -21,6 +21,14 @@ RECORD_OVERHEAD_BYTES = 16
 """What a record takes beside its key and value, about: lengths, deltas, header count."""
 
 
+NEVER_MS = 1 << 62
+"""What a message.timeout.ms of 0 stands for."""
+
+
+def timed_out(timeout_ms: int) -> KafkaError:
+    return KafkaError(KafkaError._MSG_TIMED_OUT, f"not delivered within message.timeout.ms={timeout_ms}")
+
+
 class Batch:
     """A record batch of one partition. Its bytes, once built, never change: a retry has to be recognisable as one."""
 
@@ -106,6 +114,13 @@ class Lane:
         if self.filling is not None:
             self.waiting.append(self.filling)
             self.filling = None
+
+    @property
+    def head(self) -> Batch | None:
+        """The oldest batch that is not settled, but for the one that fills."""
+        if self.under_way is not None:
+            return self.under_way
+        return self.waiting[0] if self.waiting else None
 
     def sendable(self, now_ms: int) -> bool:
         return bool(self.waiting) and self.under_way is None and now_ms >= self.not_before_ms

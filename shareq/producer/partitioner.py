@@ -27,12 +27,22 @@ def murmur2(data: bytes) -> int:
     return (value ^ value >> 15) & 0x7FFFFFFF
 
 
+def fnv1a(data: bytes) -> int:
+    """32-bit FNV-1a, made positive by negation as Sarama and librdkafka do."""
+    value = 0x811C9DC5
+    for byte in data:
+        value = (value ^ byte) * 0x01000193 & _MASK
+    return (1 << 32) - value if value >> 31 else value
+
+
 PARTITIONERS: dict[str, tuple[KeyHash | None, bool, bool]] = {
     "random": (None, True, True),
     "consistent": (crc32, False, False),
     "consistent_random": (crc32, True, True),
     "murmur2": (murmur2, False, False),
     "murmur2_random": (murmur2, True, False),
+    "fnv1a": (fnv1a, False, False),
+    "fnv1a_random": (fnv1a, True, False),
 }
 """Name -> (hash of the key, whether a record without key goes anywhere, whether an empty key counts as none)."""
 
@@ -41,20 +51,26 @@ class Partitioner:
     """Places records of one topic. Records that may go anywhere stick to one partition until its batch is closed, so
     that batches fill."""
 
-    __slots__ = ("_anywhere", "_empty_is_none", "_hash", "_rng", "_stuck_to", "partition_count")
+    __slots__ = ("_anywhere", "_empty_is_none", "_hash", "_partition_count", "_rng", "_stuck_to")
 
     def __init__(self, name: str, partition_count: int, rng: random.Random) -> None:
         self._hash, self._anywhere, self._empty_is_none = PARTITIONERS[name]
         self._rng = rng
         self._stuck_to: int | None = None
-        self.partition_count = partition_count
+        self._partition_count = partition_count
+
+    def resize(self, partition_count: int) -> None:
+        """The topic has grown, or was made anew."""
+        self._partition_count = partition_count
+        if self._stuck_to is not None and self._stuck_to >= partition_count:
+            self._stuck_to = None
 
     def place(self, key: bytes | None) -> int:
         if self._hash is None or (not key and self._anywhere and (key is None or self._empty_is_none)):
             if self._stuck_to is None:
-                self._stuck_to = self._rng.randrange(self.partition_count)
+                self._stuck_to = self._rng.randrange(self._partition_count)
             return self._stuck_to
-        return self._hash(key or b"") % self.partition_count
+        return self._hash(key or b"") % self._partition_count
 
     def closed(self, partition: int) -> None:
         """A batch of this partition is complete: time for another one."""

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
+from shareq.client.arguments import INT32_MAX, INT64_MAX, text
 from shareq.client.config import merged
 from shareq.client.shell import UntilClosed, perform, timeout_ms
+from shareq.client.topic_partition import TopicPartition
 from shareq.client.uninterrupted import uninterrupted
 from shareq.log.records import Headers
 from shareq.model.errors import ClientFailedException, Errors, KafkaError, KafkaException
@@ -15,6 +17,8 @@ from shareq.model.transport import transport_for
 from shareq.producer.config import producer_config
 from shareq.producer.core import ProducerCore
 from shareq.producer.lane import RECORD_OVERHEAD_BYTES, Delivery, DeliveryCallback
+from shareq.producer.offsets import ConsumerGroupMetadata, committed
+from shareq.producer.record import checked, content, headers_size, record_headers
 from shareq.producer.transaction import TransactionEvent, TransactionState
 
 DRAIN_AT = 1000
@@ -58,7 +62,9 @@ class Producer(UntilClosed):
 
     def __init__(self, conf: Mapping[str, Any] | None = None, /, **kwargs: Any) -> None:
         given = merged(conf, kwargs)
-        self._on_delivery: DeliveryCallback | None = given.pop("on.delivery", given.get("on_delivery"))
+        if "on.delivery" in given:  # as a keyword, its underscore was taken for a dot
+            given["on_delivery"] = given.pop("on.delivery")
+        self._on_delivery: DeliveryCallback | None = given.get("on_delivery")
         config = producer_config(given)
         transport = transport_for(config["bootstrap.servers"], config.sockets)
         self._core = ProducerCore(config, transport.rng())
@@ -67,11 +73,15 @@ class Producer(UntilClosed):
         self._waiting = _Waiting(self._core)
         self._max_record_bytes: int = config["message.max.bytes"]
         self._max_records: int = config["queue.buffering.max.messages"] or 1 << 62
+        self._max_bytes: int = config["queue.buffering.max.kbytes"] << 10
         self._guarded = bool(config["transactional.id"])  # produce is not always allowed
-        self._room = self._max_records  # at least so many records may still come
-        self._produced = 0
         self._unreturned: TransactionEvent | None = None
         """The step of a transaction whose call was interrupted: a repetition goes on where that call was."""
+        self._names: set[str] = set()
+        self._room: int = self._max_records
+        self._granted = self._room
+        self._room_bytes: int = min(self._max_record_bytes, self._max_bytes)
+        self._granted_bytes: int = self._room_bytes
 
     # ---- records -----------------------------------------------------------------------------------------------------
 
@@ -90,46 +100,55 @@ class Producer(UntilClosed):
         """Queue a record. `on_delivery(error, message)` is called from `poll` or `flush` when its fate is known.
 
         `partition` -1 leaves the choice to the partitioner, `timestamp` (ms) 0 means now. Raises BufferError when the
-        queue is full (poll, then try again), KafkaException (MESSAGE_TOO_LARGE), IllegalStateException when closed.
+        queue is full (poll, then try again), IllegalStateException when closed; KafkaException for a record that is too
+        large, a partition or timestamp out of range; TypeError, ValueError for what is no topic, key, value or header.
         """
         if self._guarded:
             self._check_may_produce()
-        if value.__class__ is not bytes and value is not None:
-            value = _bytes("value", value)
-        if key.__class__ is not bytes and key is not None:
-            key = _bytes("key", key)
+        if (value.__class__ is not bytes and value is not None) or (key.__class__ is not bytes and key is not None):
+            value, key = content("value", value), content("key", key)
         size = RECORD_OVERHEAD_BYTES + (len(value) if value else 0) + (len(key) if key else 0)
-        if size > self._max_record_bytes or topic.__class__ is not str or partition < -1:
-            raise self._refusal(topic, partition, size)
-        if self._room <= 0:
-            self._find_room()
         fields: Headers = ()
-        if headers:
-            fields = _headers(headers)
-            size += sum(len(name) + len(content or b"") for name, content in fields)
+        if headers is not None:
+            fields = record_headers(headers)
+            size += headers_size(fields)
         if on_delivery is None:
             on_delivery = self._on_delivery if callback is None else callback
-        self._produced += 1  # CPython does not look for signals between here and the append
-        self._room -= 1
+        if (
+            (partition != -1 and (partition.__class__ is not int or not 0 <= partition <= INT32_MAX))
+            or (timestamp and (timestamp.__class__ is not int or not 0 <= timestamp <= INT64_MAX))
+            or (on_delivery is not None and not callable(on_delivery))
+        ):
+            partition, timestamp = checked(partition, timestamp, on_delivery)
+        try:
+            if size > self._room_bytes or self._room <= 0 or topic not in self._names:
+                self._admit(topic, size)
+        except TypeError:  # also for what cannot be looked up in a set
+            raise TypeError(f"topic must be a str, not {type(topic).__name__}") from None
+        self._room -= 1  # CPython does not look for signals between here and the append
+        self._room_bytes -= size
         self._inbox.append((topic, partition, key, value, fields, timestamp, on_delivery, size))
         if not self._core.scheduled:
             self._run(self._core.schedule)
         elif len(self._inbox) >= DRAIN_AT:
             self._run(self._core.drain)
 
-    def _refusal(self, topic: object, partition: int, size: int) -> Exception:
-        if not isinstance(topic, str):
-            return TypeError(f"topic must be a str, not {type(topic).__name__}")
-        if partition < -1:
-            return KafkaException(KafkaError(KafkaError._INVALID_ARG, f"partition={partition}: must be -1 or more"))
-        text = f"a record of {size} bytes: message.max.bytes is {self._max_record_bytes}"
-        return KafkaException(KafkaError(Errors.MESSAGE_TOO_LARGE, text))
-
-    def _find_room(self) -> None:
-        """Count anew what waits; until so many more have come there is no need to count again."""
-        self._room = self._max_records - len(self)
-        if self._room <= 0:
+    def _admit(self, topic: str, size: int) -> None:
+        """Look closer at a record: its topic is new, it is too large, or the room that was granted is used up."""
+        self._names.add(text("topic", topic))
+        if size > self._max_record_bytes:
+            why = f"a record of {size} bytes: message.max.bytes is {self._max_record_bytes}"
+            raise KafkaException(KafkaError(Errors.MESSAGE_TOO_LARGE, why))
+        room, room_bytes = self._max_records - len(self), self._max_bytes - self._queued_bytes
+        if room <= 0:
             raise BufferError(f"Local: Queue full ({self._max_records} records wait: poll or flush)")
+        if size > room_bytes:
+            raise BufferError(f"Local: Queue full ({self._queued_bytes} bytes wait: poll or flush)")
+        granted = min(room_bytes, self._max_record_bytes)  # hence a record that is too large is never let through
+        self._granted += room - self._room  # CPython does not look for signals between here and the end
+        self._room = room
+        self._granted_bytes += granted - self._room_bytes
+        self._room_bytes = granted
 
     def produce_batch(
         self,
@@ -139,9 +158,10 @@ class Producer(UntilClosed):
         on_delivery: DeliveryCallback | None = None,
     ) -> int:
         """Queue many records: dicts of value, key, partition, timestamp, headers, callback. Returns how many were
-        queued; the others have their error under `_error`."""
-        if not isinstance(messages, list):
-            raise TypeError(f"messages must be a list of dicts, not {type(messages).__name__}")
+        queued; the others have their error under `_error`. TypeError, before anything is queued, for what is no list of
+        dicts."""
+        if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
+            raise TypeError(f"messages must be a list of dicts, not {messages!r:.100}")
         queued = 0
         for message in messages:
             try:
@@ -155,13 +175,19 @@ class Producer(UntilClosed):
                     headers=message.get("headers"),
                 )
                 queued += 1
-            except (BufferError, KafkaException) as error:
+            except (BufferError, KafkaException, TypeError, ValueError) as error:
                 message["_error"] = error
         return queued
 
     def __len__(self) -> int:
         """Records whose fate is not known, or whose callback has not been served."""
-        return self._produced - self._core.deliveries.served - self._core.settled_count
+        return self._granted - self._room - self._core.deliveries.served - self._core.settled_count
+
+    @property
+    def _queued_bytes(self) -> int:
+        """The size of those records, with what a record takes beside key, value and headers."""
+        unserved = [delivery.record[7] for delivery in list(self._core.deliveries)]
+        return self._granted_bytes - self._room_bytes - self._core.settled_bytes + sum(unserved)
 
     # ---- waiting -----------------------------------------------------------------------------------------------------
 
@@ -236,6 +262,25 @@ class Producer(UntilClosed):
         """Throw away what has not been sent, and let no reader of committed records see the rest."""
         self._transact(TransactionEvent.ABORT, timeout)
 
+    def send_offsets_to_transaction(
+        self, positions: Iterable[TopicPartition], group_metadata: ConsumerGroupMetadata | bytes, timeout: float = -1
+    ) -> None:
+        """Let the open transaction commit a consumer group's offsets: they count when it is committed.
+
+        `positions`: the next offset to consume of each partition, confluent-kafka's TopicPartitions too.
+        `group_metadata`: what confluent-kafka's `Consumer.consumer_group_metadata()` returns, or a
+        ConsumerGroupMetadata. Share groups acknowledge records instead: they have no such offsets.
+        KafkaException: _TIMED_OUT may be repeated; a fatal error wants a new producer; after all others abort.
+        """
+        self._check_open()
+        offsets, group = committed(positions), ConsumerGroupMetadata.of(group_metadata)
+        step = self._core.send_offsets(group, offsets)
+        commit = perform(self._connection, self._core.calls, step)
+        if not self._serve_until(lambda: commit.done, timeout):
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "offsets are still under way: call it again"))
+        if commit.error is not None:
+            raise KafkaException(commit.error)
+
     def _transact(self, event: TransactionEvent, timeout: float) -> None:
         self._check_open()
         identity = self._core.identity
@@ -266,17 +311,26 @@ class Producer(UntilClosed):
 
     # ---- the end -----------------------------------------------------------------------------------------------------
 
-    def close(self, timeout: float = -1) -> None:
-        """Abort an open transaction, flush, and say goodbye. Repeatable."""
+    def close(self, timeout: float = -1) -> bool:
+        """Abort an open transaction, flush, and close the connections. Repeatable.
+
+        Records that are not delivered within `timeout` seconds are dropped: their callbacks are served with
+        _PURGE_QUEUE or _PURGE_INFLIGHT, and the result is False.
+        """
         if self._closed:
-            return
+            return True
+        timeout_ms(timeout)
         try:
             if self._core.identity.state in (TransactionState.IN_TRANSACTION, TransactionState.ABORTABLE):
                 self._abort_last(timeout)
-            self.flush(timeout)
+            dropped = self.flush(timeout) > 0
+            if dropped:
+                self.purge()
+                self._serve()
         finally:
             self._closed = self._guarded = True
             self._connection.close()
+        return not dropped
 
     def _abort_last(self, timeout: float) -> None:
         """A producer that has been fenced has nothing left to abort."""
@@ -285,16 +339,3 @@ class Producer(UntilClosed):
         except KafkaException as gone:
             if not gone.error.fatal():
                 raise
-
-
-def _bytes(what: str, value: object) -> bytes:
-    if isinstance(value, str):
-        return value.encode()
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return bytes(value)
-    raise TypeError(f"{what} must be bytes, str or None, not {type(value).__name__}")
-
-
-def _headers(headers: Headers | Mapping[str, bytes | str | None]) -> Headers:
-    pairs: Iterable[tuple[str, bytes | str | None]] = headers.items() if isinstance(headers, Mapping) else headers
-    return tuple((name, None if value is None else _bytes(f"header {name!r}", value)) for name, value in pairs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from shareq.client.calls import Backoff, Calls, earliest
 from shareq.client.config import ClientConfig
@@ -11,7 +11,7 @@ from shareq.model.errors import Errors, KafkaError
 from shareq.model.ids import TopicId, TopicIdPartition
 from shareq.model.messages.base import Response
 from shareq.model.messages.data import ProduceRequest, ProduceResponse
-from shareq.producer.lane import Batch, Lane
+from shareq.producer.lane import NEVER_MS, Batch, Lane, timed_out
 from shareq.producer.transaction import ProducerIdentity
 
 NO_SEQUENCE = -1
@@ -40,6 +40,7 @@ class Sender:
         self._identity = identity
         self._acks: int = config["acks"]
         self._compression: str = config["compression.type"]
+        self._timeout_ms: int = config["message.timeout.ms"] or NEVER_MS
         self._on_settled = on_settled
         self._lanes: dict[tuple[str, int], Lane] = {}
 
@@ -52,12 +53,23 @@ class Sender:
         """The lane has a closed batch."""
         self._lanes[lane.topic, lane.partition] = lane
 
+    def withdraw(self, lane: Lane) -> list[Batch]:
+        """Take back the lane's batches that wait: their partition is gone."""
+        batches = list(lane.waiting)
+        lane.waiting.clear()
+        if lane.under_way is None:
+            self._lanes.pop((lane.topic, lane.partition), None)
+        self._given_up(batches)
+        return batches
+
     @property
     def wake_at_ms(self) -> int | None:
-        """The end of the earliest back-off; batches are given up at that pace too."""
+        """The end of the earliest back-off, or when the oldest batch is given up."""
+        lanes = self._lanes.values()
+        deadlines = [head.created_ms + self._timeout_ms for lane in lanes if (head := lane.head) is not None]
         if not self._identity.known:
-            return None
-        return earliest(*(lane.not_before_ms for lane in self._lanes.values() if lane.under_way is None))
+            return earliest(*deadlines)
+        return earliest(*deadlines, *(lane.not_before_ms for lane in lanes if lane.under_way is None))
 
     def pump(self, now_ms: int) -> None:
         """Send one batch of each lane that may, together by leader."""
@@ -157,16 +169,22 @@ class Sender:
         lane.under_way = None
         if not lane.waiting:
             self._lanes.pop((lane.topic, lane.partition), None)
-        if error is not None and batch.built:
-            self._identity.reset()
+        if error is not None:
+            self._given_up((batch,))
         self._on_settled(lane, batch, base_offset, error, now_ms)
 
-    def give_up(self, now_ms: int, timeout_ms: int) -> None:
-        """Fail batches that have waited for too long. One that is under way is left to its answer."""
+    def _given_up(self, batches: Iterable[Batch]) -> None:
+        """Batches that have a sequence, and that no answer has accounted for, leave a hole in it."""
+        if any(batch.built for batch in batches):
+            self._identity.bump()
+
+    def give_up(self, now_ms: int) -> None:
+        """Fail batches that are too old, also one that is under way: a late answer to it is ignored."""
         for lane in list(self._lanes.values()):
-            while lane.under_way is None and lane.waiting and now_ms - lane.waiting[0].created_ms >= timeout_ms:
-                error = KafkaError(KafkaError._MSG_TIMED_OUT, f"not delivered within message.timeout.ms={timeout_ms}")
-                self._settle(lane, lane.waiting.popleft(), -1, error, now_ms)
+            while (head := lane.head) is not None and now_ms - head.created_ms >= self._timeout_ms:
+                if lane.under_way is None:
+                    lane.waiting.popleft()
+                self._settle(lane, head, -1, timed_out(self._timeout_ms), now_ms)
 
     def fail(self, error: KafkaError, now_ms: int) -> None:
         """Nothing can be sent any more."""
@@ -181,6 +199,7 @@ class Sender:
                 error = KafkaError(KafkaError._PURGE_QUEUE, "purged in queue")
                 waiting = list(lane.waiting)
                 lane.waiting.clear()
+                self._given_up(waiting)
                 for batch in waiting:
                     self._on_settled(lane, batch, -1, error, now_ms)
             if in_flight and lane.under_way is not None:

@@ -65,6 +65,8 @@ TRANSITIONS: dict[tuple[TransactionState, TransactionEvent], TransactionState] =
 """A missing row is an illegal call: IllegalStateException names the state. A call that timed out may be repeated."""
 
 
+LAST_EPOCH = (1 << 15) - 1
+
 COORDINATOR_MOVED = frozenset({Errors.NOT_COORDINATOR, Errors.COORDINATOR_NOT_AVAILABLE})
 
 
@@ -123,10 +125,26 @@ class ProducerIdentity:
             raise IllegalStateException(f"{event} does not fit a producer whose transaction is {self.state}")
         self.state = state
 
-    def reset(self) -> None:
-        """Forget the id: a batch was given up, and brokers would wait for its sequence for ever."""
-        if self.idempotent and self.transactional_id is None:
-            self.producer_id = -1
+    def bump(self) -> None:
+        """A batch was given up that may still travel: go on at the next epoch, at which brokers refuse it (KIP-360).
+
+        Without a transactional id the epoch is the producer's own to count; when all are used, a fresh id is asked for.
+        A transaction that lacks a batch is aborted, and its coordinator counts the epoch.
+        """
+        if not self.idempotent or self.transactional_id is not None:
+            return
+        if self.producer_epoch < LAST_EPOCH:
+            self.producer_epoch += 1
+        else:
+            self.producer_id = self.producer_epoch = -1
+        self._on_change()
+
+    def check_open(self, call: str) -> None:
+        """Raise IllegalStateException unless a transaction is open."""
+        if self.transactional_id is None:
+            raise IllegalStateException("transactions need transactional.id in the configuration")
+        if self.state is not _S.IN_TRANSACTION:
+            raise IllegalStateException(f"{call} does not fit a producer whose transaction is {self.state}")
 
     def record_failed(self) -> None:
         """A transaction that lacks a record must not be committed."""
@@ -152,7 +170,7 @@ class ProducerIdentity:
         elif coordinator.node is not None:
             question(coordinator.node)
         elif coordinator.fatal is not None:
-            self._fail(*coordinator.fatal)
+            self.fail(*coordinator.fatal)
         else:
             coordinator.want()
             coordinator.pump(now_ms)
@@ -201,7 +219,7 @@ class ProducerIdentity:
             self.record_failed()
             return
         if response is None or failure:
-            self._fail(failure, self._calls.reason)
+            self.fail(failure, self._calls.reason)
             return
         self.producer_id, self.producer_epoch = response.producer_id, response.producer_epoch
         self.wrote = False
@@ -209,6 +227,7 @@ class ProducerIdentity:
             self.move(_E.INITIALIZED if self.state is _S.INITIALIZING else _E.ENDED)
         self._on_change()
 
-    def _fail(self, error: Errors, reason: str | None) -> None:
+    def fail(self, error: Errors, reason: str | None) -> None:
+        """No retry and no abort helps: the producer has to be made anew."""
         self.error = KafkaError(error, reason or None, fatal=True)
         self.state = _S.FATAL

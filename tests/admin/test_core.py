@@ -220,7 +220,8 @@ def test_every_broker(script: list[Any], answers: int) -> None:
         "loading": ListGroupsResponse(error_code=Errors.COORDINATOR_LOAD_IN_PROGRESS),
     }
     script = [replies[step] if isinstance(step, str) else step for step in script]
-    assert len(stage.run(stage.asking.every_broker(ListGroupsRequest()), in_turn(*script))) == answers
+    responses, errors = stage.run(stage.asking.every_broker(ListGroupsRequest()), in_turn(*script))
+    assert (len(responses), errors) == (answers, {})
 
 
 def test_coordinators_come_at_different_times_and_some_never() -> None:

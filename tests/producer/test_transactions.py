@@ -116,14 +116,14 @@ def test_a_retry_is_the_same_to_the_byte() -> None:
     assert parse_batch(first).base_sequence == 0
 
 
-def test_after_a_batch_was_given_up_numbers_begin_anew_under_a_new_id() -> None:
+def test_after_a_batch_was_refused_numbers_begin_anew_at_the_next_epoch() -> None:
     fake, desk, _, producer = setup(enable_idempotence=True)
     desk.errors = [Errors.INVALID_RECORD]
     for value in "ab":
         producer.produce("t", value, partition=0)
         producer.flush()
-    assert places(desk) == [(7, 0, 0, False)]
-    assert len(fake.requests(InitProducerIdRequest)) == 2
+    assert places(desk) == [(7, 1, 0, False)]
+    assert len(fake.requests(InitProducerIdRequest)) == 1
 
 
 def test_records_wait_for_the_id() -> None:

@@ -18,6 +18,7 @@ from shareq.model.actor import Answer, Call
 from shareq.model.errors import Errors, KafkaError, KafkaException
 from shareq.model.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from shareq.model.messages.cluster import (
+    CoordinatorType,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     ListGroupsRequest,
@@ -33,6 +34,7 @@ from shareq.model.messages.share_fetch import (
     ShareFetchResponse,
 )
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from shareq.model.messages.topics import CreateTopicsRequest
 from shareq.model.messages.transactions import EndTxnRequest, InitProducerIdRequest
 from shareq.wire.client import host, io_thread
 from shareq.wire.errors import RequestHeader
@@ -175,6 +177,50 @@ def test_what_a_broker_lacks_is_said(
     assert (answer.response, answer.error) == (None, Errors.UNSUPPORTED_VERSION)
     assert f"broker {broker.port} at {broker.address}" in answer.reason
     assert why in answer.reason
+
+
+@pytest.mark.parametrize(
+    ("request_", "why"),
+    [
+        pytest.param(
+            MetadataRequest(topics=(MetadataRequest.Topic(name="a"), MetadataRequest.Topic(name="b\udc80"))),
+            "MetadataRequest cannot be encoded: topics[1].name='b\\udc80': must be text",
+            id="a surrogate",
+        ),
+        pytest.param(
+            CreateTopicsRequest(topics=(CreateTopicsRequest.Topic(name="t", configs=(("k", 5),)),)),  # type: ignore[arg-type]
+            "CreateTopicsRequest cannot be encoded: topics[0].configs[0].value=5: must be text",
+            id="a number for a text",
+        ),
+        pytest.param(
+            CreateTopicsRequest(topics=(CreateTopicsRequest.Topic(name="t", num_partitions=2**31),)),
+            "topics[0].num_partitions=2147483648: must be int32",
+            id="no int32",
+        ),
+        pytest.param(
+            FindCoordinatorRequest(key_type=CoordinatorType.GROUP, coordinator_keys=(None,)),  # type: ignore[arg-type]
+            "FindCoordinatorRequest cannot be encoded: coordinator_keys[0]=None: must not be null",
+            id="nothing for a text",
+        ),
+        pytest.param(
+            MetadataRequest(topics=5),  # type: ignore[arg-type]
+            "MetadataRequest cannot be encoded: topics=5: must be a tuple",
+            id="a number for an array",
+        ),
+    ],
+)
+@pytest.mark.parametrize("connected", [False, True], ids=["not connected", "connected"])
+def test_a_request_that_cannot_be_encoded_fails_alone(
+    broker: ScriptedBroker, client: Client, request_: Any, why: str, connected: bool
+) -> None:
+    if connected:
+        client.meet(broker)
+    bad, good = client.send(request_), client.send(METADATA_NOW)
+    refused = client.answer(bad)
+    assert (refused.response, refused.error) == (None, Errors.INVALID_REQUEST)
+    assert why in refused.reason
+    assert client.answer(good).error is Errors.NONE
+    assert len(broker.peers) == 1
 
 
 def test_an_idempotent_producer_needs_no_transactions(broker: ScriptedBroker, client: Client) -> None:

@@ -24,6 +24,7 @@ from shareq.wire.apis import API_BY_KEY
 from shareq.wire.client.addresses import Directory
 from shareq.wire.client.io_thread import IoThread
 from shareq.wire.client.pipe import Pipe, connect
+from shareq.wire.client.refusing import why_not_encoded
 from shareq.wire.client.settings import Settings
 from shareq.wire.client.versions import Versions
 from shareq.wire.errors import MalformedFrame, UnsupportedVersion
@@ -104,17 +105,24 @@ class Link:
         self._watch(exchange.deadline_ms)
 
     def _transmit(self, exchange: _Exchange, versions: Versions) -> None:
+        """A request that cannot be encoded fails by itself; what waits behind it goes on."""
+        version = -1
         try:
-            self._put(exchange, versions.choose(exchange.request))
+            version = versions.choose(exchange.request)
+            self._put(exchange, version)
         except UnsupportedVersion as why:
             self._answer_soon(exchange, None, Errors.UNSUPPORTED_VERSION, f"{self._name} {why}")
+            return
+        except Exception as why:
+            reason = why_not_encoded(exchange.request, version, why)
+            self._answer_soon(exchange, None, Errors.INVALID_REQUEST, reason)
             return
         if isinstance(exchange.request, ProduceRequest) and exchange.request.acks == 0:
             self._in_flight.pop()  # nobody answers
             self._answer_soon(exchange, ProduceResponse())
 
     def _put(self, exchange: _Exchange, version: int) -> None:
-        """Write a request. Raises UnsupportedVersion where the version cannot say it."""
+        """Write a request. Raises UnsupportedVersion where the version lacks a field, and whatever encoding raises."""
         assert self._pipe is not None
         correlation_id = self._last_correlation_id = (self._last_correlation_id + 1) & 0x7FFFFFFF
         frame = encode_request(exchange.request, version, correlation_id, self._client.client_id)

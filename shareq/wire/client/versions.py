@@ -5,15 +5,15 @@ from __future__ import annotations
 from shareq.model.messages.api_versions import ApiVersionsResponse
 from shareq.model.messages.base import Request
 from shareq.model.messages.data import ProduceRequest
-from shareq.model.messages.transactions import EndTxnRequest, InitProducerIdRequest
+from shareq.model.messages.transactions import EndTxnRequest, InitProducerIdRequest, TxnOffsetCommitRequest
 from shareq.wire.apis import API_BY_KEY
 from shareq.wire.errors import UnsupportedVersion
 
 TRANSACTION_VERSION = "transaction.version"
 """The feature whose level 2 lets Produce add partitions to a transaction, and EndTxn answer with the next epoch."""
 
-_TRANSACTIONAL = (InitProducerIdRequest, ProduceRequest, EndTxnRequest)
-_LEAST = {InitProducerIdRequest: 4, ProduceRequest: 12, EndTxnRequest: 5}
+_TRANSACTIONAL = (InitProducerIdRequest, ProduceRequest, TxnOffsetCommitRequest, EndTxnRequest)
+_LEAST = {InitProducerIdRequest: 4, ProduceRequest: 12, TxnOffsetCommitRequest: 5, EndTxnRequest: 5}
 """The first versions that work so."""
 
 

@@ -1,0 +1,89 @@
+"""What the calls of an Admin take: names, places, new topics, configurations; checked before anything is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from shareq.admin.asking import Place
+from shareq.admin.configs import RESOURCES, Change, ConfigChange
+from shareq.admin.topics import NewTopic
+from shareq.client.arguments import INT16_MAX, INT32_MAX, items, mapping, text, whole
+from shareq.client.topic_partition import TopicPartition
+from shareq.model.messages.topics import ResourceType
+
+PlaceLike = TopicPartition | tuple[str, int]
+
+LEAST_TIMESTAMP = -6
+"""Timestamps below 0 are names of offsets; this is the last that Kafka knows."""
+
+
+def name_of(what: str, name: object) -> str:
+    return text(f"the name of a {what}", name)
+
+
+def names_of(what: str, names: Iterable[str]) -> list[str]:
+    found = [name_of(what, name) for name in items(f"{what}s", names)]
+    if not found:
+        raise ValueError(f"{what}s must not be empty")
+    return found
+
+
+def place_of(place: object) -> Place:
+    """A partition from a TopicPartition or (topic, partition)."""
+    if isinstance(place, TopicPartition):
+        topic, index = place.topic, place.partition
+    elif isinstance(place, tuple) and len(place) == 2:
+        topic, index = place
+    else:
+        raise TypeError(f"a partition must be a TopicPartition or (topic, partition), not {place!r:.100}")
+    return name_of("topic", topic), whole(f"the partition of topic {topic!r}", index, 0, INT32_MAX)
+
+
+def kind_of(kind: object) -> ResourceType:
+    if not isinstance(kind, str) or kind not in RESOURCES:
+        raise ValueError(f"{kind!r:.100} has no configuration: say {', '.join(RESOURCES)}")
+    return RESOURCES[kind]
+
+
+def new_topics_of(new_topics: Iterable[NewTopic | str]) -> list[NewTopic]:
+    """Topics to create; counts below 1 other than -1 are for the broker to refuse."""
+    found = [new if isinstance(new, NewTopic) else NewTopic(new) for new in items("new_topics", new_topics)]
+    if not found:
+        raise ValueError("topics must not be empty")
+    return [_new_topic(new) for new in found]
+
+
+def _new_topic(new: NewTopic) -> NewTopic:
+    name = name_of("topic", new.topic)
+    whole(f"num_partitions of topic {name!r}", new.num_partitions, -INT32_MAX, INT32_MAX)
+    whole(f"replication_factor of topic {name!r}", new.replication_factor, -INT16_MAX, INT16_MAX)
+    config = mapping(f"config of topic {name!r}", new.config)
+    return replace(new, config={name_of("key", key): config_text(key, value) for key, value in config.items()})
+
+
+def changes_of(changes: Mapping[str, ConfigChange]) -> dict[str, Change]:
+    """Changes of a configuration, their values as text."""
+    found = {name_of("key", key): _change(key, change) for key, change in mapping("changes", changes).items()}
+    if not found:
+        raise ValueError("changes must not be empty")
+    return found
+
+
+def _change(key: str, change: ConfigChange) -> Change:
+    if not isinstance(change, tuple):
+        return config_text(key, change)
+    if len(change) != 2 or change[0] not in ("append", "subtract"):
+        raise ValueError(f"{key}={change!r:.100}: the operation must be ('append', value) or ('subtract', value)")
+    return change[0], config_text(key, change[1])
+
+
+def config_text(key: str, value: object) -> str | None:
+    """A value as brokers read it: text; numbers and bools are written as such; None stands for the default."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, float)):
+        return str(value)
+    return text(key, value, empty=True)

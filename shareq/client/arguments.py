@@ -1,0 +1,59 @@
+"""What an argument of a client's call must be: checked where it is given, before anything is queued or sent.
+
+TypeError for a value of another type, ValueError for one out of range; the message names the argument, the value and
+what is allowed. The limits are those of Kafka's protocol, so that what passes here can be encoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from operator import index
+from typing import Any, SupportsIndex, TypeVar
+
+INT16_MAX = (1 << 15) - 1
+INT32_MAX = (1 << 31) - 1
+INT64_MAX = (1 << 63) - 1
+
+T = TypeVar("T")
+
+
+def whole(what: str, value: object, low: int, high: int) -> int:
+    """An integer of low..high; whatever Python takes for an index is one, but a bool is none."""
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        raise TypeError(f"{what} must be an int, not {type(value).__name__} ({value!r:.100})")
+    number = index(value)
+    if not low <= number <= high:
+        raise ValueError(f"{what}={value!r}: must be {low}..{high}")
+    return number
+
+
+def text(what: str, value: object, *, empty: bool = False) -> str:
+    """A str that UTF-8 and the protocol's 16-bit length can carry; `empty` allows ""."""
+    if not isinstance(value, str):
+        raise TypeError(f"{what} must be a str, not {type(value).__name__}")
+    if not value and not empty:
+        raise ValueError(f"{what} must not be empty")
+    if utf8_length(what, value) > INT16_MAX:
+        raise ValueError(f"{what} of {len(value)} characters: must be at most {INT16_MAX} bytes in UTF-8")
+    return value
+
+
+def utf8_length(what: str, value: str) -> int:
+    """How many bytes the text takes; ValueError where a lone surrogate makes it none."""
+    try:
+        return len(value.encode())
+    except UnicodeEncodeError as why:
+        raise ValueError(f"{what}={value!r}: must be text that UTF-8 can encode ({why.reason})") from None
+
+
+def items(what: str, values: Iterable[T]) -> list[T]:
+    """The elements of a list or of anything like it; a str or bytes is no list of its characters."""
+    if isinstance(values, (str, bytes, bytearray)) or not isinstance(values, Iterable):
+        raise TypeError(f"{what} must be a list, not {values!r}")
+    return list(values)
+
+
+def mapping(what: str, values: Mapping[Any, T]) -> dict[Any, T]:
+    if not isinstance(values, Mapping):
+        raise TypeError(f"{what} must be a dict, not {type(values).__name__}")
+    return dict(values)

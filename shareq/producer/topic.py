@@ -1,0 +1,93 @@
+"""A topic that records go to: how many partitions it has, its lanes, and the records that cannot be placed yet."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Iterator
+
+from shareq.client.metadata import Topic
+from shareq.model.errors import KafkaError
+from shareq.model.ids import ZERO_TOPIC_ID, TopicId
+from shareq.producer.lane import Lane, Produced, timed_out
+from shareq.producer.partitioner import Partitioner
+
+
+class ProducedTopic:
+    """`homeless` holds (record, since when it waits, ms), oldest first.
+
+    A topic that is made anew may have fewer partitions: lanes from `partition_count` on are then closed to records.
+    """
+
+    __slots__ = (
+        "_timeout_ms", "_unknown_ms", "homeless", "lanes", "name", "partition_count", "partitioner", "topic_id",
+        "unknown_since_ms",
+    )  # fmt: skip
+
+    def __init__(self, name: str, timeout_ms: int, unknown_ms: int) -> None:
+        self.name = name
+        self._timeout_ms = timeout_ms
+        self._unknown_ms = unknown_ms
+        self.topic_id: TopicId = ZERO_TOPIC_ID
+        self.partition_count = 0
+        self.partitioner: Partitioner | None = None
+        self.lanes: list[Lane] = []
+        self.homeless: deque[tuple[Produced, int]] = deque()
+        self.unknown_since_ms: int | None = None
+        """When a broker first answered that there is no such topic."""
+
+    def lane(self, partition: int, key: bytes | None) -> Lane | None:
+        """Where a record goes; None while that is not known."""
+        if 0 <= partition < self.partition_count:
+            return self.lanes[partition]
+        if partition >= 0 or self.partitioner is None:
+            return None
+        return self.lanes[self.partitioner.place(key)]
+
+    def learn(self, known: Topic, partitioner: str, rng: random.Random) -> None:
+        """Take in what metadata says. Topics only grow, unless they are made anew: fewer partitions of the same topic
+        are the answer of a broker that lags."""
+        count = len(known.leaders)
+        same = known.topic_id == self.topic_id != ZERO_TOPIC_ID
+        if count == 0 or (same and count < self.partition_count):
+            return
+        self.topic_id = known.topic_id
+        self.unknown_since_ms = None
+        self.partition_count = count
+        self.lanes += [Lane(self.name, partition) for partition in range(len(self.lanes), count)]
+        if self.partitioner is None:
+            self.partitioner = Partitioner(partitioner, count, rng)
+        else:
+            self.partitioner.resize(count)
+
+    @property
+    def closed_lanes(self) -> list[Lane]:
+        """The lanes of partitions that are gone."""
+        return self.lanes[self.partition_count :]
+
+    @property
+    def waiting(self) -> bool:
+        """Whether records have no place, or are in a batch that fills."""
+        return bool(self.homeless) or any(lane.filling is not None for lane in self.lanes)
+
+    @property
+    def patience_ends_ms(self) -> int | None:
+        """When the oldest record without a place is given up; None where there is none."""
+        if not self.homeless:
+            return None
+        timed_out_ms = self.homeless[0][1] + self._timeout_ms
+        if self.unknown_since_ms is None:
+            return timed_out_ms
+        return min(timed_out_ms, self.unknown_since_ms + self._unknown_ms)
+
+    def give_up(self, now_ms: int) -> Iterator[tuple[Produced, KafkaError]]:
+        """Records that have waited for too long for their place. A topic that brokers do not know for
+        topic.metadata.propagation.max.ms does not exist; where no broker answers, records time out."""
+        while (ends_ms := self.patience_ends_ms) is not None and now_ms >= ends_ms:
+            record, since_ms = self.homeless.popleft()
+            if now_ms >= since_ms + self._timeout_ms:
+                yield record, timed_out(self._timeout_ms)
+            else:
+                yield record, KafkaError(KafkaError._UNKNOWN_TOPIC, f"topic {self.name!r} is unknown")
+        if not self.homeless:
+            self.unknown_since_ms = None

@@ -1,0 +1,155 @@
+"""One of two brokers is away: what the other says is given, with an error for the rest when the time is up."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+
+from shareq import Admin, Cluster, TopicPartition
+from shareq.admin.core import AdminCore, Ask, Operation, OutOfTime, Pause
+from shareq.client.config import ClientConfig
+from shareq.model.actor import Answer, Call, Tick
+from shareq.model.errors import Errors, KafkaError, KafkaException
+from shareq.model.messages.cluster import (
+    DeleteGroupsResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    ListGroupsResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
+from shareq.model.messages.data import DeleteRecordsResponse, ListOffsetsResponse
+from tests.admin.test_admin import admin_on
+from tests.admin.test_core import REQUEST, RESPONSE, Stage
+from tests.client.fake import Fake
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+TIMED_OUT = KafkaError._TIMED_OUT
+
+
+@pytest.fixture(params=["disconnected", "silent"])
+def away(request: pytest.FixtureRequest) -> Errors | None:
+    """What a request to the broker that is away gets."""
+    return Errors.NETWORK_EXCEPTION if request.param == "disconnected" else None
+
+
+def of_two(fake: Fake, node: int, request: MetadataRequest) -> MetadataResponse:
+    known = Fake.metadata(fake, node, request)
+    brokers = tuple(MetadataResponse.Broker(node_id=at, host="h", port=at) for at in (1, 2))
+    return MetadataResponse(brokers=brokers, cluster_id="c", controller_id=1, topics=known.topics)
+
+
+def test_list_groups(away: Errors | None) -> None:
+    group = ListGroupsResponse.Group(group_id="g", protocol_type="share", group_state="Empty", group_type="share")
+    here = ListGroupsResponse(groups=(group,))
+    fake, admin = admin_on(Metadata=of_two, ListGroups=lambda f, node, r: here if node == 1 else away)
+    listed = admin.list_groups(timeout=5)
+    assert (list(listed), list(listed.errors), fake.now_ms) == (["g"], [2], 1_005_000)
+    assert listed.errors[2] == (TIMED_OUT if away is None else away)
+    assert "broker 2" in repr(listed)
+    with pytest.raises(KafkaException):
+        listed.check()
+
+
+def test_list_groups_of_a_broker_that_refuses() -> None:
+    refusal = ListGroupsResponse(error_code=Errors.CLUSTER_AUTHORIZATION_FAILED)
+    _, admin = admin_on(Metadata=of_two, ListGroups=lambda f, node, r: ListGroupsResponse() if node == 1 else refusal)
+    listed = admin.list_groups()
+    assert (dict(listed), listed.errors) == ({}, {2: KafkaError(Errors.CLUSTER_AUTHORIZATION_FAILED)})
+
+
+@pytest.mark.parametrize("call", ["list_offsets", "delete_records"])
+def test_offsets_by_leader(away: Errors | None, call: str) -> None:
+    """Partition 0 is led by broker 1, partition 1 by broker 2."""
+
+    def answer(fake: Fake, node: int, request: Any) -> Any:
+        if node == 2:
+            return away
+        kind: Any = ListOffsetsResponse if call == "list_offsets" else DeleteRecordsResponse
+        field = {"offset": 7} if call == "list_offsets" else {"low_watermark": 7}
+        return kind(topics=(kind.Topic(name="t", partitions=(kind.Partition(partition_index=0, **field),)),))
+
+    fake, admin = admin_on(Metadata=of_two, ListOffsets=answer, DeleteRecords=answer)
+    asked = {T0: "latest", T1: "latest"} if call == "list_offsets" else {T0: 7, T1: 7}
+    found = getattr(admin, call)(asked, timeout=5)
+    assert (found[T0].error, found[T1].error, fake.now_ms) == (None, TIMED_OUT, 1_005_000)
+    assert 7 in (getattr(found[T0], "offset", None), getattr(found[T0], "low_watermark", None))
+
+
+def test_groups_by_coordinator(away: Errors | None) -> None:
+    def find(fake: Fake, node: int, request: Any) -> Any:
+        at = {"here": 1, "away": 2}
+        found = [FindCoordinatorResponse.Coordinator(key=key, node_id=at[key]) for key in request.coordinator_keys]
+        return FindCoordinatorResponse(coordinators=tuple(found))
+
+    done = DeleteGroupsResponse(results=(DeleteGroupsResponse.Result(group_id="here"),))
+    fake, admin = admin_on(DeleteGroups=lambda f, node, r: done if node == 1 else away)
+    fake.answers[FindCoordinatorRequest] = find
+    results = admin.delete_share_groups(["away", "here"], timeout=5)
+    assert {name: row.error for name, row in results.items()} == {"away": TIMED_OUT, "here": None}
+
+
+def test_where_no_broker_answers_the_call_fails() -> None:
+    _, admin = admin_on(Metadata=of_two, ListGroups=lambda *_: Errors.NETWORK_EXCEPTION)
+    with pytest.raises(KafkaException, match="NETWORK_EXCEPTION") as raised:
+        admin.list_groups(timeout=5)
+    assert raised.value.error == TIMED_OUT
+
+
+# ---- the core --------------------------------------------------------------------------------------------------------
+
+
+def test_an_operation_may_return_what_it_knows_when_its_time_is_up() -> None:
+    core = AdminCore(ClientConfig({"bootstrap.servers": "x"}, ()), Stage().core.backoff._rng)
+
+    def operation() -> Operation[Any]:
+        try:
+            yield [Ask(1, REQUEST), Ask(2, REQUEST)]
+        except OutOfTime as late:
+            return [reply and reply.response for reply in late.replies]
+
+    task = core.start(operation(), 1000, 0)
+    first, _ = (effect for effect in core.calls.take_effects() if isinstance(effect, Call))
+    core.handle(Answer(first.id, RESPONSE), 1)
+    assert not task.done
+    core.handle(Tick(), 1000)
+    assert task.result() == [RESPONSE, None]
+
+
+@pytest.mark.parametrize("again", [[Ask(1, REQUEST)], Pause(5)], ids=["a question", "a pause"])
+def test_an_operation_whose_time_is_up_may_ask_nothing_more(again: Any) -> None:
+    stage = Stage()
+
+    def operation() -> Operation[None]:
+        try:
+            yield Pause(5000)
+        except OutOfTime:
+            yield again
+
+    with pytest.raises(KafkaException, match="timed out") as raised:
+        stage.run(operation(), lambda node, request: None, timeout_ms=1000)
+    assert raised.value.error == TIMED_OUT
+
+
+# ---- through the public API ------------------------------------------------------------------------------------------
+
+
+def test_over_tcp() -> None:
+    """Broker 1 is gone from its port, and metadata does not know it yet."""
+    with Cluster(brokers=2, clock="wall") as cluster, socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        cluster.create_topic("t", partitions=2, replication_factor=1)
+        topic = cluster.image.topics["t"]
+        leaders = [partition.leader for partition in topic.partitions]
+        assert sorted(leaders) == [0, 1]
+        with cluster.serve() as server:
+            first = server.bootstrap_servers.split(",")[0]
+            cluster.loop.enter(lambda: cluster._machines.readdress({1: unused.getsockname()}))
+            with Admin({"bootstrap.servers": first}) as admin:
+                listed = admin.list_groups(timeout=1)
+                assert list(listed.errors) == [1]
+                offsets = admin.list_offsets({T0: "latest", T1: "latest"}, timeout=1)
+    failed = {leaders[place.partition]: row.error for place, row in offsets.items()}
+    assert failed == {0: None, 1: TIMED_OUT}

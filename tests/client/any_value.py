@@ -1,0 +1,206 @@
+"""Every public method of the three clients with its parameters, and values of any kind for them.
+
+A call may have its effect, or raise a clear error: one that the client raises on purpose, where the value is given.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hypothesis import strategies as st
+
+from shareq import AcknowledgeType, Message, NewTopic, TopicPartition
+from shareq.model.errors import IllegalStateException, KafkaException, WakeupException
+
+CLEAR = (TypeError, ValueError, BufferError, KafkaException, IllegalStateException, WakeupException)
+
+SAYS_SO = {
+    "admin/admin.py", "admin/arguments.py", "admin/asking.py", "admin/configs.py", "admin/core.py", "admin/offsets.py",
+    "client/arguments.py", "client/config.py", "client/shell.py", "client/topic_partition.py",
+    "consumer/acknowledger.py", "consumer/config.py", "consumer/core.py", "consumer/share_consumer.py",
+    "model/transport.py", "producer/config.py", "producer/offsets.py", "producer/producer.py",
+    "producer/record.py", "producer/transaction.py", "wire/client/host.py",
+}  # fmt: skip
+"""The modules that raise to an application. An error that comes from elsewhere is none that was meant."""
+
+EDGES = st.sampled_from([-(2**63) - 1, -(2**31) - 1, -7, -2, -1, 0, 1, 2**15, 2**31 - 1, 2**31, 2**63 - 1, 2**63])
+TEXTS = st.one_of(st.sampled_from(["", "t", "g", "\udc80", "a b", "x" * 40_000, "ä"]), st.text(max_size=5))
+SCALARS = st.one_of(
+    st.none(), st.booleans(), EDGES, TEXTS, st.floats(), st.binary(max_size=3), st.builds(object),
+    st.sampled_from([datetime(2026, 1, 1, tzinfo=UTC), datetime(1960, 1, 1, tzinfo=UTC), TopicPartition("t", 0)]),
+)  # fmt: skip
+ANYTHING = st.recursive(
+    SCALARS,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=2),
+        st.tuples(inner, inner),
+        st.dictionaries(st.one_of(TEXTS, EDGES, st.binary(max_size=2)), inner, max_size=2),
+    ),
+    max_leaves=4,
+)
+
+
+def value(*good: Any) -> st.SearchStrategy[Any]:
+    """A good value as often as any other."""
+    return st.one_of(st.sampled_from(good), ANYTHING)
+
+
+PLACES = st.one_of(st.just(TopicPartition("t", 0)), st.tuples(st.just("t"), EDGES), ANYTHING)
+
+
+def of_places(*good: Any) -> st.SearchStrategy[Any]:
+    hashable = PLACES.filter(is_hashable)
+    return st.one_of(st.dictionaries(hashable, value(*good), max_size=2), ANYTHING)
+
+
+def is_hashable(key: object) -> bool:
+    try:
+        hash(key)
+    except TypeError:
+        return False
+    return True
+
+
+# Long waits are legal, and would be long: of times only short ones are drawn, and what is no time.
+TIMES: st.SearchStrategy[Any] = st.sampled_from([0, 0.01, 0.01, 0.01, True, None, "1", float("nan"), [], b"1"])
+
+CONFIG_VALUES = st.one_of(
+    st.dictionaries(
+        st.one_of(st.sampled_from(["retention.ms", "segment.bytes", "share.record.lock.duration.ms"]), TEXTS),
+        value(60000, "60000", True, None, ("append", "x")),
+        max_size=2,
+    ),
+    ANYTHING,
+)
+
+ROWS = st.fixed_dictionaries(
+    {}, optional={"value": value("v"), **dict.fromkeys(("timestamp", "partition", "headers", "callback"), ANYTHING)}
+)
+
+Parameters = Mapping[str, st.SearchStrategy[Any]]
+
+PRODUCER: dict[str, Parameters] = {
+    "produce": {
+        "topic": value("t", "t", "t"),
+        "value": value(b"v", "v"),
+        "key": value(b"k", "k"),
+        "partition": value(-1, 0),
+        "on_delivery": value(None),
+        "timestamp": value(0, 1_700_000_000_000),
+        "headers": value(None, {"a": b"b"}, [("a", "b")], [(b"a", None)]),
+        "callback": value(None),
+    },
+    "produce_batch": {
+        "topic": value("t"),
+        "messages": st.one_of(st.lists(ROWS, max_size=3), ANYTHING),
+        "partition": value(-1, 0),
+        "on_delivery": value(None),
+    },
+    "poll": {"timeout": TIMES},
+    "flush": {"timeout": TIMES},
+    "purge": {"in_queue": value(True, False), "in_flight": value(True, False), "blocking": value(True)},
+    "init_transactions": {"timeout": TIMES},
+    "begin_transaction": {},
+    "commit_transaction": {"timeout": TIMES},
+    "abort_transaction": {"timeout": TIMES},
+    "send_offsets_to_transaction": {
+        "positions": value([TopicPartition("t", 0, 5)]),
+        "group_metadata": value(b"CGMDv2:\xff\xff\xff\xffg\0\0\1"),
+        "timeout": TIMES,
+    },
+    "__len__": {},
+}  # fmt: skip
+
+CONSUMER: dict[str, Parameters] = {
+    "subscribe": {"topics": value(["t"], [])},
+    "unsubscribe": {},
+    "subscription": {},
+    "assignment": {},
+    "poll": {"timeout": TIMES},
+    "ready": {},
+    "wakeup": {},
+    "acknowledge": {
+        "message": st.one_of(st.builds(Message, value("t"), value(0), value(0)), ANYTHING),
+        "ack_type": value(*AcknowledgeType),
+    },
+    "acknowledge_offset": {
+        "topic": value("t"),
+        "partition": value(0),
+        "offset": value(0),
+        "ack_type": value(*AcknowledgeType),
+    },
+    "commit_sync": {"timeout": TIMES},
+    "commit_async": {},
+    "set_acknowledgement_commit_callback": {"callback": value(None)},
+    "member_id": {},
+    "metrics": {},
+    "acquisition_lock_timeout_ms": {},
+    "set_sasl_credentials": {"username": value("u"), "password": value("p")},
+}
+
+NEW_TOPICS = st.builds(NewTopic, value("n"), value(-1, 1, 2), value(-1, 1), CONFIG_VALUES)
+
+ADMIN: dict[str, Parameters] = {
+    "create_topics": {
+        "new_topics": st.one_of(st.lists(NEW_TOPICS, max_size=2), ANYTHING),
+        "validate_only": value(True),
+    },
+    "delete_topics": {"names": value(["gone"], ["n"])},
+    "create_partitions": {"counts": value({"gone": 2}, {"n": 2}), "validate_only": value(True)},
+    "describe_topics": {"names": value(["t"], ["gone"])},
+    "list_topics": {},
+    "list_offsets": {
+        "specs": of_places("earliest", "latest", 0),
+        "isolation_level": value(0, 1),
+    },
+    "delete_records": {"before": of_places(0)},
+    "list_groups": {"types": value(["share"], ()), "states": value(["Empty"], ())},
+    "describe_share_groups": {"group_ids": value(["g"], ["gone"])},
+    "delete_share_groups": {"group_ids": value(["gone"])},
+    "list_share_group_offsets": {"group_id": value("g"), "partitions": value(None, [TopicPartition("t", 0)])},
+    "lag": {"group_id": value("g")},
+    "alter_share_group_offsets": {"group_id": value("new", "g"), "specs": of_places(0, "latest")},
+    "delete_share_group_offsets": {"group_id": value("gone"), "topic_names": value(["t"])},
+    "describe_configs": {"kind": value("topic", "group", "broker"), "name": value("t", ""), "keys": value(None, ["a"])},
+    "incremental_alter_configs": {
+        "kind": value("group", "topic"),
+        "name": value("g2", "gone"),
+        "changes": CONFIG_VALUES,
+        "validate_only": value(True),
+    },
+    "alter_group_configs": {"group_id": value("g2"), "changes": CONFIG_VALUES},
+}  # fmt: skip
+"""`timeout` apart: see TIMES."""
+
+
+class AnyCall(NamedTuple):
+    method: str
+    arguments: dict[str, Any]
+
+
+def calls(methods: Mapping[str, Parameters], count: int) -> st.SearchStrategy[list[AnyCall]]:
+    """So many calls of any methods, with any of their arguments."""
+    each = [
+        st.builds(AnyCall, st.just(name), st.fixed_dictionaries({}, optional=dict(parameters)))
+        for name, parameters in methods.items()
+    ]
+    return st.lists(st.one_of(each), min_size=1, max_size=count)
+
+
+def make(client: Any, call: AnyCall) -> Any:
+    """Make the call. None where it raised a clear error; any other error goes on."""
+    try:
+        return getattr(client, call.method)(**call.arguments)
+    except CLEAR as error:
+        raised = error
+    assert str(raised), f"{call} raised {raised!r}, which says nothing"
+    frames = traceback.extract_tb(raised.__traceback__)
+    if len(frames) == 1 and isinstance(raised, TypeError):  # Python itself: an argument is missing
+        return None
+    where = Path(frames[-1].filename).as_posix().rpartition("/shareq/")[2]
+    assert where in SAYS_SO, f"{call} raised {type(raised).__name__}: {raised} at {where}:{frames[-1].lineno}"
+    return None
