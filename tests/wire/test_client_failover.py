@@ -26,7 +26,10 @@ from tests.polling import PATIENCE_S, QUICK, take
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    config = QUICK | {"group.share.max.record.lock.duration.ms": 600_000}
+    config = QUICK | {
+        "group.share.max.record.lock.duration.ms": 600_000,
+        "share.coordinator.state.topic.min.isr": 1,  # two of three brokers die
+    }
     with Cluster(brokers=3, seed=11, clock="wall", config=config) as made:
         made.create_topic("t", 3)
         made.configure_group("g", {"share.auto.offset.reset": "earliest"})
