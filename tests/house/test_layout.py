@@ -12,7 +12,11 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = {"shareq", "widgets", "notebooks", "tests", "binder", ".ci"}
 FILES = {
     ".gitignore",
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
     "DIFFERENCES.md",
+    "GLOSSARY.md",
     "LICENSE",
     "Makefile",
     "README.md",
