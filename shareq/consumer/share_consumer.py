@@ -82,9 +82,10 @@ class ShareConsumer(UntilClosed):
     def poll(self, timeout: float = -1) -> Messages:
         """Wait up to `timeout` seconds (negative: for ever) for records; empty where none came.
 
-        Returns up to max.poll.records, but finishes the record batch. Raises IllegalStateException without a
-        subscription, and in explicit mode while records of the last poll are not acknowledged; WakeupException after
-        `wakeup`; KafkaException once for what went wrong in the background, such as _MAX_POLL_EXCEEDED.
+        Returns renewed records, and up to max.poll.records others, but finishes the record batch. Raises
+        IllegalStateException without a subscription, and in explicit mode while records of the last poll are not
+        acknowledged; WakeupException after `wakeup`; KafkaException once for what went wrong in the background, such as
+        _MAX_POLL_EXCEEDED.
         """
         self._check_open()
         wait_ms = timeout_ms(timeout)
