@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 from shareq.model.events import (
+    LogStartMoved,
     RecordsChanged,
     SharePartitionDropped,
     SharePartitionLoaded,
@@ -31,10 +32,13 @@ class Books:
         self.accepted: Counter[Place] = Counter()
         self.deliveries: Counter[Place] = Counter()
         self.spso: dict[tuple[str, int], int] = {}
+        self.log_start: dict[tuple[str, int], int] = {}
 
     def read(self, entries: list[Entry]) -> None:
         for entry in entries:
             event = entry.event
+            if isinstance(event, LogStartMoved):
+                self.log_start[event.topic, event.partition] = event.log_start_offset
             if getattr(event, "group_id", None) != self.group_id:
                 continue
             if isinstance(event, SharePartitionLoaded):
@@ -48,16 +52,26 @@ class Books:
                     self._changed((event.topic, event.partition, offset), event, entry)
 
     def _loaded(self, event: SharePartitionLoaded) -> None:
-        """A leader begins with what is durable: nothing that was durably done may be open again."""
+        """A leader begins with what is durable: nothing that was durably done may be open again.
+
+        Below the log's start there are no records. That the window has followed it need not be durable: the next leader
+        learns it from the log.
+        """
         self._forget_locks(event.topic, event.partition)
-        self._moved(event.topic, event.partition, event.spso)
+        at = event.topic, event.partition
+        start = self.log_start.get(at, 0)
+        if self.spso.get(at, 0) <= start:
+            self.spso[at] = event.spso
+        self._moved(*at, event.spso)
+        for place in [place for place in self.state if place[:2] == at and place[2] < start]:
+            del self.state[place]
         durable = {
-            (event.topic, event.partition, offset): RecordState(run.state)
+            (*at, offset): RecordState(run.state)
             for run in event.runs
-            for offset in range(run.first, run.end)
+            for offset in range(max(run.first, start), run.end)
         }
         for place, state in list(self.state.items()):
-            if place[:2] != (event.topic, event.partition) or place[2] < event.spso:
+            if place[:2] != at or place[2] < event.spso:
                 continue
             now = durable.get(place, RecordState.AVAILABLE)
             assert state not in TERMINAL or now is state, f"{place} was {state.name} and was loaded as {now.name}"
