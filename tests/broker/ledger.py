@@ -7,9 +7,9 @@ that a record is accepted once.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Container
 
 from shareq.model.events import (
-    LogStartMoved,
     RecordsChanged,
     SharePartitionDropped,
     SharePartitionLoaded,
@@ -19,26 +19,25 @@ from shareq.model.states import RecordState
 from shareq.trace import Entry
 
 Place = tuple[str, int, int]
+ALL = range(1 << 62)
 TERMINAL = (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
 
 
 class Books:
-    """One group's records by (topic, partition, offset)."""
+    """One group's records by (topic, partition, offset). `offsets`: where a log may lose records, those that it has."""
 
-    def __init__(self, group_id: str) -> None:
+    def __init__(self, group_id: str, offsets: Callable[[str, int], Container[int]] = lambda *_: ALL) -> None:
         self.group_id = group_id
+        self.offsets = offsets
         self.state: dict[Place, RecordState] = {}
         self.holder: dict[Place, str | None] = {}
         self.accepted: Counter[Place] = Counter()
         self.deliveries: Counter[Place] = Counter()
         self.spso: dict[tuple[str, int], int] = {}
-        self.log_start: dict[tuple[str, int], int] = {}
 
     def read(self, entries: list[Entry]) -> None:
         for entry in entries:
             event = entry.event
-            if isinstance(event, LogStartMoved):
-                self.log_start[event.topic, event.partition] = event.log_start_offset
             if getattr(event, "group_id", None) != self.group_id:
                 continue
             if isinstance(event, SharePartitionLoaded):
@@ -54,22 +53,26 @@ class Books:
     def _loaded(self, event: SharePartitionLoaded) -> None:
         """A leader begins with what is durable: nothing that was durably done may be open again.
 
-        Below the log's start there are no records. That the window has followed it need not be durable: the next leader
-        learns it from the log.
+        That the window has passed offsets without records need not be durable: the next leader reads the log, too.
         """
-        self._forget_locks(event.topic, event.partition)
         at = event.topic, event.partition
-        start = self.log_start.get(at, 0)
-        if self.spso.get(at, 0) <= start:
+        self._forget_locks(*at)
+        existing = self.offsets(*at)
+        passed = range(event.spso, self.spso.get(at, 0))
+        if any(offset not in existing for offset in passed):
             self.spso[at] = event.spso
         self._moved(*at, event.spso)
-        for place in [place for place in self.state if place[:2] == at and place[2] < start]:
+        for place in [place for place in self.state if place[:2] == at and place[2] not in existing]:
             del self.state[place]
         durable = {
             (*at, offset): RecordState(run.state)
             for run in event.runs
-            for offset in range(max(run.first, start), run.end)
+            for offset in range(run.first, run.end)
+            if offset in existing
         }
+        for offset in passed:
+            now = durable.get((*at, offset), RecordState.AVAILABLE)
+            assert now in TERMINAL or offset not in existing, f"the window passed {offset}, loaded as {now.name}"
         for place, state in list(self.state.items()):
             if place[:2] != at or place[2] < event.spso:
                 continue

@@ -64,7 +64,7 @@ class WatchedConsumer(ShareConsumer):
         assert len(set(places)) == len(places), f"one poll returned a record twice: {sorted(map(str, places))}"
         strange = {topic for topic, _, _ in places}.difference(self.subscription())
         assert not strange, f"a poll returned records of {strange}, and {self.subscription()} are subscribed"
-        self.in_hand = {_place(message): message.error() and ANSWERED for message in messages}
+        self.in_hand = {_place(message): ANSWERED if message.error() else None for message in messages}
         return messages
 
     def acknowledge(self, message: Message, ack_type: int = AcknowledgeType.ACCEPT) -> None:

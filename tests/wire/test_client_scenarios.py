@@ -275,7 +275,11 @@ def test_a_consumer_that_renews_a_record_in_each_round_gets_the_others(world: Wo
     world.create()
     world.write(*map(str, range(10)))
     consumer = world.consumer(share_acknowledgement_mode="explicit", max_poll_records=1)
-    calls = {"commit_sync": consumer.commit_sync, "commit_async": consumer.commit_async, "poll alone": lambda: None}
+    calls: dict[str, Callable[[], object]] = {
+        "commit_sync": consumer.commit_sync,
+        "commit_async": consumer.commit_async,
+        "poll alone": lambda: None,
+    }
     others: list[str] = []
     while len(others) < 9:
         for message in take(consumer, 1):
@@ -419,7 +423,8 @@ class Trouble:
         consumer = self.rng.choice(self.consumers)
         for message in consumer.poll(self.rng.choice([0, 0.05, 0.2])):
             consumer.acknowledge(message, self.rng.choice([1, 1, 1, 1, 2, 3, 4, 4]))
-        self.rng.choice([consumer.commit_sync, consumer.commit_async, lambda: None])()
+        commits: list[Callable[[], object]] = [consumer.commit_sync, consumer.commit_async, lambda: None]
+        self.rng.choice(commits)()
 
     def write(self) -> None:
         for _ in range(self.rng.randrange(1, 20)):
