@@ -12,7 +12,7 @@ import pytest
 from shareq.consumer import ShareConsumer, TopicPartition
 from shareq.model.errors import IllegalStateException
 from shareq.model.messages.share_fetch import LeaderIdAndEpoch, ShareAcknowledgeRequest, ShareFetchRequest
-from tests.client.fake import Fake, Later, Sent, batch
+from tests.client.fake import Fake, Later, Sent, batch, topic_id
 from tests.consumer.desk import ACCEPT, REJECT, RELEASE, RENEW, Desk, acks_of, explicit
 
 P0 = TopicPartition("t", 0)
@@ -218,3 +218,11 @@ def test_buffered_records_of_a_former_leader_make_room_for_those_of_the_new_one(
     stage.desk.expire()
     stage.fake.answers[ShareFetchRequest] = stage.desk.fetch
     assert stage.poll() == [(1, 2)]
+
+
+def test_a_renewed_record_of_a_topic_that_was_made_anew_is_not_returned() -> None:
+    stage = renewed()
+    stage.fake.ids["t"] = topic_id("another t")
+    stage.fake.actor._metadata.want_names(["t"])
+    stage.fake.run(timeout_ms=1000)
+    assert stage.poll() == []
