@@ -5,6 +5,7 @@ The rows of the table in `consumer/delivered`: the older copy is in one place, t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -21,8 +22,8 @@ P0 = TopicPartition("t", 0)
 class Stage:
     """A consumer of `t` that has got record 0, and fetches that wait until the test answers them."""
 
-    def __init__(self, **conf: Any) -> None:
-        self.fake = Fake(t=[1], u=[1])
+    def __init__(self, leaders: Sequence[int] = (1,), **conf: Any) -> None:
+        self.fake = Fake(t=[*leaders])
         self.desk = Desk(self.fake)
         self.desk.append("t", 0, batch(0, "a"))
         self.consumer: ShareConsumer = explicit(self.fake, "t", **conf)
@@ -142,6 +143,31 @@ def test_an_acknowledgement_that_waits_to_be_sent_counts_for_the_new_lock() -> N
     assert acks_of(stage.fake.requests(ShareAcknowledgeRequest)[-1]) == "0:1"
     assert stage.poll() == []
     assert stage.desk.state("t") == {0: "done"}
+
+
+def test_an_answer_that_brings_only_what_is_acknowledged_does_not_end_the_fetching() -> None:
+    stage = handed_out_again()
+    stage.consumer.acknowledge(stage.first)
+    stage.consumer.commit_async()
+    stage.desk.expire()
+    under_way = stage.fake.pending(ShareFetchRequest)
+    response = stage.desk.fetch(stage.fake, 1, under_way.request)
+    stage.fake.reply(under_way.call_id, response, after_ms=50)
+    stage.desk.append("t", 0, batch(1, "b"))
+    stage.fake.answers[ShareFetchRequest] = stage.desk.fetch
+    assert stage.poll() == [(1, 1)]
+
+
+def test_an_acknowledgement_that_waits_answers_for_its_own_partition_only() -> None:
+    stage = Stage(leaders=[1, 1])
+    stage.consumer.acknowledge(stage.first, RENEW)
+    assert stage.consumer.commit_sync() == {P0: None}
+    assert stage.poll() == [(0, 1)]
+    stage.consumer.acknowledge(stage.first)
+    stage.consumer.commit_async()
+    stage.desk.append("t", 1, batch(0, "b"))
+    stage.answer(stage.fake.pending(ShareFetchRequest))
+    assert [message.value() for message in stage.consumer.poll(1)] == [b"b"]
 
 
 def test_a_renewal_that_waits_to_be_sent_brings_no_second_copy() -> None:

@@ -111,6 +111,20 @@ def test_a_renewal_of_a_former_leader_leaves_the_new_ones_records_in_hand() -> N
     assert [(entry.node, entry.ranges, entry.renewed) for entry in hands] == [(2, [(0, 1)], {})]
 
 
+def test_a_renewed_record_that_compaction_removed_is_not_handed_out_again() -> None:
+    entry = PartitionInHand(KEY, "t", 1)
+    entry.renewed = {0: Message("t", 0, 0), 1: Message("t", 0, 1)}
+    entry.add([], [(1, 2)], [])
+    assert [message.offset() for message in entry.hand_out_renewed()] == [0]
+
+
+def test_a_renewal_brings_no_second_copy_of_what_is_in_hand() -> None:
+    hands = InHand()
+    hands.partition(KEY, "t", 1).add([(0, 1)], (), [Message("t", 0, 0)])
+    hands.renew(KEY, "t", 1, {0: Message("t", 0, 0), 1: Message("t", 0, 1)})
+    assert [sorted(entry.renewed) for entry in hands] == [[1]]
+
+
 class HandsMachine(RuleBasedStateMachine):
     """Any order of deliveries, verdicts, takes and renewals: the ranges say what dicts of offsets say."""
 
