@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from shareq.client.callbacks import Unserved
 from shareq.client.calls import Calls
 from shareq.client.message import Message
 from shareq.client.topic_partition import TopicPartition
-from shareq.consumer.acks import Acknowledgements, Commit, Identity, counts_of
-from shareq.consumer.buffer import Unpacked
-from shareq.consumer.delivered import InHand
+from shareq.consumer.acks import Acknowledgements, Commit, Identity, counts_of, runs_of
+from shareq.consumer.buffer import Buffer, Piece, Unpacked
+from shareq.consumer.delivered import InHand, PartitionInHand
 from shareq.consumer.metrics import FetchMetrics
 from shareq.model.errors import Errors, IllegalStateException, KafkaError, KafkaException
 from shareq.model.events import AcknowledgementsSent, RecordsDelivered
+from shareq.model.ids import TopicIdPartition
 from shareq.model.states import AcknowledgeType
+
+Lost = Callable[[TopicIdPartition, str, int], bool]
+"""(partition, topic, node): true if locks that the node gave on the partition are gone, because another node leads it
+or the topic was made anew."""
 
 
 class CommitResult(NamedTuple):
@@ -27,7 +32,7 @@ class CommitResult(NamedTuple):
 
 
 class Acknowledger:
-    """The records in the application's hands. `wants_results`: whether there is a callback to feed.
+    """The records in the application's hands. `wants_results`: true if there is a callback to feed.
 
     The application's side changes them; the network's side only puts results and renewals into two queues, which the
     next call empties.
@@ -38,20 +43,26 @@ class Acknowledger:
         calls: Calls,
         who: Identity,
         metrics: FetchMetrics,
+        buffer: Buffer,
         *,
         explicit: bool,
         send: Callable[[Acknowledgements], None],
+        lost: Lost,
     ) -> None:
         self.wants_results = False
         self.explicit = explicit
         self._calls = calls
         self._who = who
         self._metrics = metrics
+        self._buffer = buffer
         self._send = send
+        self._lost = lost
         self._in_hand = InHand()
         self.results: Unserved[CommitResult] = Unserved()
         """What the callback has not got yet, oldest first."""
         self._renewed: deque[Acknowledgements] = deque()
+        self.acquired_again: list[Piece] = []
+        """What `take_renewed` took from the buffer last, in place of renewed copies."""
 
     # ---- records come in ---------------------------------------------------------------------------------------------
 
@@ -70,27 +81,50 @@ class Acknowledger:
 
     @property
     def renewals(self) -> bool:
-        """Whether renewed records wait for a poll."""
+        """True if renewed records wait for a poll."""
         return bool(self._renewed) or any(entry.renewed for entry in self._in_hand)
 
-    def take_renewed(self) -> list[Message]:
-        """Renewed records that nobody has acknowledged since, into the application's hands again."""
+    def take_renewed(self, topics: Collection[str]) -> list[Sequence[Message]]:
+        """Hand renewed records out again: the newer copy where the lock was lost and the record acquired again.
+
+        Those of other topics than `topics` are released, those of a former leader dropped.
+        """
         self._absorb_renewals()
-        messages: list[Message] = []
-        for entry in self._in_hand:
-            messages += entry.take_renewed()
-        return messages
+        self.acquired_again = []
+        taken: list[Sequence[Message]] = []
+        for entry in list(self._in_hand):
+            if entry.renewed and self._lost(entry.key, entry.topic, entry.node):
+                entry.renewed = {}
+            elif entry.renewed and entry.topic not in topics:
+                self._release(entry)
+            taken += self._hand_out(entry)
+        self._buffer.fresh = False
+        return taken
+
+    def _hand_out(self, entry: PartitionInHand) -> Iterator[Sequence[Message]]:
+        if self._buffer.fresh and entry.renewed:
+            offsets = [(offset, offset + 1) for offset in sorted(entry.renewed)]
+            for unpacked in self._buffer.take_held(entry.key, entry.node, offsets):
+                self.acquired_again.append(unpacked.piece)
+                self.deliver(unpacked)
+                yield unpacked.messages
+        yield entry.hand_out_renewed()
+
+    def _release(self, entry: PartitionInHand) -> None:
+        runs = runs_of(dict.fromkeys(entry.renewed, int(AcknowledgeType.RELEASE)))
+        entry.renewed = {}
+        self._send(Acknowledgements(entry.key, entry.topic, entry.node, runs, {}, silent=True))
 
     def put_back(self) -> None:
-        """Undo `deliver` and `take_renewed` since the last `take`, which left nothing in hand."""
+        """Undo `deliver` and `take_renewed` since the last `take`, which left nothing in hand. What was taken from the
+        buffer goes back there by `Buffer.put_back`."""
         for entry in self._in_hand:
             entry.put_back()
 
     def _absorb_renewals(self) -> None:
         while self._renewed:
             renewal = self._renewed.popleft()
-            entry = self._in_hand.partition(renewal.key, renewal.topic, renewal.node)
-            entry.renewed |= renewal.renewing
+            self._in_hand.renew(renewal.key, renewal.topic, renewal.node, renewal.renewing)
 
     # ---- verdicts ----------------------------------------------------------------------------------------------------
 
@@ -137,6 +171,8 @@ class Acknowledger:
 
     def _take(self, default: int | None, deadline_ms: int | None, commit: Commit | None) -> None:
         self._absorb_renewals()
+        if self._buffer.fresh and self._in_hand:
+            self._keep_in_hand()
         for entry, runs, renewing in self._in_hand.take(default):
             if runs:
                 self._send(
@@ -145,10 +181,17 @@ class Acknowledger:
                     )
                 )
 
+    def _keep_in_hand(self) -> None:
+        """What is in hand and was acquired again stays in hand: its acknowledgement counts for the new lock."""
+        for entry in self._in_hand:
+            for unpacked in self._buffer.take_held(entry.key, entry.node, entry.ranges):
+                entry.replace(unpacked.messages)
+        self._buffer.fresh = self.renewals
+
     # ---- results -----------------------------------------------------------------------------------------------------
 
     def settled(self, acknowledgements: Acknowledgements, error: Errors, now_ms: int) -> None:
-        """What became of acknowledgements, for whoever wants to know."""
+        """What became of acknowledgements: for the journal, the metrics, a commit that waits, the callback."""
         counts = counts_of(acknowledgements.runs)
         topic, partition = acknowledgements.topic, acknowledgements.key.partition
         group_id, member_id, _ = self._who
@@ -156,7 +199,9 @@ class Acknowledger:
         self._metrics.acknowledgements_sent.record(sum(counts), now_ms)
         if error:
             self._metrics.acknowledgement_errors.record(sum(counts), now_ms)
-        elif acknowledgements.renewing:
+        elif acknowledgements.renewing and not self._lost(
+            acknowledgements.key, acknowledgements.topic, acknowledgements.node
+        ):
             self._renewed.append(acknowledgements)
         if acknowledgements.commit is not None:
             acknowledgements.commit.settled(acknowledgements, error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -44,6 +45,28 @@ class Run(NamedTuple):
     first: int
     end: int
     type: int
+
+
+Range = tuple[int, int]
+"""Offsets [first, end)."""
+
+
+def less(ranges: Iterable[Range], holes: Iterable[Range | Run]) -> list[Range]:
+    """The ranges without the holes; both ascend, holes may overlap."""
+    rest: list[Range] = []
+    pending = deque(holes)
+    for first, end in ranges:
+        cursor = first
+        while pending and pending[0][0] < end:
+            if pending[0][0] > cursor:
+                rest.append((cursor, pending[0][0]))
+            cursor = max(cursor, pending[0][1])
+            if cursor >= end:  # the hole may go on in the next range
+                break
+            pending.popleft()
+        if cursor < end:
+            rest.append((cursor, end))
+    return rest
 
 
 def runs_of(verdicts: dict[int, int]) -> list[Run]:
@@ -136,11 +159,12 @@ class Commit:
 class Acknowledgements:
     """What one call says of one partition; it succeeds or fails as a whole.
 
-    `deadline_ms` None: rides on a fetch and is never tried again. `renewing`: the messages whose locks start anew.
-    `silent`: about records that the application has never seen.
+    `deadline_ms` None: rides on a fetch and is never tried again. `renewing`: the messages whose locks start anew, and
+    which the next poll returns again. `renews`: true if there is a renewal among the runs, which stays so when a newer
+    copy takes the place of each message. `silent`: about records that the application has never seen.
     """
 
-    __slots__ = ("attempts", "commit", "deadline_ms", "key", "node", "renewing", "runs", "silent", "topic")
+    __slots__ = ("attempts", "commit", "deadline_ms", "key", "node", "renewing", "renews", "runs", "silent", "topic")
 
     def __init__(
         self,
@@ -159,6 +183,7 @@ class Acknowledgements:
         self.node = node
         self.runs = runs
         self.renewing = renewing
+        self.renews = bool(renewing)
         self.deadline_ms = deadline_ms
         self.commit = commit
         self.silent = silent

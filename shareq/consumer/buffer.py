@@ -9,11 +9,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from shareq.client.message import Fields, Message, Origin, ReceivedMessage
-from shareq.consumer.delivered import Range
+from shareq.consumer.acks import Acknowledgements, Range, less
+from shareq.consumer.delivered import drop_within
 from shareq.consumer.lazy import DeliveredRun, can_wait
 from shareq.log.batches import CODEC_MASK
 from shareq.log.records import CorruptBatch, Record, crc_matches, decode
@@ -24,6 +25,7 @@ from shareq.model.records import RecordBatch
 from shareq.model.states import AcknowledgeType
 
 _offset_of = attrgetter("offset")
+_first_of = itemgetter(0)
 
 
 class Piece(NamedTuple):
@@ -74,10 +76,23 @@ def cut(
             cursor = piece_end
 
 
+def without_answered(pieces: Iterable[Piece], waiting: Sequence[Acknowledgements]) -> Iterator[Piece]:
+    """Newly acquired pieces of a partition, less the offsets whose acknowledgements wait to be sent to the same node:
+    they will count for the new lock. A record whose renewal waits is kept; the renewal does not return its old copy."""
+    renew = AcknowledgeType.RENEW
+    answered = sorted((first, end) for each in waiting for first, end, kind in each.runs if kind != renew)
+    for piece in pieces:
+        for each in waiting:
+            drop_within(each.renewing, piece.first, piece.end)
+        for first, end in less([(piece.first, piece.end)], answered):
+            yield piece._replace(first=first, end=end)
+
+
 class Buffer:
-    """Pieces in the order in which they came."""
+    """Pieces in the order in which they came. `fresh`: true if some came since it was cleared by the user of them."""
 
     def __init__(self, *, check_crcs: bool) -> None:
+        self.fresh = False
         self._pieces: deque[Piece] = deque()
         self._check_crcs = check_crcs
         self._decoded: tuple[RecordBatch | None, list[Record]] = (None, [])
@@ -85,19 +100,40 @@ class Buffer:
     def __bool__(self) -> bool:
         return bool(self._pieces)
 
-    def extend(self, pieces: Iterator[Piece]) -> None:
+    def extend(self, pieces: Iterable[Piece]) -> bool:
+        """False if there was no piece to add."""
+        before = len(self._pieces)
         self._pieces.extend(pieces)
+        added = len(self._pieces) > before
+        self.fresh |= added
+        return added
 
     def put_back(self, pieces: Iterable[Piece]) -> None:
-        """The pieces that `take` took last, for a poll that has not returned them."""
+        """The pieces that a poll took and has not returned."""
         self._pieces.extendleft(reversed([*pieces]))
+        self.fresh = True
 
     def drop(self, unwanted: Callable[[Piece], bool]) -> list[Piece]:
-        """Take out all pieces that nobody wants any more."""
+        """Take out all pieces for which `unwanted` is true."""
         dropped = [piece for piece in self._pieces if unwanted(piece)]
         if dropped:
             self._pieces = deque(piece for piece in self._pieces if not unwanted(piece))
         return dropped
+
+    def take_held(self, key: TopicIdPartition, node: int, held: Sequence[Range]) -> list[Unpacked]:
+        """Take out and unpack what lies within `held` (ascending), wherever it stands."""
+        kept: deque[Piece] = deque()
+        taken: list[Piece] = []
+        for piece in self._pieces:
+            if piece.key != key or piece.node != node or not _overlap(piece, held):
+                kept.append(piece)
+                continue
+            outside = less([(piece.first, piece.end)], held)
+            inside = less([(piece.first, piece.end)], outside)
+            kept.extend(piece._replace(first=first, end=end) for first, end in outside)
+            taken += [piece._replace(first=first, end=end) for first, end in inside]
+        self._pieces = kept
+        return [self._unpack(piece) for piece in taken]
 
     def take(self, max_records: int) -> Iterator[Unpacked]:
         """Unpack pieces until `max_records` are reached; the record batch that reaches them is finished."""
@@ -147,6 +183,11 @@ class Buffer:
         messages = [ReceivedMessage(Fields(offset), origin) for offset in range(piece.first, piece.end)]
         verdict = AcknowledgeType.REJECT if damaged else AcknowledgeType.RELEASE
         return Unpacked(piece, messages, [(piece.first, piece.end)], (), verdict)
+
+
+def _overlap(piece: Piece, held: Sequence[Range]) -> bool:
+    at = bisect_left(held, piece.end, key=_first_of)
+    return at > 0 and held[at - 1][1] > piece.first
 
 
 def _with_gaps(piece: Piece, records: Sequence[Record]) -> tuple[list[Range], list[Range]]:

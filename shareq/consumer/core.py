@@ -15,7 +15,7 @@ from shareq.client.message import Message
 from shareq.client.metadata import Metadata
 from shareq.client.topic_partition import TopicPartition
 from shareq.consumer.acknowledger import Acknowledger
-from shareq.consumer.acks import Acknowledgements, Commit, Identity, Run
+from shareq.consumer.acks import Acknowledgements, Commit, Identity
 from shareq.consumer.buffer import Buffer, Piece
 from shareq.consumer.fetcher import Fetcher
 from shareq.consumer.membership import Membership
@@ -25,7 +25,7 @@ from shareq.model.actor import Answer, Effect
 from shareq.model.actor import Message as ActorMessage
 from shareq.model.errors import Errors, IllegalStateException, KafkaError, KafkaException, WakeupException
 from shareq.model.ids import TopicIdPartition, random_id
-from shareq.model.states import AcknowledgeType, AcquireMode
+from shareq.model.states import AcquireMode
 
 FOR_EVER_MS = 1 << 62
 
@@ -67,8 +67,10 @@ class ShareConsumerCore:
             self._calls,
             who,
             self._fetch_metrics,
+            self._buffer,
             explicit=config["share.acknowledgement.mode"] == "explicit",
             send=self._fetcher.acknowledge,
+            lost=self._fetcher.lost,
         )
         self._poll_metrics = PollMetrics()
         self._polled: list[Piece] = []
@@ -109,15 +111,13 @@ class ShareConsumerCore:
         return self._membership.topics
 
     def subscribe(self, topics: tuple[str, ...], now_ms: int) -> None:
-        """Replace the subscription; none at all leaves the group. Buffered records of other topics are given back."""
+        """Replace the subscription; none at all leaves the group. Buffered records of other topics are released."""
         if topics:
             self._membership.subscribe(topics)
         else:
             self._membership.leave()
             self._fetcher.fetching = False
-        for piece in self._buffer.drop(lambda piece: piece.topic not in topics):
-            runs = [Run(piece.first, piece.end, AcknowledgeType.RELEASE)]
-            self._fetcher.acknowledge(Acknowledgements(piece.key, piece.topic, piece.node, runs, {}, silent=True))
+        self._fetcher.subscribe(frozenset(topics))
         self._pump(now_ms)
 
     def _assigned(self, assigned: frozenset[TopicIdPartition]) -> None:
@@ -151,7 +151,7 @@ class ShareConsumerCore:
             self._raise_error()
             self._membership.polled()
             self._metadata.want_names(name for name in self.subscription if not self._knows(name))
-            self._fetcher.fetching = not self._buffer and not self.acknowledger.renewals
+            self._fetcher.fetching = not self._buffer
         finally:
             self._pump(now_ms)
 
@@ -163,19 +163,22 @@ class ShareConsumerCore:
         return bool(self._buffer or self.acknowledger.renewals or self._woken or self._error or self._membership.error)
 
     def collect(self, now_ms: int) -> list[Sequence[Message]]:
-        """The records of this poll: renewed ones first, then fetched ones. May be empty, when there were only gaps."""
+        """The records of this poll: renewed ones first, then fetched ones. May be empty, when there were only gaps.
+
+        `max.poll.records` bounds what a poll adds to the application's hands, hence renewed records do not count: a
+        consumer that renews as many in each round would get no other.
+        """
         self.raise_if_woken()
         self._raise_error()
-        renewed = self.acknowledger.take_renewed()
-        runs: list[Sequence[Message]] = [renewed] if renewed else []
-        self._polled = polled = []
-        for unpacked in self._buffer.take(self._max_poll_records - len(renewed)):
+        runs = self.acknowledger.take_renewed(self._fetcher.topics)
+        self._polled = polled = self.acknowledger.acquired_again
+        for unpacked in self._buffer.take(self._max_poll_records):
             polled.append(unpacked.piece)
             self.acknowledger.deliver(unpacked)
-            if unpacked.messages:
-                runs.append(unpacked.messages)
+            runs.append(unpacked.messages)
+        runs = [messages for messages in runs if messages]
         if not runs:
-            self.acknowledger.take()  # of gaps, so that nobody waits for them
+            self.acknowledger.take()  # of gaps, which the next request answers for
             self._polled = []
             self._fetcher.fetching = not self._buffer
             self._pump(now_ms)

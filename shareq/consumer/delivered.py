@@ -1,20 +1,33 @@
-"""What the application holds: records that polls returned and that nobody has acknowledged and taken yet.
+"""What the application holds: records that polls returned and whose acknowledgements are not on their way yet.
 
-Only the application's own calls touch this, hence `acknowledge` needs neither the actor nor its lock.
+There is one entry an offset. A broker may acquire a record for this consumer again while the application holds it: its
+lock ran out while a fetch waited. Then the new acquisition takes the place of the old one:
+
+| The record is                                   | The new acquisition                                                |
+|-------------------------------------------------|--------------------------------------------------------------------|
+| returned by a poll, acknowledged or not         | leaves the buffer; the acknowledgement counts for the new lock     |
+| renewed, and not returned by a poll since       | is returned by the next poll, in place of the renewed copy         |
+| acknowledged, and the request waits to be sent  | never enters the buffer; the acknowledgement counts for its lock   |
+| to be renewed, and the request waits to be sent | is returned as any record; the renewal brings no second copy       |
+| buffered, or renewed, of a former leader        | is the only one: locks end with their leader, the old copy goes    |
+| in a request under way                          | came after it: the broker answers one request of a session a time  |
+
+The first two are settled here, in calls of the application; the others in `fetcher`, when an answer comes. Only calls
+of the application touch this module, hence `acknowledge` needs neither the actor nor its lock.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from shareq.client.message import Message
-from shareq.consumer.acks import Run, runs_of
+from shareq.consumer.acks import Range, Run, less, runs_of
 from shareq.model.ids import TopicIdPartition
 from shareq.model.states import AcknowledgeType
 
-Range = tuple[int, int]
-"""Offsets [first, end)."""
+V = TypeVar("V")
 
 
 class PartitionInHand:
@@ -54,22 +67,49 @@ class PartitionInHand:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing of the partition is in hand, nor will be handed out again."""
+        """True if nothing of the partition is in hand or will be handed out again."""
         return not (self.record_count or self._gaps or self.renewed)
 
+    @property
+    def ranges(self) -> list[Range]:
+        """What polls returned and no acknowledgement has taken out, ascending."""
+        return list(zip(self._firsts, self._ends, strict=True))
+
     def add(self, ranges: Iterable[Range], gaps: Iterable[Range], messages: Sequence[Message]) -> None:
-        """Take in what a poll returned: the records of `ranges`; the client itself answers for the gaps."""
+        """Take in what a poll returned: the records of `ranges`; the client itself answers for the gaps.
+
+        A record that is held or renewed already is replaced, and what was said of the older copy is void.
+        """
         for first, end in ranges:
             at = bisect_right(self._firsts, first)
+            if self.renewed:
+                drop_within(self.renewed, first, end)
+            if (at and self._ends[at - 1] > first) or (at < len(self._firsts) and self._firsts[at] < end):
+                drop_within(self.verdicts, first, end)
+                self._hold(less(self.ranges, [(first, end)]))
+                at = bisect_right(self._firsts, first)
             if at and self._ends[at - 1] == first:
                 self._ends[at - 1] = end
             else:
                 self._firsts.insert(at, first)
                 self._ends.insert(at, end)
             self.record_count += end - first
-        self._gaps += [Run(first, end, AcknowledgeType.GAP) for first, end in gaps]
+        for first, end in gaps:
+            drop_within(self.renewed, first, end)
+            self._gaps.append(Run(first, end, AcknowledgeType.GAP))
         if messages:
             self._messages.append(messages)
+
+    def replace(self, messages: Sequence[Message]) -> None:
+        """Records in hand were acquired again: what is said of them stands, and a renewal returns the newer copies."""
+        self._messages.append(messages)
+
+    def hand_out_renewed(self) -> list[Message]:
+        """The renewed records, in hand again."""
+        self._again, self.renewed = self.renewed, {}
+        for offset, message in self._again.items():
+            self.add([(offset, offset + 1)], (), (message,))
+        return list(self._again.values())
 
     def holds(self, offset: int) -> bool:
         at = bisect_right(self._firsts, offset)
@@ -85,15 +125,8 @@ class PartitionInHand:
         self.verdicts[offset] = verdict
         return True
 
-    def take_renewed(self) -> list[Message]:
-        """Renewed records that were not acknowledged since, in hand again."""
-        self._again, self.renewed = self.renewed, {}
-        for offset, message in self._again.items():
-            self.add([(offset, offset + 1)], (), (message,))
-        return list(self._again.values())
-
     def put_back(self) -> None:
-        """Undo `add` and `take_renewed` of a poll that has not returned; a poll begins with nothing in hand."""
+        """Undo `add` and `hand_out_renewed` of a poll that has not returned; a poll begins with nothing in hand."""
         self._firsts, self._ends, self._gaps, self._messages = [], [], [], []
         self.record_count = 0
         self.verdicts = {}
@@ -103,45 +136,27 @@ class PartitionInHand:
     def take(self, default: int | None) -> tuple[list[Run], dict[int, Message]]:
         """Take out what has a verdict, and the gaps; with a default verdict everything. Runs ascend.
 
-        Also the messages of the records to renew, which come back when the renewal has succeeded.
+        Also the messages of the records to renew, which are handed out again when the renewal has succeeded.
         """
         runs = runs_of(self.verdicts)
         renewing = self._to_renew()
-        rest = self._without(runs)
+        rest = [] if len(self.verdicts) == self.record_count else less(self.ranges, runs)
         if default is not None:
             runs += [Run(first, end, default) for first, end in rest]
             rest = []
         if self._gaps or default is not None:
             runs = sorted(runs + self._gaps)
             self._gaps = []
-        self._firsts = [first for first, _ in rest]
-        self._ends = [end for _, end in rest]
-        self.record_count = sum(end - first for first, end in rest)
+        self._hold(rest)
         self.verdicts = {}
         if not rest:
             self._messages = []
         return runs, renewing
 
-    def _without(self, runs: list[Run]) -> list[Range]:
-        """The ranges less the runs; both ascend, and each run lies within one range or touches several."""
-        if not runs:
-            return list(zip(self._firsts, self._ends, strict=True))
-        if len(self.verdicts) == self.record_count:
-            return []
-        rest: list[Range] = []
-        at = 0
-        for first, end in zip(self._firsts, self._ends, strict=True):
-            cursor = first
-            while at < len(runs) and runs[at].first < end:
-                if runs[at].first > cursor:
-                    rest.append((cursor, runs[at].first))
-                cursor = min(max(cursor, runs[at].end), end)
-                if runs[at].end > end:  # the run goes on in the next range
-                    break
-                at += 1
-            if cursor < end:
-                rest.append((cursor, end))
-        return rest
+    def _hold(self, ranges: list[Range]) -> None:
+        self._firsts = [first for first, _ in ranges]
+        self._ends = [end for _, end in ranges]
+        self.record_count = sum(end - first for first, end in ranges)
 
     def _to_renew(self) -> dict[int, Message]:
         offsets = {offset for offset, verdict in self.verdicts.items() if verdict == AcknowledgeType.RENEW}
@@ -151,6 +166,13 @@ class PartitionInHand:
         return {offset: found[offset] for offset in sorted(offsets)}
 
 
+def drop_within(by_offset: dict[int, V], first: int, end: int) -> None:
+    """Remove the keys in [first, end); cost follows the shorter of the two."""
+    offsets = range(first, end)
+    for offset in offsets if len(offsets) < len(by_offset) else [offset for offset in by_offset if offset in offsets]:
+        by_offset.pop(offset, None)
+
+
 class InHand:
     """Delivered records by topic name and partition index. Partitions of which nothing is in hand are not kept: what a
     poll costs follows what was delivered, not how many partitions there are.
@@ -158,6 +180,9 @@ class InHand:
 
     def __init__(self) -> None:
         self._partitions: dict[tuple[str, int], PartitionInHand] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._partitions)
 
     def __iter__(self) -> Iterator[PartitionInHand]:
         return iter(self._partitions.values())
@@ -174,12 +199,19 @@ class InHand:
         return sum(partition.unacknowledged for partition in self._partitions.values())
 
     def partition(self, key: TopicIdPartition, topic: str, node: int) -> PartitionInHand:
-        """The partition's entry, made where there is none; records of a topic's earlier incarnation are dropped."""
+        """The partition's entry, made where there is none. What a former leader gave, or a topic's earlier incarnation,
+        is dropped: its locks are gone, and acknowledgements for it would fail those of other records."""
         entry = self._partitions.get((topic, key.partition))
-        if entry is None or entry.key != key:
+        if entry is None or entry.key != key or entry.node != node:
             entry = self._partitions[topic, key.partition] = PartitionInHand(key, topic, node)
-        entry.node = node
         return entry
+
+    def renew(self, key: TopicIdPartition, topic: str, node: int, messages: dict[int, Message]) -> None:
+        """Keep renewed records until they are acknowledged or handed out; a newer copy in hand stays what it is."""
+        entry = self._partitions.get((topic, key.partition))
+        if entry is None or (entry.key, entry.node) == (key, node):
+            entry = self.partition(key, topic, node)
+            entry.renewed |= {offset: message for offset, message in messages.items() if not entry.holds(offset)}
 
     def find(self, topic: str | None, partition: int | None) -> PartitionInHand | None:
         return self._partitions.get((topic, partition))  # type: ignore[arg-type]    # a place that is none is not found

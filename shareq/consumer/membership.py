@@ -141,6 +141,9 @@ class Membership:
     def polled(self) -> None:
         """A poll has begun: join where we are no member yet."""
         self._polling = True
+        self._join()
+
+    def _join(self) -> None:
         if self.state in (_S.UNSUBSCRIBED, _S.STALE):
             self.member_epoch = JOIN_EPOCH
             self._topics_known = False
@@ -236,7 +239,7 @@ class Membership:
         self.member_epoch = JOIN_EPOCH
         self._move(_E.LEFT)
         if self._rejoin and self.topics:
-            self.polled()
+            self._join()  # the poll that asked for it may have ended
 
     def _answered(self, response: ShareGroupHeartbeatResponse | None, error: Errors, now_ms: int) -> None:
         if response is None:

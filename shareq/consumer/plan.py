@@ -1,4 +1,5 @@
-"""Which partitions to fetch from which node: the assignment laid over the leaders, less what has just failed."""
+"""Which partitions to fetch from which node: the assignment laid over the leaders, less what has just failed, and less
+topics that are no longer subscribed."""
 
 from __future__ import annotations
 
@@ -25,11 +26,18 @@ class Plan:
 
     def __init__(self, metadata: Metadata, backoff: Backoff) -> None:
         self.stale = False
+        self.topics: frozenset[str] = frozenset()
         self.wake_at_ms: int | None = None
         self._metadata = metadata
         self._backoff = backoff
         self._assigned: frozenset[TopicIdPartition] = NOTHING
         self._blocked: dict[TopicIdPartition, Block] = {}
+
+    def subscribe(self, topics: frozenset[str]) -> None:
+        """Leave out partitions of other topics at once: until the coordinator takes them away, each fetch would acquire
+        records only to release them, and records are archived after so many deliveries."""
+        self.topics = topics
+        self.stale = True
 
     def assign(self, assigned: frozenset[TopicIdPartition]) -> None:
         self._assigned = assigned
@@ -52,6 +60,9 @@ class Plan:
         self.wake_at_ms = None
         nodes: dict[int, set[TopicIdPartition]] = {}
         for key in sorted(self._assigned):  # a set of texts has another order in every process
+            topic = self._metadata.by_id.get(key.topic_id)
+            if topic is not None and topic.name not in self.topics:
+                continue
             leader = self._metadata.leader(key)
             block = self._blocked.get(key)
             if leader == NO_LEADER:

@@ -149,7 +149,7 @@ class ShareSession:
             group_id=who.group_id,
             member_id=who.member_id,
             share_session_epoch=FINAL_EPOCH if final else self.epoch,
-            is_renew_ack=any(acknowledgements.renewing for acknowledgements in taken),
+            is_renew_ack=any(acknowledgements.renews for acknowledgements in taken),
             topics=tuple(ShareAcknowledgeRequest.Topic(topic_id=t, partitions=tuple(p)) for t, p in partitions.items()),
         )
 

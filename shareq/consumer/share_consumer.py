@@ -89,10 +89,10 @@ class ShareConsumer(UntilClosed):
     def poll(self, timeout: float = -1) -> Messages:
         """Wait up to `timeout` seconds (negative: for ever) for records; empty where none came.
 
-        Returns up to max.poll.records, but finishes the record batch. Raises IllegalStateException without a
-        subscription, and in explicit mode while records of the last poll are not acknowledged; WakeupException after
-        `wakeup`; KafkaException once for what went wrong in the background, such as _MAX_POLL_EXCEEDED. What a poll
-        that was interrupted had taken comes with the next one.
+        Returns renewed records, and up to max.poll.records others, but finishes the record batch. Raises
+        IllegalStateException without a subscription, and in explicit mode while records of the last poll are not
+        acknowledged; WakeupException after `wakeup`; KafkaException once for what went wrong in the background, such as
+        _MAX_POLL_EXCEEDED. What a poll that was interrupted had taken comes with the next one.
         """
         messages = self._poll(timeout)
         self._unreturned = False  # CPython does not look for signals between here and the caller's next step

@@ -7,6 +7,7 @@ that a record is accepted once.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Container
 
 from shareq.model.events import (
     RecordsChanged,
@@ -18,14 +19,16 @@ from shareq.model.states import RecordState
 from shareq.trace import Entry
 
 Place = tuple[str, int, int]
+ALL = range(1 << 62)
 TERMINAL = (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
 
 
 class Books:
-    """One group's records by (topic, partition, offset)."""
+    """One group's records by (topic, partition, offset). `offsets`: where a log may lose records, those that it has."""
 
-    def __init__(self, group_id: str) -> None:
+    def __init__(self, group_id: str, offsets: Callable[[str, int], Container[int]] = lambda *_: ALL) -> None:
         self.group_id = group_id
+        self.offsets = offsets
         self.state: dict[Place, RecordState] = {}
         self.holder: dict[Place, str | None] = {}
         self.accepted: Counter[Place] = Counter()
@@ -48,16 +51,30 @@ class Books:
                     self._changed((event.topic, event.partition, offset), event, entry)
 
     def _loaded(self, event: SharePartitionLoaded) -> None:
-        """A leader begins with what is durable: nothing that was durably done may be open again."""
-        self._forget_locks(event.topic, event.partition)
-        self._moved(event.topic, event.partition, event.spso)
+        """A leader begins with what is durable: nothing that was durably done may be open again.
+
+        That the window has passed offsets without records need not be durable: the next leader reads the log, too.
+        """
+        at = event.topic, event.partition
+        self._forget_locks(*at)
+        existing = self.offsets(*at)
+        passed = range(event.spso, self.spso.get(at, 0))
+        if any(offset not in existing for offset in passed):
+            self.spso[at] = event.spso
+        self._moved(*at, event.spso)
+        for place in [place for place in self.state if place[:2] == at and place[2] not in existing]:
+            del self.state[place]
         durable = {
-            (event.topic, event.partition, offset): RecordState(run.state)
+            (*at, offset): RecordState(run.state)
             for run in event.runs
             for offset in range(run.first, run.end)
+            if offset in existing
         }
+        for offset in passed:
+            now = durable.get((*at, offset), RecordState.AVAILABLE)
+            assert now in TERMINAL or offset not in existing, f"the window passed {offset}, loaded as {now.name}"
         for place, state in list(self.state.items()):
-            if place[:2] != (event.topic, event.partition) or place[2] < event.spso:
+            if place[:2] != at or place[2] < event.spso:
                 continue
             now = durable.get(place, RecordState.AVAILABLE)
             assert state not in TERMINAL or now is state, f"{place} was {state.name} and was loaded as {now.name}"

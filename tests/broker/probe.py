@@ -44,10 +44,13 @@ class Probe:
         assert answer.error is Errors.NONE, answer.error.name
         return answer.response
 
-    def produce(self, topic: str, *values: str, partition: int = 0, **batch: Any) -> ProduceResponse.Partition:
-        """Produce one batch of values to the partition's leader."""
+    def produce(
+        self, topic: str, *values: str, partition: int = 0, keyed: bool = False, **batch: Any
+    ) -> ProduceResponse.Partition:
+        """Produce one batch of values to the partition's leader; `keyed`: each value is its own key."""
         image = self.cluster.image.topics[topic]
-        records: list[Any] = [(None, value.encode(), [], self.cluster.now_ms) for value in values]
+        encoded = [value.encode() for value in values]
+        records: list[Any] = [(value if keyed else None, value, [], self.cluster.now_ms) for value in encoded]
         part = ProduceRequest.Partition(index=partition, records=encode_batch(records, **batch))
         request = ProduceRequest(topics=(ProduceRequest.Topic(topic_id=image.topic_id, partitions=(part,)),))
         result = self.ask(request, image.partitions[partition].leader).responses[0].partitions[0]

@@ -11,6 +11,7 @@ next jump backwards of the traced code.
 from __future__ import annotations
 
 import _thread
+import gc
 import os
 import sys
 from collections import defaultdict
@@ -29,7 +30,8 @@ def places(steps: int, shift: int = 0) -> range:
 
 
 def _traced(call: Callable[[], object], at: int) -> int:
-    """Call, press the button at the step of this number, and count the steps."""
+    """Call, press the button at the step of this number, and count the steps. The garbage collector rests: libraries
+    have it call functions of theirs, which would count, and would swallow the interrupt."""
     button: defaultdict[int, None] = defaultdict(_thread.interrupt_main)
     steps = 0
 
@@ -43,11 +45,13 @@ def _traced(call: Callable[[], object], at: int) -> int:
             button[0]  # a call would be followed by a look at signals, here instead of there
         return trace
 
+    gc.disable()
     sys.settrace(trace)
     try:
         call()
     finally:
         sys.settrace(None)
+        gc.enable()
     return steps
 
 

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shareq.consumer.buffer import Buffer, Unpacked, cut
+from shareq.client.message import Message
+from shareq.consumer.acks import Acknowledgements, Run, less
+from shareq.consumer.buffer import Buffer, Unpacked, cut, without_answered
 from shareq.log.batches import parse_batch
 from shareq.log.records import decode, rebuild
 from shareq.model.errors import KafkaError
@@ -144,3 +146,46 @@ def test_every_acquired_offset_is_a_record_or_a_gap_and_never_both(data: st.Data
     gaps = [offset for piece in found for first, end in piece.gaps for offset in range(first, end)]
     assert records == [offset for offset in wanted if offset in present]
     assert gaps == [offset for offset in wanted if offset not in present]
+
+
+@given(
+    ranges=st.lists(st.tuples(st.integers(0, 20), st.integers(1, 5)), max_size=5),
+    holes=st.lists(st.tuples(st.integers(0, 20), st.integers(1, 8)), max_size=5),
+)
+def test_ranges_without_holes_are_what_sets_of_offsets_are(
+    ranges: list[tuple[int, int]], holes: list[tuple[int, int]]
+) -> None:
+    """Ranges ascend and lie apart; holes ascend and may overlap."""
+    apart: list[tuple[int, int]] = []
+    for first, length in sorted(ranges):
+        if not apart or first >= apart[-1][1]:
+            apart.append((first, first + length))
+    given_holes = sorted((first, first + length) for first, length in holes)
+    rest = less(apart, given_holes)
+    assert [o for first, end in rest for o in range(first, end)] == sorted(covered(apart) - covered(given_holes))
+    assert all(first < end for first, end in rest)
+
+
+def covered(ranges: list[tuple[int, int]]) -> set[int]:
+    return {offset for first, end in ranges for offset in range(first, end)}
+
+
+def test_what_is_held_already_is_taken_out_of_the_buffer_and_the_rest_keeps_its_order() -> None:
+    buffer = Buffer(check_crcs=False)
+    assert buffer.extend(cut(KEY, "t", 1, acquired((0, 5), (5, 8)), [FIVE, NEXT]))
+    assert buffer.take_held(KEY, 2, [(0, 8)]) == []
+    taken = buffer.take_held(KEY, 1, [(1, 2), (4, 6)])
+    assert [(m.offset(), m.delivery_count()) for piece in taken for m in piece.messages] == [(1, 1), (4, 1), (5, 2)]
+    assert [m.offset() for piece in buffer.take(100) for m in piece.messages] == [0, 2, 3, 6, 7]
+
+
+def test_what_is_acknowledged_already_does_not_enter_the_buffer() -> None:
+    """A renewal does not answer for the record: its new copy comes, and the older one does not."""
+    older = {offset: Message("t", 0, offset) for offset in (3, 6)}
+    waiting = [
+        Acknowledgements(KEY, "t", 1, [Run(0, 2, 1), Run(3, 4, 4)], {3: older[3]}),
+        Acknowledgements(KEY, "t", 1, [Run(2, 3, 0), Run(6, 7, 4)], {6: older[6]}),
+    ]
+    pieces = list(without_answered(cut(KEY, "t", 1, acquired((0, 5)), [FIVE]), waiting))
+    assert [(piece.first, piece.end) for piece in pieces] == [(3, 5)]
+    assert [each.renewing for each in waiting] == [{}, {6: older[6]}]

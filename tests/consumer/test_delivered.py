@@ -65,7 +65,7 @@ def test_renewed_records_may_be_acknowledged_without_another_poll() -> None:
 
 
 def test_a_run_may_reach_from_one_range_into_the_next() -> None:
-    """A renewed record comes back before the range that it touches."""
+    """A renewed record is in hand again before the range that it touches."""
     entry = in_hand((1, 4))
     entry.add([(0, 1)], (), [Message("t", 0, 0)])
     for offset in (0, 1, 2):
@@ -74,51 +74,122 @@ def test_a_run_may_reach_from_one_range_into_the_next() -> None:
     assert [offset for offset in range(5) if entry.holds(offset)] == [3]
 
 
-def test_a_topic_made_anew_starts_with_empty_hands() -> None:
+@pytest.mark.parametrize(
+    ("added", "held", "said"),
+    [
+        pytest.param((0, 3), [0, 1, 2, 5, 6], {6: 1}, id="the same range"),
+        pytest.param((1, 2), [0, 1, 2, 5, 6], {0: 1, 6: 1}, id="inside a range"),
+        pytest.param((2, 6), [0, 1, 2, 3, 4, 5, 6], {0: 1, 6: 1}, id="from one range into the next"),
+        pytest.param((3, 5), [0, 1, 2, 3, 4, 5, 6], {0: 1, 6: 1}, id="between two ranges"),
+        pytest.param((0, 9), [0, 1, 2, 3, 4, 5, 6, 7, 8], {}, id="all and more"),
+    ],
+)
+def test_what_is_acquired_again_is_held_once_and_no_older_verdict_counts(
+    added: tuple[int, int], held: list[int], said: dict[int, int]
+) -> None:
+    entry = in_hand((0, 3), (5, 7))
+    for offset in (0, 6):
+        entry.acknowledge(offset, 1)
+    entry.add([added], (), [])
+    assert [offset for first, end in entry.ranges for offset in range(first, end)] == held
+    assert (entry.record_count, entry.verdicts) == (len(held), said)
+
+
+@pytest.mark.parametrize("former", [(TopicIdPartition(TopicId("u" * 22), 0), 1), (KEY, 2)], ids=["topic", "leader"])
+def test_a_topic_made_anew_or_a_new_leader_starts_with_empty_hands(former: tuple[TopicIdPartition, int]) -> None:
     hands = InHand()
-    hands.partition(KEY, "t", 1).add([(0, 1)], (), [Message("t", 0, 0)])
-    again = hands.partition(TopicIdPartition(TopicId("u" * 22), 0), "t", 1)
+    hands.partition(former[0], "t", former[1]).add([(0, 1)], (), [Message("t", 0, 0)])
+    again = hands.partition(KEY, "t", 1)
     assert again.record_count == 0
     assert hands.find("t", 0) is again
 
 
+def test_a_renewal_of_a_former_leader_leaves_the_new_ones_records_in_hand() -> None:
+    hands = InHand()
+    hands.partition(KEY, "t", 2).add([(0, 1)], (), [Message("t", 0, 0)])
+    hands.renew(KEY, "t", 1, {0: Message("t", 0, 0), 1: Message("t", 0, 1)})
+    assert [(entry.node, entry.ranges, entry.renewed) for entry in hands] == [(2, [(0, 1)], {})]
+
+
+def test_a_renewed_record_that_compaction_removed_is_not_handed_out_again() -> None:
+    entry = PartitionInHand(KEY, "t", 1)
+    entry.renewed = {0: Message("t", 0, 0), 1: Message("t", 0, 1)}
+    entry.add([], [(1, 2)], [])
+    assert [message.offset() for message in entry.hand_out_renewed()] == [0]
+
+
+def test_a_renewal_brings_no_second_copy_of_what_is_in_hand() -> None:
+    hands = InHand()
+    hands.partition(KEY, "t", 1).add([(0, 1)], (), [Message("t", 0, 0)])
+    hands.renew(KEY, "t", 1, {0: Message("t", 0, 0), 1: Message("t", 0, 1)})
+    assert [sorted(entry.renewed) for entry in hands] == [[1]]
+
+
 class HandsMachine(RuleBasedStateMachine):
-    """Any order of deliveries, verdicts and takes: the ranges say what a dict of offsets says."""
+    """Any order of deliveries, verdicts, takes and renewals: the ranges say what dicts of offsets say."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.entry = PartitionInHand(KEY, "t", 1)
+        self.hands = InHand()
         self.oracle: dict[int, int | None] = {}
-        self.next = 0
+        self.renewed: dict[int, int | None] = {}
+        self.renewing: dict[int, Message] = {}
+        self.copies = 0
 
-    @rule(hole=st.integers(0, 2), length=st.integers(1, 6))
-    def deliver(self, hole: int, length: int) -> None:
-        first = self.next + hole
-        self.next = first + length
-        self.entry.add([(first, self.next)], (), [Message("t", 0, offset) for offset in range(first, self.next)])
-        self.oracle |= dict.fromkeys(range(first, self.next))
+    @property
+    def entry(self) -> PartitionInHand:
+        return self.hands.partition(KEY, "t", 1)
 
-    @rule(back=st.integers(0, 12), verdict=st.integers(1, 3))
-    def acknowledge(self, back: int, verdict: int) -> None:
-        offset = self.next - back
-        assert self.entry.acknowledge(offset, verdict) == (offset in self.oracle)
-        if offset in self.oracle:
+    @rule(first=st.integers(0, 20), length=st.integers(1, 6))
+    def deliver(self, first: int, length: int) -> None:
+        """Any offsets: what is held, renewed or acknowledged already may be acquired again."""
+        self.copies += 1
+        offsets = range(first, first + length)
+        messages = [Message("t", 0, offset, value=str(self.copies)) for offset in offsets]
+        self.entry.add([(first, first + length)], (), messages)
+        self.oracle |= dict.fromkeys(offsets)
+        for offset in offsets:
+            self.renewed.pop(offset, None)
+            self.renewing.pop(offset, None)
+
+    @rule(offset=st.integers(0, 27), verdict=st.integers(1, 4))
+    def acknowledge(self, offset: int, verdict: int) -> None:
+        known = offset in self.oracle or offset in self.renewed
+        assert self.entry.acknowledge(offset, verdict) == known
+        if known:
+            self.renewed.pop(offset, None)
             self.oracle[offset] = verdict
 
     @rule(default=st.sampled_from([None, 1]))
     def take(self, default: int | None) -> None:
-        runs, _ = self.entry.take(default)
+        runs, renewing = self.entry.take(default)
         said = {offset: run.type for run in runs for offset in range(run.first, run.end)}
         expected = {o: v if v is not None else default for o, v in self.oracle.items()}
         assert said == {offset: verdict for offset, verdict in expected.items() if verdict is not None}
         assert runs == sorted(runs)
+        assert sorted(renewing) == sorted(offset for offset, verdict in expected.items() if verdict == 4)
+        self.renewing |= renewing
         self.oracle = {offset: None for offset, verdict in expected.items() if verdict is None}
+
+    @rule()
+    def renew(self) -> None:
+        """What was sent to be renewed is renewed."""
+        self.hands.renew(KEY, "t", 1, self.renewing)
+        self.renewed |= dict.fromkeys(self.renewing)
+        self.renewing = {}
+
+    @rule()
+    def poll(self) -> None:
+        assert sorted(message.offset() or 0 for message in self.entry.hand_out_renewed()) == sorted(self.renewed)
+        self.oracle |= self.renewed
+        self.renewed = {}
 
     @invariant()
     def agrees(self) -> None:
         assert self.entry.record_count == len(self.oracle)
         assert self.entry.unacknowledged == sum(verdict is None for verdict in self.oracle.values())
-        assert [o for o in range(self.next + 2) if self.entry.holds(o)] == sorted(self.oracle)
+        assert [offset for offset in range(28) if self.entry.holds(offset)] == sorted(self.oracle)
+        assert sorted(self.entry.renewed) == sorted(self.renewed)
 
 
 TestHands = HandsMachine.TestCase

@@ -9,6 +9,7 @@ import pytest
 from shareq.consumer import TopicPartition
 from shareq.model.errors import Errors, KafkaException
 from shareq.model.events import AcknowledgementsSent, RecordsDelivered
+from shareq.model.ids import TopicIdPartition
 from shareq.model.messages.cluster import MetadataRequest
 from shareq.model.messages.share_fetch import (
     LeaderIdAndEpoch,
@@ -17,8 +18,9 @@ from shareq.model.messages.share_fetch import (
     ShareFetchRequest,
     ShareFetchResponse,
 )
-from tests.client.fake import Fake, Later, batch
-from tests.consumer.desk import RELEASE, Desk, acks_of, consumer_on, explicit, offsets
+from shareq.model.messages.share_group import ShareGroupHeartbeatRequest
+from tests.client.fake import Fake, Later, batch, topic_id
+from tests.consumer.desk import RELEASE, RENEW, Desk, acks_of, consumer_on, explicit, offsets
 
 P0 = TopicPartition("t", 0)
 
@@ -416,6 +418,56 @@ def test_buffered_records_of_topics_nobody_wants_any_more_are_given_back() -> No
     consumer.subscribe([mine])
     fake.run()
     assert desk.state(other) == {0: "available"}
+
+
+def unsubscribing(conf: dict[str, Any]) -> tuple[Fake, Desk, Any]:
+    """A consumer of t, with a fetch that waits at the broker."""
+    fake = Fake(t=[1], u=[1])
+    desk = Desk(fake)
+    consumer = explicit(fake, "t", **conf)
+    consumer.poll(0.6)
+    fake.answers[ShareFetchRequest] = lambda *_: None
+    fake.run(timeout_ms=500)
+    desk.append("t", 0, batch(0, "old"))
+    desk.append("u", 0, batch(0, "new"))
+    return fake, desk, consumer
+
+
+@pytest.mark.parametrize("after_ms", [0, 50], ids=["answered before the poll", "answered in it"])
+@pytest.mark.parametrize("mode", ["batch_optimized", "record_limit"])
+@pytest.mark.parametrize(
+    "subscribe",
+    [
+        pytest.param(lambda consumer: consumer.subscribe(["u"]), id="another topic"),
+        pytest.param(lambda consumer: (consumer.unsubscribe(), consumer.subscribe(["u"])), id="none, then another"),
+    ],
+)
+def test_records_of_a_topic_that_is_no_longer_subscribed_are_released(subscribe: Any, mode: str, after_ms: int) -> None:
+    """They come with the answer of the fetch that was under way, and no later fetch asks for more: an assignment takes
+    its time to change, and a record that is acquired and released again and again is archived."""
+    fake, desk, consumer = unsubscribing({"share_acquire_mode": mode})
+    beat = fake.answers[ShareGroupHeartbeatRequest]
+    fake.answers[ShareGroupHeartbeatRequest] = lambda *asked: Later(3000, beat(*asked))
+    under_way = fake.pending(ShareFetchRequest)
+    subscribe(consumer)
+    fake.reply(under_way.call_id, desk.fetch(fake, 1, under_way.request), after_ms=after_ms)
+    fake.answers[ShareFetchRequest] = desk.fetch
+    assert [message.value() for message in consumer.poll(10)] == [b"new"]
+    (cell,) = desk.states[TopicIdPartition(fake.ids["t"], 0)].values()
+    assert cell == ["available", 1], "acquired once"
+
+
+def test_a_renewed_record_of_a_topic_that_is_no_longer_subscribed_is_released() -> None:
+    fake, desk, consumer, _ = in_hand()
+    fake.topics["u"], fake.ids["u"] = [1], topic_id("u")
+    for offset in range(3):
+        consumer.acknowledge_offset("t", 0, offset, RENEW if offset else RELEASE)
+    assert consumer.commit_sync() == {P0: None}
+    consumer.subscribe(["u"])
+    consumer.acknowledge_offset("t", 0, 1)
+    assert consumer.commit_sync() == {P0: None}, "what is renewed is in hand, and may be acknowledged"
+    assert consumer.poll(1).is_empty()
+    assert desk.state("t") == {0: "available", 1: "done", 2: "available"}
 
 
 # ---- the journal -----------------------------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ from typing import Any
 import confluent_kafka.serialization
 import pytest
 
-from shareq.consumer import DeserializingShareConsumer, Message, Messages, TopicPartition
+from shareq.broker import Cluster
+from shareq.consumer import DeserializingShareConsumer, Message, Messages, ShareConsumer, TopicPartition
 from shareq.consumer.metrics import WINDOW_MS, Sampled
 from shareq.log.batches import parse_batch
 from shareq.log.records import decode, rebuild
@@ -20,6 +21,7 @@ from shareq.model.messages.share_fetch import (
     ShareFetchResponse,
 )
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest
+from shareq.producer import Producer
 from tests.client.fake import Fake, Later, batch
 from tests.consumer.desk import ACCEPT, REJECT, RELEASE, RENEW, Desk, acks_of, consumer_on, explicit, offsets
 
@@ -308,6 +310,57 @@ def test_other_records_come_while_a_renewal_is_under_way() -> None:
     assert other.value() == b"b"
     consumer.acknowledge(other)
     assert consumer.poll(5).records() == [first]
+
+
+ROUNDS: dict[str, Any] = {
+    "commit_sync": lambda consumer: consumer.commit_sync(10),
+    "commit_async": lambda consumer: consumer.commit_async(),
+    "poll alone": lambda consumer: None,
+}
+
+
+@pytest.mark.parametrize("mode", ["batch_optimized", "record_limit"])
+@pytest.mark.parametrize("limit", [1, 500])
+@pytest.mark.parametrize("latency_ms", [0, 2])
+@pytest.mark.parametrize("round_", ROUNDS.values(), ids=ROUNDS)
+def test_a_consumer_that_renews_a_record_in_each_round_gets_the_others(
+    round_: Any, latency_ms: int, limit: int, mode: str
+) -> None:
+    """`max.poll.records` bounds what a poll adds: with 1, a poll returns the renewed record and one other."""
+    with Cluster(brokers=2, seed=1, latency_ms=latency_ms) as cluster:
+        cluster.create_topic("t", 2)
+        cluster.configure_group("g", {"share.auto.offset.reset": "earliest"})
+        boot = {"bootstrap.servers": cluster.bootstrap_servers}
+        producer = Producer(boot)
+        for i in range(20):
+            producer.produce("t", str(i), partition=i % 2)
+            producer.flush(10)
+        keys = {"share.acknowledgement.mode": "explicit", "max.poll.records": limit, "share.acquire.mode": mode}
+        consumer = ShareConsumer({**boot, "group.id": "g", **keys})
+        consumer.subscribe(["t"])
+        others: list[Any] = []
+        kept = 0
+        for _ in range(60):
+            messages = consumer.poll(1)
+            for message in messages:
+                mine = message.value() == b"0"
+                consumer.acknowledge(message, RENEW if mine else ACCEPT)
+                kept += mine
+                others += [] if mine else [message.value()]
+            assert len({(m.partition(), m.offset()) for m in messages}) == len(messages) <= limit + 1
+            round_(consumer)
+        assert sorted(others, key=int) == [b"%d" % i for i in range(1, 20)]
+        assert kept >= 20, "the renewed record is returned as well"
+
+
+def test_a_poll_returns_what_is_renewed_and_what_is_fetched() -> None:
+    fake, desk = group("a")
+    consumer = explicit(fake, "t", max_poll_records=1)
+    (first,) = consumer.poll(5)
+    desk.append("t", 0, batch(1, "b"))
+    consumer.acknowledge(first, RENEW)
+    assert consumer.commit_sync() == {P0: None}
+    assert offsets(consumer.poll(5)) == [0, 1]
 
 
 # ---- close -----------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from shareq.model.messages.cluster import (
     MetadataResponse,
 )
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
-from tests.client.fake import Fake, batch, topic_id
+from tests.client.fake import Fake, Later, batch, topic_id
 from tests.consumer.desk import Desk, consumer_on, offsets
 
 S, E = MemberState, MemberEvent
@@ -243,6 +243,18 @@ def test_a_poll_while_the_goodbye_is_under_way_rejoins_after_it() -> None:
     fake.reply(leave.call_id, desk.heartbeat(fake, 9, leave.request))
     fake.run()
     assert [epoch for _, epoch, _ in beats(fake)[-3:]] == [-1, 0, 2]
+
+
+def test_a_member_that_rejoins_after_its_last_poll_is_overdue_like_any_other() -> None:
+    fake, desk, consumer = group(max_poll_interval_ms=7000)
+    consumer.poll(1)
+    fake.answers[ShareGroupHeartbeatRequest] = lambda f, n, request: Later(50, desk.heartbeat(f, n, request))
+    consumer.unsubscribe()
+    consumer.subscribe(["t"])
+    consumer.poll(0)
+    fake.run(timeout_ms=60_000)
+    assert [epoch for _, epoch, _ in beats(fake)][-1] == -1
+    assert consumer.assignment() == []
 
 
 def test_an_assignment_of_a_topic_that_was_made_anew_waits_for_its_metadata() -> None:

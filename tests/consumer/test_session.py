@@ -110,6 +110,7 @@ def fetcher_with_session() -> tuple[Fetcher, Calls, list[Any]]:
         on_settled=lambda acknowledgements, error, _: settled.append((acknowledgements.runs, error)),
         on_error=lambda error: None,
     )
+    fetcher.subscribe(frozenset({"a", "b"}))
     fetcher.assign(frozenset({A0, B0}))
     fetcher.fetching = True
     fetcher.pump(0)

@@ -1,11 +1,13 @@
 """Whole clients over TCP, the same scenarios on a served cluster of ours and on Apache Kafka: they may not differ.
 
-Brokers are the fixtures of tests/kafka; every test has topics and groups of its own.
+Brokers are the fixtures of tests/kafka; every test has topics and groups of its own. Consumers check the rules of their
+calls by themselves (`tests/consumer/watched`).
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import random
 import socket
 import threading
 import time
@@ -29,6 +31,7 @@ from shareq import (
     TopicPartition,
     WakeupException,
 )
+from tests.consumer.watched import WatchedConsumer
 from tests.kafka.fixtures import Reachable
 from tests.polling import PATIENCE_S, configure, eventually, take
 
@@ -59,10 +62,10 @@ class World:
         given = {key.replace("_", "."): value for key, value in group_config.items()}
         configure(self.admin, self.group, quick | given)
 
-    def consumer(self, **conf: object) -> ShareConsumer:
+    def consumer(self, **conf: object) -> WatchedConsumer:
         given = {key.replace("_", "."): value for key, value in conf.items()}
-        made: ShareConsumer = self._made(
-            ShareConsumer({"bootstrap.servers": self.address, "group.id": self.group, **given})
+        made: WatchedConsumer = self._made(
+            WatchedConsumer({"bootstrap.servers": self.address, "group.id": self.group, **given})
         )
         made.subscribe([self.topic])
         return made
@@ -246,6 +249,47 @@ def test_a_lock_is_renewed(world: World) -> None:
     assert consumer.acquisition_lock_timeout_ms() == 600_000
 
 
+def test_a_renewed_record_whose_lock_runs_out_is_returned_once(world: World) -> None:
+    """The fetch that waits acquires it again: the new copy takes the place of the old one."""
+    world.create()
+    world.write("slow")
+    consumer, place = world.consumer(share_acknowledgement_mode="explicit"), TopicPartition(world.topic, 0)
+    (message,) = take(consumer, 1)
+    world.configure(share_record_lock_duration_ms=1000)
+    consumer.acknowledge(message, AcknowledgeType.RENEW)
+    assert consumer.commit_sync() == {place: None}
+    world.configure()
+    (message,) = consumer.poll(0)  # the renewed record; what fetches goes on fetching
+    eventually(lambda: bool(consumer._core._buffer), True)
+    consumer.acknowledge(message, AcknowledgeType.RENEW)
+    assert consumer.commit_sync() == {place: None}
+    (again,) = consumer.poll(0)
+    assert (again.value(), again.delivery_count()) == (b"slow", 2)
+    consumer.acknowledge(again)
+    assert consumer.commit_sync() == {place: None}
+    assert not consumer.poll(0.3)
+
+
+@pytest.mark.parametrize("how", ["commit_sync", "commit_async", "poll alone"])
+def test_a_consumer_that_renews_a_record_in_each_round_gets_the_others(world: World, how: str) -> None:
+    world.create()
+    world.write(*map(str, range(10)))
+    consumer = world.consumer(share_acknowledgement_mode="explicit", max_poll_records=1)
+    calls: dict[str, Callable[[], object]] = {
+        "commit_sync": consumer.commit_sync,
+        "commit_async": consumer.commit_async,
+        "poll alone": lambda: None,
+    }
+    others: list[str] = []
+    while len(others) < 9:
+        for message in take(consumer, 1):
+            kept = message.value() == b"0"
+            consumer.acknowledge(message, AcknowledgeType.RENEW if kept else AcknowledgeType.ACCEPT)
+            others += [] if kept else values([message])
+        calls[how]()
+    assert others == [str(i) for i in range(1, 10)]
+
+
 def test_a_lock_that_expires(world: World) -> None:
     world.create(share_record_lock_duration_ms=1000)
     world.write("a")
@@ -340,6 +384,83 @@ def test_two_groups_get_everything_each(world: World) -> None:
     world.group = world.fresh("other")
     world.configure()
     assert values(take(world.consumer(), 2)) == ["a", "b"]
+
+
+def test_a_topic_that_is_no_longer_subscribed(world: World) -> None:
+    """The fetch that waits brings its records, and they go back to the group."""
+    world.create()
+    former, world.topic = world.topic, world.fresh("other")
+    world.create()
+    world.write("new")
+    consumer = world.consumer()
+    consumer.subscribe([former])
+    while not consumer.assignment():
+        consumer.poll(0.1)
+    consumer.poll(0.1)
+    consumer.subscribe([world.topic])
+    world.topic, other = former, world.topic
+    world.write("old")
+    assert [(message.topic(), message.value()) for message in take(consumer, 1)] == [(other, b"new")]
+    consumer.close()
+    assert values(take(world.consumer(), 1)) == ["old"]
+
+
+class Trouble:
+    """What consumers of two topics may live through, by chance."""
+
+    def __init__(self, world: World, rng: random.Random) -> None:
+        self.world, self.rng = world, rng
+        self.topics = [world.topic, world.fresh("other")]
+        world.create(partitions=2, share_record_lock_duration_ms=1000, share_delivery_count_limit=10)
+        world.admin.create_topics([NewTopic(self.topics[1], 1, config={"retention.ms": "-1"})]).check()
+        self.producer = world.producer()
+        self.consumers = [
+            world.consumer(share_acknowledgement_mode="explicit", max_poll_records=limit, share_acquire_mode=mode)
+            for limit, mode in [(1, "batch_optimized"), (5, "record_limit"), (50, "batch_optimized")]
+        ]
+
+    def work(self) -> None:
+        consumer = self.rng.choice(self.consumers)
+        for message in consumer.poll(self.rng.choice([0, 0.05, 0.2])):
+            consumer.acknowledge(message, self.rng.choice([1, 1, 1, 1, 2, 3, 4, 4]))
+        commits: list[Callable[[], object]] = [consumer.commit_sync, consumer.commit_async, lambda: None]
+        self.rng.choice(commits)()
+
+    def write(self) -> None:
+        for _ in range(self.rng.randrange(1, 20)):
+            self.producer.produce(self.rng.choice(self.topics), "x")
+        assert self.producer.flush(PATIENCE_S) == 0
+
+    def delete(self) -> None:
+        place = TopicPartition(self.world.topic, self.rng.randrange(2))
+        end = self.world.admin.list_offsets({place: "latest"}).check()[place].offset
+        self.world.admin.delete_records({place: self.rng.randrange(end + 1)}).check()
+
+    def subscribe(self) -> None:
+        self.rng.choice(self.consumers).subscribe(self.rng.choice([self.topics, self.topics[:1], self.topics[1:]]))
+
+    def cut(self) -> None:
+        cut(self.rng.choice(self.consumers))
+
+    def make_peace(self) -> None:
+        """All members stay and accept everything, until nothing is left."""
+        self.write()
+        for consumer in self.consumers:
+            consumer.subscribe(self.topics)
+        deadline = time.monotonic() + PATIENCE_S
+        while (lag := self.world.admin.lag(self.world.group)).total != 0:
+            assert time.monotonic() < deadline, f"not everything gets done: {lag}"
+            for consumer in self.consumers:
+                for message in consumer.poll(0.1):
+                    consumer.acknowledge(message)
+
+
+def test_any_order_of_calls(world: World, seed: int) -> None:
+    trouble = Trouble(world, random.Random(seed))
+    weights = {"work": 12, "write": 3, "delete": 1, "subscribe": 1, "cut": 1}
+    for _ in range(120):
+        getattr(trouble, trouble.rng.choices(list(weights), list(weights.values()))[0])()
+    trouble.make_peace()
 
 
 def test_partitions_that_come_later(world: World) -> None:

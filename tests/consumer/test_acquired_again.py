@@ -1,0 +1,254 @@
+"""A record whose lock runs out while a fetch waits is acquired anew by the consumer that holds it: one entry an offset.
+
+The rows of the table in `consumer/delivered`: the older copy is in one place, then the answer with the new one comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from shareq.consumer import ShareConsumer, TopicPartition
+from shareq.model.errors import IllegalStateException
+from shareq.model.messages.share_fetch import LeaderIdAndEpoch, ShareAcknowledgeRequest, ShareFetchRequest
+from tests.client.fake import Fake, Later, Sent, batch, topic_id
+from tests.consumer.desk import ACCEPT, REJECT, RELEASE, RENEW, Desk, acks_of, explicit
+
+P0 = TopicPartition("t", 0)
+
+
+class Stage:
+    """A consumer of `t` that has got record 0, and fetches that wait until the test answers them."""
+
+    def __init__(self, leaders: Sequence[int] = (1,), **conf: Any) -> None:
+        self.fake = Fake(t=[*leaders])
+        self.desk = Desk(self.fake)
+        self.desk.append("t", 0, batch(0, "a"))
+        self.consumer: ShareConsumer = explicit(self.fake, "t", **conf)
+        self.results: list[Any] = []
+        self.consumer.set_acknowledgement_commit_callback(
+            lambda found, error: self.results.append((sorted(found[P0]), error and error.error.code()))
+        )
+        (self.first,) = self.consumer.poll(5)
+        self.fake.answers[ShareFetchRequest] = lambda *_: None
+
+    def poll(self, timeout: float = 0.2) -> list[tuple[int | None, int | None]]:
+        return [(message.offset(), message.delivery_count()) for message in self.consumer.poll(timeout)]
+
+    def acquire_again(self) -> None:
+        """All locks run out, and the fetch that waits acquires what is available by that."""
+        self.desk.expire()
+        self.answer(self.fake.pending(ShareFetchRequest))
+
+    def answer(self, sent: Sent) -> None:
+        found = self.desk.fetch(self.fake, sent.node, sent.request)
+        assert not isinstance(found, Later), "there is nothing to acquire"
+        self.fake.reply(sent.call_id, found)
+        self.fake.run()
+
+    def move(self, leader: int) -> None:
+        """The client learns of a new leader; its plan follows with the next message."""
+        core = self.fake.actor
+        (key,) = core._membership.assigned
+        epoch = core._metadata.topics["t"].leaders[0][1] + 1
+        assert core._metadata.moved(key, LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch))
+        core._fetcher.replan()
+        self.fake.topics["t"] = [leader]
+
+
+def renewed() -> Stage:
+    """The renewal is answered after the poll that sent it has ended; the fetch goes out behind it."""
+    stage = Stage()
+    answer = stage.fake.answers[ShareAcknowledgeRequest]
+    stage.fake.answers[ShareAcknowledgeRequest] = lambda *asked: Later(5, answer(*asked))
+    stage.consumer.acknowledge(stage.first, RENEW)
+    assert stage.poll(0) == []
+    stage.fake.run(timeout_ms=10)
+    stage.fake.answers[ShareAcknowledgeRequest] = answer
+    return stage
+
+
+def handed_out_again() -> Stage:
+    """The renewed record is in hand, and the fetch of the poll that returned it waits."""
+    stage = renewed()
+    assert stage.poll() == [(0, 1)]
+    return stage
+
+
+# ---- where the older copy is -----------------------------------------------------------------------------------------
+
+
+def test_renewed_the_next_poll_returns_the_new_copy_once() -> None:
+    stage = renewed()
+    stage.acquire_again()
+    (again,) = stage.consumer.poll(1)
+    assert (again.offset(), again.delivery_count()) == (0, 2)
+    with pytest.raises(IllegalStateException, match=r"^1 records"):
+        stage.consumer.poll(0)
+    stage.consumer.acknowledge(again)
+    assert stage.consumer.commit_sync() == {P0: None}
+    assert stage.poll() == []
+    assert stage.desk.state("t") == {0: "done"}
+    with pytest.raises(IllegalStateException, match="not in flight"):
+        stage.consumer.acknowledge(stage.first)
+
+
+@pytest.mark.parametrize("begin", [renewed, handed_out_again])
+@pytest.mark.parametrize(
+    ("verdict", "following", "state"),
+    [
+        pytest.param(ACCEPT, [], "done", id="accepted: not returned again"),
+        pytest.param(REJECT, [], "done", id="rejected: not returned again"),
+        pytest.param(RENEW, [(0, 2)], "acquired", id="renewed: the new copy is returned"),
+    ],
+)
+def test_an_acknowledgement_of_the_older_copy_counts_for_the_new_lock(
+    begin: Any, verdict: int, following: list[tuple[int, int]], state: str
+) -> None:
+    stage = begin()
+    stage.acquire_again()
+    stage.consumer.acknowledge(stage.first, verdict)
+    assert stage.consumer.commit_sync() == {P0: None}
+    assert stage.poll() == following
+    assert stage.desk.state("t") == {0: state}
+    assert [error for _, error in stage.results] == [None, None]
+
+
+def test_in_hand_a_release_of_the_older_copy_gives_the_new_lock_back() -> None:
+    stage = handed_out_again()
+    stage.acquire_again()
+    stage.consumer.acknowledge(stage.first, RELEASE)
+    assert stage.consumer.commit_sync() == {P0: None}
+    stage.fake.answers[ShareFetchRequest] = stage.desk.fetch
+    assert stage.poll() == [(0, 3)]
+
+
+def test_in_hand_and_not_acknowledged_the_poll_is_refused_until_it_is() -> None:
+    stage = handed_out_again()
+    stage.acquire_again()
+    with pytest.raises(IllegalStateException, match=r"^1 records"):
+        stage.consumer.poll(0)
+    stage.consumer.acknowledge(stage.first)
+    assert stage.poll() == []
+
+
+def test_an_acknowledgement_that_waits_to_be_sent_counts_for_the_new_lock() -> None:
+    stage = handed_out_again()
+    stage.consumer.acknowledge(stage.first)
+    stage.consumer.commit_async()
+    assert len(stage.fake.requests(ShareAcknowledgeRequest)) == 1, "it waits behind the fetch"
+    stage.acquire_again()
+    assert acks_of(stage.fake.requests(ShareAcknowledgeRequest)[-1]) == "0:1"
+    assert stage.poll() == []
+    assert stage.desk.state("t") == {0: "done"}
+
+
+def test_an_answer_that_brings_only_what_is_acknowledged_does_not_end_the_fetching() -> None:
+    stage = handed_out_again()
+    stage.consumer.acknowledge(stage.first)
+    stage.consumer.commit_async()
+    stage.desk.expire()
+    under_way = stage.fake.pending(ShareFetchRequest)
+    response = stage.desk.fetch(stage.fake, 1, under_way.request)
+    stage.fake.reply(under_way.call_id, response, after_ms=50)
+    stage.desk.append("t", 0, batch(1, "b"))
+    stage.fake.answers[ShareFetchRequest] = stage.desk.fetch
+    assert stage.poll() == [(1, 1)]
+
+
+def test_an_acknowledgement_that_waits_answers_for_its_own_partition_only() -> None:
+    stage = Stage(leaders=[1, 1])
+    stage.consumer.acknowledge(stage.first, RENEW)
+    assert stage.consumer.commit_sync() == {P0: None}
+    assert stage.poll() == [(0, 1)]
+    stage.consumer.acknowledge(stage.first)
+    stage.consumer.commit_async()
+    stage.desk.append("t", 1, batch(0, "b"))
+    stage.answer(stage.fake.pending(ShareFetchRequest))
+    assert [message.value() for message in stage.consumer.poll(1)] == [b"b"]
+
+
+def test_a_renewal_that_waits_to_be_sent_brings_no_second_copy() -> None:
+    stage = handed_out_again()
+    stage.consumer.acknowledge(stage.first, RENEW)
+    stage.consumer.commit_async()
+    stage.acquire_again()
+    sent = stage.fake.requests(ShareAcknowledgeRequest)[-1]
+    assert (sent.is_renew_ack, acks_of(sent)) == (True, "0:4")
+    assert stage.poll() == [(0, 2)]
+    stage.consumer.acknowledge_offset("t", 0, 0)
+    assert stage.consumer.commit_sync() == {P0: None}
+    assert stage.poll() == []
+
+
+# ---- a new leader ----------------------------------------------------------------------------------------------------
+
+
+def test_a_renewed_record_of_a_former_leader_is_not_returned() -> None:
+    stage = renewed()
+    stage.move(2)
+    stage.fake.answers[ShareFetchRequest] = stage.desk.fetch
+    assert stage.poll() == []
+    stage.desk.expire()
+    assert stage.poll(5) == [(0, 2)]
+    stage.consumer.acknowledge_offset("t", 0, 0)
+    assert stage.consumer.commit_sync() == {P0: None}
+
+
+def test_a_renewal_that_succeeds_at_a_former_leader_is_void() -> None:
+    """The new leader's record is in hand, accepted and gone before the answer of the former leader comes."""
+    stage = Stage()
+    stage.fake.answers[ShareAcknowledgeRequest] = lambda *_: None
+    stage.consumer.acknowledge(stage.first, RENEW)
+    stage.poll(0)
+    renewal = stage.fake.pending(ShareAcknowledgeRequest)
+    response = stage.desk.acknowledge(stage.fake, 1, renewal.request)
+    stage.fake.answers[ShareAcknowledgeRequest] = stage.desk.acknowledge
+    stage.move(2)
+    stage.desk.expire()
+    stage.fake.answers[ShareFetchRequest] = stage.desk.fetch
+    assert stage.poll() == [(0, 2)]
+    stage.consumer.acknowledge_offset("t", 0, 0)
+    assert stage.consumer.commit_sync() == {P0: None}
+    stage.fake.reply(renewal.call_id, response)
+    stage.fake.run()
+    assert stage.poll() == []
+
+
+def test_what_a_former_leader_answers_late_is_not_returned() -> None:
+    stage = Stage()
+    stage.consumer.acknowledge(stage.first, RELEASE)
+    assert stage.consumer.commit_sync() == {P0: None}
+    stage.poll(0)
+    late = stage.fake.pending(ShareFetchRequest)
+    response = stage.desk.fetch(stage.fake, 1, late.request)
+    stage.desk.expire()
+    stage.move(2)
+    stage.fake.answers[ShareFetchRequest] = stage.desk.fetch
+    stage.fake.reply(late.call_id, response)
+    assert stage.poll() == [(0, 3)]
+    stage.consumer.acknowledge_offset("t", 0, 0)
+    assert stage.consumer.commit_sync() == {P0: None}
+
+
+def test_buffered_records_of_a_former_leader_make_room_for_those_of_the_new_one() -> None:
+    """Nothing is left in the buffer, hence the poll fetches, although it found something there when it began."""
+    stage = renewed()
+    stage.consumer.acknowledge(stage.first)
+    assert stage.consumer.commit_sync()
+    stage.desk.append("t", 0, batch(1, "b"))
+    stage.acquire_again()
+    stage.move(2)
+    stage.desk.expire()
+    stage.fake.answers[ShareFetchRequest] = stage.desk.fetch
+    assert stage.poll() == [(1, 2)]
+
+
+def test_a_renewed_record_of_a_topic_that_was_made_anew_is_not_returned() -> None:
+    stage = renewed()
+    stage.fake.ids["t"] = topic_id("another t")
+    stage.fake.actor._metadata.want_names(["t"])
+    stage.fake.run(timeout_ms=1000)
+    assert stage.poll() == []
