@@ -384,6 +384,20 @@ def test_max_bytes_are_divided_between_partitions() -> None:
     assert desk.member("m").fetch("01", max_bytes=600).acquired == {0: [(0, 2, 1)], 1: [(0, 2, 1)]}
 
 
+def test_the_broker_caps_the_bytes_of_a_fetch() -> None:
+    desk = Desk(partitions=2, broker={"fetch.max.bytes": 1024})
+    for partition in range(2):
+        desk.produce(partition, *[1] * 20)
+    assert desk.member("m").fetch("01", max_bytes=1 << 20).acquired == {0: [(0, 4, 1)], 1: [(0, 4, 1)]}
+
+
+def test_the_broker_cap_is_also_the_most_that_the_minimum_asks_for() -> None:
+    desk = Desk(broker={"fetch.max.bytes": 1024})
+    desk.produce(0, *[1] * 20)
+    exchange = desk.member("m").fetch("0", max_bytes=1 << 20, min_bytes=1 << 20, max_wait_ms=300)
+    assert exchange.acquired == {0: [(0, 9, 1)]}
+
+
 def test_bytes_that_one_partition_leaves_go_to_the_next() -> None:
     desk = Desk(partitions=2)
     desk.produce(0, 1)
