@@ -178,11 +178,19 @@ def _check_heartbeat(prefix: str, values: Mapping[str, Any]) -> None:
         )
 
 
+def _check_sessions(values: Mapping[str, Any]) -> None:
+    """Every member of the largest group can have a share session on one broker."""
+    sessions, members = "group.share.max.share.sessions", "group.share.max.size"
+    if values[sessions] < values[members]:
+        raise ConfigException(f"{sessions}={values[sessions]}: must be >= {members}={values[members]}")
+
+
 class BrokerConfig:
     """The broker's configuration: `config["group.share.max.size"]`, every key of BROKER_CONFIGS answered.
 
-    Unknown keys and values out of range raise ConfigException; so does a bounded value outside its min and max, and a
-    heartbeat interval that is not below the session time-out. Immutable.
+    Unknown keys and values out of range raise ConfigException; so does a bounded value outside its min and max, a
+    heartbeat interval that is not below the session time-out, and fewer share sessions than members of a group.
+    Immutable.
     """
 
     __slots__ = ("_values", "overrides")
@@ -204,6 +212,7 @@ class BrokerConfig:
                     )
         for kind in _KINDS:
             _check_heartbeat(f"group.{kind}.", values)
+        _check_sessions(values)
 
     def __getitem__(self, key: str) -> Any:
         return self._values[key]

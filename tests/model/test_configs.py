@@ -81,6 +81,16 @@ def test_a_number_is_a_number(value: object) -> None:
             "must be below group.share.session.timeout.ms=45000",
             id="heartbeat not below session",
         ),
+        pytest.param(
+            {"group.share.max.share.sessions": 199},
+            r"group\.share\.max\.share\.sessions=199: must be >= group\.share\.max\.size=200",
+            id="fewer share sessions than members of one group",
+        ),
+        pytest.param(
+            {"group.share.max.share.sessions": 500, "group.share.max.size": 501},
+            r"group\.share\.max\.share\.sessions=500: must be >= group\.share\.max\.size=501",
+            id="more members of one group than share sessions",
+        ),
         pytest.param({"group.share.assignors": "magic"}, "must be simple, all_to_all", id="unknown assignor"),
     ],
 )
