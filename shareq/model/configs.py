@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from shareq.model.config_def import INT_MAX, ConfigDef, parse_by_duration
 from shareq.model.consumer_configs import CONSUMER_CONFIGS, CONSUMER_GROUP_CONFIGS
@@ -23,8 +23,10 @@ __all__ = [
     "GROUP_CONFIGS",
     "INT_MAX",
     "BrokerConfig",
+    "Clamped",
     "ConfigDef",
     "GroupConfig",
+    "clamped_overrides",
     "parse_by_duration",
     "validate_group_overrides",
 ]
@@ -257,14 +259,40 @@ class GroupConfig:
         for key, d in GROUP_CONFIGS.items():
             value: Any = d.parse(overrides[key]) if key in overrides else d.default
             if d.broker_key and d.bounds:
-                value = value if key in overrides else broker[d.broker_key]
-                value = min(max(value, broker[d.bounds[0]]), broker[d.bounds[1]])
+                value = _clamp(d, value, broker) if key in overrides else broker[d.broker_key]
             values[_attribute(key)] = value
         values["isolation_level"] = IsolationLevel[str(values["isolation_level"]).upper()]
         return cls(**values)
 
 
 assert {f.name for f in fields(GroupConfig)} == {_attribute(key) for key in GROUP_CONFIGS}
+
+
+def _clamp(d: ConfigDef, value: Any, broker: BrokerConfig) -> Any:
+    """The nearest value within the broker's bounds, for a key that has such."""
+    return min(max(value, broker[d.bounds[0]]), broker[d.bounds[1]]) if d.bounds else value
+
+
+class Clamped(NamedTuple):
+    """A group's stored value outside the broker's bounds, and the value in force instead."""
+
+    key: str
+    stored: str
+    effective: Any
+    bounds: str
+
+
+def clamped_overrides(overrides: Mapping[str, str], broker: BrokerConfig) -> list[Clamped]:
+    """The stored overrides of a group that `GroupConfig.effective` replaces by the nearest allowed value."""
+    found = []
+    for key, stored in overrides.items():
+        d = GROUP_CONFIGS[key]
+        value = d.parse(stored)
+        effective = _clamp(d, value, broker)
+        if d.bounds and effective != value:
+            low, high = d.bounds
+            found.append(Clamped(key, stored, effective, f"{broker[low]}..{broker[high]} ({low}, {high})"))
+    return found
 
 
 def validate_group_overrides(overrides: Mapping[str, str | None], broker: BrokerConfig) -> None:
