@@ -64,6 +64,7 @@ BROKER_CONFIGS: dict[str, ConfigDef] = {
         _share(
             "initialize.retry.interval.ms", 30000, 1, INT_MAX, "When a share-partition's initialization is retried."
         ),
+        ConfigDef("group.share.assignor.offload.enable", True, "Whether assignments are computed aside.", unused=True),
         ConfigDef("group.share.assignors", "simple", "The server-side assignor.", choices=("simple", "all_to_all")),
         ConfigDef(
             "group.share.persister.class.name",
@@ -100,6 +101,22 @@ BROKER_CONFIGS: dict[str, ConfigDef] = {
         ConfigDef("share.coordinator.state.topic.replication.factor", 3, "Its replicas, brokers permitting.", 1, 32767),
         ConfigDef("share.coordinator.state.topic.min.isr", 2, "Its min.insync.replicas.", 1, 32767),
         ConfigDef("share.coordinator.state.topic.segment.bytes", 104857600, "Its segment size.", 1, INT_MAX),
+        ConfigDef(
+            "share.coordinator.state.topic.compression.codec", 0, "Its records' codec, by id.", 0, 4, unused=True
+        ),
+        ConfigDef("share.coordinator.threads", 1, "Threads of the share coordinator.", 1, INT_MAX, unused=True),
+        ConfigDef(
+            "share.coordinator.load.buffer.size", 5242880, "Bytes read at once in a load.", 1, INT_MAX, unused=True
+        ),
+        ConfigDef("share.coordinator.append.linger.ms", -1, "How long a batch is collected.", -1, INT_MAX, unused=True),
+        ConfigDef(
+            "share.coordinator.cached.buffer.max.bytes",
+            1048588,
+            "The largest buffer that is kept for the next batch.",
+            524288,
+            INT_MAX,
+            unused=True,
+        ),
         ConfigDef(
             "share.coordinator.snapshot.update.records.per.snapshot", 500, "Updates between two snapshots.", 0, 500
         ),
@@ -157,6 +174,13 @@ GROUP_CONFIGS: dict[str, ConfigDef] = {
             choices=("read_uncommitted", "read_committed"),
         ),
         ConfigDef("share.renew.acknowledge.enable", True, "Whether consumers may renew locks."),
+        ConfigDef(
+            "share.assignor.offload.enable",
+            True,
+            "Whether assignments are computed aside.",
+            broker_key="group.share.assignor.offload.enable",
+            unused=True,
+        ),
         ConfigDef("group.type", "", "For which groups the id is kept; empty: who comes first.", choices=_KINDS),
         *CONSUMER_GROUP_CONFIGS,
     )
@@ -257,6 +281,8 @@ class GroupConfig:
         """Overrides clamped to the broker's bounds, else the broker's values."""
         values: dict[str, Any] = {}
         for key, d in GROUP_CONFIGS.items():
+            if d.unused:
+                continue
             value: Any = d.parse(overrides[key]) if key in overrides else d.default
             if d.broker_key and d.bounds:
                 value = _clamp(d, value, broker) if key in overrides else broker[d.broker_key]
@@ -265,7 +291,7 @@ class GroupConfig:
         return cls(**values)
 
 
-assert {f.name for f in fields(GroupConfig)} == {_attribute(key) for key in GROUP_CONFIGS}
+assert {f.name for f in fields(GroupConfig)} == {_attribute(key) for key, d in GROUP_CONFIGS.items() if not d.unused}
 
 
 def _clamp(d: ConfigDef, value: Any, broker: BrokerConfig) -> Any:
