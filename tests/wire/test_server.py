@@ -391,6 +391,10 @@ def test_who_waits_for_an_answer_is_not_idle(cluster: Cluster, server: Server, r
     with Raw(server.ports[1]) as other:
         while not cluster.journal.select(ShareSessionOpened):
             other.ask(EVERYTHING)
+    with Raw(server.ports[0]) as idle:
+        assert idle.ask(EVERYTHING).brokers
+        cluster.advance(600_001)
+        assert idle.closed_by_server(), "the server has looked for idle connections"
     cluster.advance(3_600_000)
     assert raw.receive()[0] == 1
 
