@@ -35,7 +35,8 @@ class Cluster:
     `clock`: "virtual" (time passes only while somebody waits, and then at once), "wall", or a factor such as 10.0.
     `seed` fixes every choice that is left to chance. `config` overrides broker configurations by their Kafka names.
     `journal`: True, False (load runs do not pay for it), or the number of newest events to keep. `latency_ms`: how long
-    a message takes each way. Raises ConfigException naming what is absurd.
+    a message takes each way. `racks`: the rack of each broker, None for a broker without one. Raises ConfigException
+    naming what is absurd.
     """
 
     def __init__(
@@ -48,11 +49,13 @@ class Cluster:
         journal: bool | int = True,
         latency_ms: int = 0,
         trace_messages: bool = False,
+        racks: Sequence[str | None] | None = None,
     ) -> None:
         if isinstance(brokers, bool) or not isinstance(brokers, int) or not 1 <= brokers <= MAX_BROKERS:
             raise ConfigException(f"brokers={brokers!r}: must be 1..{MAX_BROKERS}")
         if isinstance(latency_ms, bool) or not isinstance(latency_ms, int) or not 0 <= latency_ms <= 60_000:
             raise ConfigException(f"latency_ms={latency_ms!r}: must be 0..60000")
+        _check_racks(racks, brokers)
         broker_config = BrokerConfig({"default.replication.factor": min(3, brokers), **(config or {})})
         rng = random.Random(seed)
         self.seed = seed
@@ -63,7 +66,7 @@ class Cluster:
         capacity = journal if isinstance(journal, int) and not isinstance(journal, bool) else None
         self.journal = Journal(self.origin_ms, capacity=capacity, enabled=journal is not False)
         self._machines = Machines(
-            brokers,
+            list(racks or [None] * brokers),
             broker_config,
             loop=self.loop,
             journal=self.journal,
@@ -285,3 +288,12 @@ class Cluster:
     def _check_open(self) -> None:
         if self.closed:
             raise IllegalStateException(f"{self.bootstrap_servers} is closed")
+
+
+def _check_racks(racks: Sequence[str | None] | None, brokers: int) -> None:
+    """ConfigException unless there is one rack for each broker, each a name or None."""
+    listed = not isinstance(racks, str) and all(
+        rack is None or (isinstance(rack, str) and rack) for rack in racks or ()
+    )
+    if racks is not None and not (listed and len(racks) == brokers):
+        raise ConfigException(f"racks={racks!r}: must be {brokers}, one for each broker, each a name or None")

@@ -27,6 +27,9 @@ READ_AT_START = frozenset(
     {
         "connections.max.idle.ms",
         "group.share.persister.class.name",
+        "share.coordinator.append.linger.ms",
+        "share.coordinator.load.buffer.size",
+        "share.coordinator.threads",
         "socket.request.max.bytes",
         *(
             key
@@ -36,6 +39,9 @@ READ_AT_START = frozenset(
     }
 )
 """Broker keys that nothing follows from once the cluster runs. All others take effect at once, more than in Kafka."""
+
+INTERNAL = frozenset({"group.share.assignor.offload.enable", "share.assignor.offload.enable"})
+"""Keys that are described only where they are set. Kafka has more internal keys; these have no effect there either."""
 
 NULL_BY_DEFAULT = frozenset({"log.flush.interval.ms", "log.retention.ms", "log.roll.jitter.ms", "log.roll.ms"})
 """Broker keys for which Kafka has others beside them, mostly in hours, that say what holds where these say nothing."""
@@ -102,14 +108,17 @@ def group_configs(overrides: Mapping[str, str], image: ClusterImage) -> Iterator
             said += tuple(_broker_says(d.broker_key, image))
         else:
             said += ((key, _text(d.default), ConfigSource.DEFAULT),)
-        yield Entry(key, said[0][1], _type(d), d.doc, said)
+        if key not in INTERNAL or said[0][2] is not ConfigSource.DEFAULT:
+            yield Entry(key, said[0][1], _type(d), d.doc, said)
 
 
 def broker_configs(image: ClusterImage) -> Iterator[Entry]:
     """All configurations of a broker."""
     for key, d in BROKER_CONFIGS.items():
         said = tuple(_broker_says(key, image))
-        yield Entry(key, said[0][1] if said else None, _type(d), d.doc, said, key in READ_AT_START)
+        entry = Entry(key, said[0][1] if said else None, _type(d), d.doc, said, key in READ_AT_START)
+        if key not in INTERNAL or entry.source is not ConfigSource.DEFAULT:
+            yield entry
 
 
 def _said(key: str, overrides: Mapping[str, str], source: ConfigSource) -> tuple[Said, ...]:

@@ -7,6 +7,7 @@ from whichever broker received them.
 from __future__ import annotations
 
 import itertools
+import logging
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -25,7 +26,7 @@ from shareq.broker.placement import (
     striped,
 )
 from shareq.log.config import LogConfig
-from shareq.model.configs import BrokerConfig, validate_group_overrides
+from shareq.model.configs import BrokerConfig, clamped_overrides, validate_group_overrides
 from shareq.model.errors import ConfigException, Errors
 from shareq.model.events import (
     BrokerStarted,
@@ -40,6 +41,8 @@ from shareq.model.events import (
 from shareq.model.ids import TopicId, random_id
 from shareq.model.image import NO_LEADER, BrokerImage, ClusterImage, PartitionImage, TopicImage
 from shareq.model.messages.transactions import AllocateProducerIdsResponse
+
+_log = logging.getLogger("shareq.broker")
 
 PRODUCER_IDS_PER_BLOCK = 1000
 
@@ -63,6 +66,7 @@ class Controller:
         self._producer_ids = itertools.count(0, PRODUCER_IDS_PER_BLOCK)
         self._publish = publish
         self._record = record
+        self._warned: set[tuple[str, str, str]] = set()
         self.image = ClusterImage(
             cluster_id=random_id(rng),
             controller_id=min(brokers),
@@ -288,7 +292,18 @@ class Controller:
             return DONE
         self._tell_configs("broker", changes)
         self._change(broker_config=config, dynamic_configs=MappingProxyType(dynamic))
+        self._warn_of_clamped()
         return DONE
+
+    def _warn_of_clamped(self) -> None:
+        """Log stored group values that the broker's new bounds exclude, once per group, key and value."""
+        for group_id, overrides in self.image.group_configs.items():
+            for key, stored, effective, bounds in clamped_overrides(overrides, self.image.broker_config):
+                if (group_id, key, stored) not in self._warned:
+                    self._warned.add((group_id, key, stored))
+                    _log.warning(
+                        "group %r: %s=%s is outside %s; %s is in force", group_id, key, stored, bounds, effective
+                    )
 
     def _tell_configs(self, resource: str, changes: Changes) -> None:
         for key, value in changes.items():

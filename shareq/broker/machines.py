@@ -7,7 +7,7 @@ goes through `loop.enter`.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -33,12 +33,14 @@ _FIRST_PORT = 9092
 class Machines:
     """The brokers that are alive, by id; the controller, the logs, the network. Chance is drawn from `rng`.
 
+    `racks`: one entry for each broker of the cluster.
+
     `watcher(broker_id, alive)` is told when a broker has started and when it is gone.
     """
 
     def __init__(
         self,
-        brokers: int,
+        racks: Sequence[str | None],
         config: BrokerConfig,
         *,
         loop: EventLoop,
@@ -55,7 +57,8 @@ class Machines:
             loop, self.record, latency_ms=latency_ms, trace_messages=trace_messages and journal.enabled
         )
         images = {
-            b: BrokerImage(broker_id=b, host="127.0.0.1", port=_FIRST_PORT + b, rack=None) for b in range(brokers)
+            b: BrokerImage(broker_id=b, host="127.0.0.1", port=_FIRST_PORT + b, rack=rack)
+            for b, rack in enumerate(racks)
         }
         self.controller = Controller(images, config, self.fork_rng(), publish=self._publish, record=self.record)
         self.brokers: dict[int, Broker] = {}

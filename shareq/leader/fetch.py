@@ -46,7 +46,7 @@ class Fetch(Exchange):
     `leds` are the share-partitions in the order of turns, `position` is how far the attempt has come, `reads` what it
     has locked, `unread` how many of these the log has not answered. `final`: take what there is, the minimum is met or
     time is up. `again`: something happened to a share-partition that the attempt had passed. `waiting`: it is in the
-    queues.
+    queues. `max_bytes`: the request's limit, capped by the one given, the broker's.
     """
 
     __slots__ = (
@@ -55,6 +55,7 @@ class Fetch(Exchange):
         "final",
         "leds",
         "limits",
+        "max_bytes",
         "min_bytes",
         "mode",
         "position",
@@ -65,12 +66,15 @@ class Fetch(Exchange):
         "wave",
     )
 
-    def __init__(self, exchange_id: int, request: ShareFetchRequest, session: ShareSession, mode: AcquireMode) -> None:
+    def __init__(
+        self, exchange_id: int, request: ShareFetchRequest, session: ShareSession, mode: AcquireMode, max_bytes: int
+    ) -> None:
         super().__init__(exchange_id, request, session)
         self.fetching = True
         self.limits = request
         self.mode = mode
-        self.min_bytes = min(request.min_bytes, request.max_bytes)
+        self.max_bytes = min(request.max_bytes, max_bytes)
+        self.min_bytes = min(request.min_bytes, self.max_bytes)
         self.records_left = request.max_records
         self.final = request.max_wait_ms <= 0
         self.waiting = False
@@ -90,4 +94,4 @@ class Fetch(Exchange):
         self.position = 0
         self.unread = 0
         self.wave = 1
-        self.bytes_left = self.limits.max_bytes
+        self.bytes_left = self.max_bytes

@@ -44,7 +44,7 @@ class Fetches:
     def start(self, fetch: Fetch) -> None:
         """Begin, and end at once where there is nothing to fetch or no room for it."""
         fetch.line_up()
-        if fetch.leds and fetch.limits.max_records > 0 and fetch.limits.max_bytes > 0:
+        if fetch.leds and fetch.limits.max_records > 0 and fetch.max_bytes > 0:
             self._attempt(fetch)
         else:
             self._end(fetch)

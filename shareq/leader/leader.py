@@ -62,6 +62,7 @@ from shareq.model.messages.share_fetch import (
 from shareq.model.states import AcquireMode
 
 MAX_SESSIONS = "group.share.max.share.sessions"
+MAX_BYTES = "fetch.max.bytes"
 
 _ACQUIRE_MODES = {int(mode): mode for mode in AcquireMode}
 
@@ -117,7 +118,9 @@ class ShareLeader:
             if mode is None:
                 self._refuse(incoming.id, request, Errors.UNKNOWN_SERVER_ERROR)
                 return
-            exchange: Exchange = Fetch(incoming.id, request, session, mode)
+            exchange: Exchange = Fetch(
+                incoming.id, request, session, mode, self._context.image.broker_config[MAX_BYTES]
+            )
         else:
             exchange = Exchange(incoming.id, request, session)
         for at, batches in acknowledgements(request).items():

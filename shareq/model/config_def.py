@@ -24,6 +24,8 @@ class ConfigDef:
     """Group keys: the broker key that stands in for a missing override."""
     bounds: tuple[str, str] | None = None
     """Group keys: the broker keys that bound an override."""
+    unused: bool = False
+    """Accepted and checked because Kafka has the key; nothing here reads it."""
 
     @property
     def allowed(self) -> str:

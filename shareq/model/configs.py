@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from shareq.model.config_def import INT_MAX, ConfigDef, parse_by_duration
 from shareq.model.consumer_configs import CONSUMER_CONFIGS, CONSUMER_GROUP_CONFIGS
@@ -23,8 +23,10 @@ __all__ = [
     "GROUP_CONFIGS",
     "INT_MAX",
     "BrokerConfig",
+    "Clamped",
     "ConfigDef",
     "GroupConfig",
+    "clamped_overrides",
     "parse_by_duration",
     "validate_group_overrides",
 ]
@@ -62,6 +64,7 @@ BROKER_CONFIGS: dict[str, ConfigDef] = {
         _share(
             "initialize.retry.interval.ms", 30000, 1, INT_MAX, "When a share-partition's initialization is retried."
         ),
+        ConfigDef("group.share.assignor.offload.enable", True, "Whether assignments are computed aside.", unused=True),
         ConfigDef("group.share.assignors", "simple", "The server-side assignor.", choices=("simple", "all_to_all")),
         ConfigDef(
             "group.share.persister.class.name",
@@ -98,6 +101,22 @@ BROKER_CONFIGS: dict[str, ConfigDef] = {
         ConfigDef("share.coordinator.state.topic.replication.factor", 3, "Its replicas, brokers permitting.", 1, 32767),
         ConfigDef("share.coordinator.state.topic.min.isr", 2, "Its min.insync.replicas.", 1, 32767),
         ConfigDef("share.coordinator.state.topic.segment.bytes", 104857600, "Its segment size.", 1, INT_MAX),
+        ConfigDef(
+            "share.coordinator.state.topic.compression.codec", 0, "Its records' codec, by id.", 0, 4, unused=True
+        ),
+        ConfigDef("share.coordinator.threads", 1, "Threads of the share coordinator.", 1, INT_MAX, unused=True),
+        ConfigDef(
+            "share.coordinator.load.buffer.size", 5242880, "Bytes read at once in a load.", 1, INT_MAX, unused=True
+        ),
+        ConfigDef("share.coordinator.append.linger.ms", -1, "How long a batch is collected.", -1, INT_MAX, unused=True),
+        ConfigDef(
+            "share.coordinator.cached.buffer.max.bytes",
+            1048588,
+            "The largest buffer that is kept for the next batch.",
+            524288,
+            INT_MAX,
+            unused=True,
+        ),
         ConfigDef(
             "share.coordinator.snapshot.update.records.per.snapshot", 500, "Updates between two snapshots.", 0, 500
         ),
@@ -155,6 +174,13 @@ GROUP_CONFIGS: dict[str, ConfigDef] = {
             choices=("read_uncommitted", "read_committed"),
         ),
         ConfigDef("share.renew.acknowledge.enable", True, "Whether consumers may renew locks."),
+        ConfigDef(
+            "share.assignor.offload.enable",
+            True,
+            "Whether assignments are computed aside.",
+            broker_key="group.share.assignor.offload.enable",
+            unused=True,
+        ),
         ConfigDef("group.type", "", "For which groups the id is kept; empty: who comes first.", choices=_KINDS),
         *CONSUMER_GROUP_CONFIGS,
     )
@@ -178,11 +204,19 @@ def _check_heartbeat(prefix: str, values: Mapping[str, Any]) -> None:
         )
 
 
+def _check_sessions(values: Mapping[str, Any]) -> None:
+    """Every member of the largest group can have a share session on one broker."""
+    sessions, members = "group.share.max.share.sessions", "group.share.max.size"
+    if values[sessions] < values[members]:
+        raise ConfigException(f"{sessions}={values[sessions]}: must be >= {members}={values[members]}")
+
+
 class BrokerConfig:
     """The broker's configuration: `config["group.share.max.size"]`, every key of BROKER_CONFIGS answered.
 
-    Unknown keys and values out of range raise ConfigException; so does a bounded value outside its min and max, and a
-    heartbeat interval that is not below the session time-out. Immutable.
+    Unknown keys and values out of range raise ConfigException; so does a bounded value outside its min and max, a
+    heartbeat interval that is not below the session time-out, and fewer share sessions than members of a group.
+    Immutable.
     """
 
     __slots__ = ("_values", "overrides")
@@ -204,6 +238,7 @@ class BrokerConfig:
                     )
         for kind in _KINDS:
             _check_heartbeat(f"group.{kind}.", values)
+        _check_sessions(values)
 
     def __getitem__(self, key: str) -> Any:
         return self._values[key]
@@ -246,16 +281,44 @@ class GroupConfig:
         """Overrides clamped to the broker's bounds, else the broker's values."""
         values: dict[str, Any] = {}
         for key, d in GROUP_CONFIGS.items():
+            if d.unused:
+                continue
             value: Any = d.parse(overrides[key]) if key in overrides else d.default
             if d.broker_key and d.bounds:
-                value = value if key in overrides else broker[d.broker_key]
-                value = min(max(value, broker[d.bounds[0]]), broker[d.bounds[1]])
+                value = _clamp(d, value, broker) if key in overrides else broker[d.broker_key]
             values[_attribute(key)] = value
         values["isolation_level"] = IsolationLevel[str(values["isolation_level"]).upper()]
         return cls(**values)
 
 
-assert {f.name for f in fields(GroupConfig)} == {_attribute(key) for key in GROUP_CONFIGS}
+assert {f.name for f in fields(GroupConfig)} == {_attribute(key) for key, d in GROUP_CONFIGS.items() if not d.unused}
+
+
+def _clamp(d: ConfigDef, value: Any, broker: BrokerConfig) -> Any:
+    """The nearest value within the broker's bounds, for a key that has such."""
+    return min(max(value, broker[d.bounds[0]]), broker[d.bounds[1]]) if d.bounds else value
+
+
+class Clamped(NamedTuple):
+    """A group's stored value outside the broker's bounds, and the value in force instead."""
+
+    key: str
+    stored: str
+    effective: Any
+    bounds: str
+
+
+def clamped_overrides(overrides: Mapping[str, str], broker: BrokerConfig) -> list[Clamped]:
+    """The stored overrides of a group that `GroupConfig.effective` replaces by the nearest allowed value."""
+    found = []
+    for key, stored in overrides.items():
+        d = GROUP_CONFIGS[key]
+        value = d.parse(stored)
+        effective = _clamp(d, value, broker)
+        if d.bounds and effective != value:
+            low, high = d.bounds
+            found.append(Clamped(key, stored, effective, f"{broker[low]}..{broker[high]} ({low}, {high})"))
+    return found
 
 
 def validate_group_overrides(overrides: Mapping[str, str | None], broker: BrokerConfig) -> None:

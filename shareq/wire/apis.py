@@ -94,7 +94,7 @@ APIS = (
     Api(share_state.WriteShareGroupStateRequest, share_state.WriteShareGroupStateResponse, 0, 1),
     Api(share_state.DeleteShareGroupStateRequest, share_state.DeleteShareGroupStateResponse, 0, 0),
     Api(share_state.ReadShareGroupStateSummaryRequest, share_state.ReadShareGroupStateSummaryResponse, 0, 1),
-    Api(share_group.DescribeShareGroupOffsetsRequest, share_group.DescribeShareGroupOffsetsResponse, 1, 1),
+    Api(share_group.DescribeShareGroupOffsetsRequest, share_group.DescribeShareGroupOffsetsResponse, 0, 1),
     Api(share_group.AlterShareGroupOffsetsRequest, share_group.AlterShareGroupOffsetsResponse, 0, 0),
     Api(share_group.DeleteShareGroupOffsetsRequest, share_group.DeleteShareGroupOffsetsResponse, 0, 0),
 )

@@ -68,6 +68,10 @@ def coordinator_of(probe: Probe, group_id: str) -> int:
         pytest.param({"latency_ms": -1}, r"latency_ms=-1: must be 0\.\.60000", id="negative latency"),
         pytest.param({"config": {"no.such.key": 1}}, r"no\.such\.key=1: unknown", id="unknown key"),
         pytest.param({"config": {"num.partitions": 0}}, r"num\.partitions=0: must be >= 1", id="value out of range"),
+        pytest.param({"racks": ["a", "b"]}, r"racks=\['a', 'b'\]: must be 3, one for each broker", id="too few racks"),
+        pytest.param({"racks": "abc"}, r"racks='abc': must be 3", id="one text for three racks"),
+        pytest.param({"racks": ["a", "", "c"]}, r"each a name or None", id="an empty rack"),
+        pytest.param({"racks": [0, 1, 2]}, r"each a name or None", id="numbers for racks"),
         pytest.param({"journal": 0}, r"capacity=0: must be >= 1", id="empty journal"),
     ],
 )
@@ -159,6 +163,14 @@ def test_metadata_by_name_by_id_and_whole(cluster: Cluster, probe: Probe) -> Non
         (MetadataRequest.Topic(topic_id=TopicId("x" * 22)), Errors.UNKNOWN_TOPIC_ID),
     ):
         assert [t.error_code for t in probe.ask(MetadataRequest(topics=(stranger,))).topics] == [error]
+
+
+def test_brokers_have_racks_and_keep_them() -> None:
+    cluster = Cluster(brokers=3, racks=["east", None, "west"])
+    cluster.kill_broker(2)
+    cluster.start_broker(2)
+    shown = Probe(cluster).ask(MetadataRequest()).brokers
+    assert [(broker.node_id, broker.rack) for broker in shown] == [(0, "east"), (1, None), (2, "west")]
 
 
 def test_finding_a_coordinator_creates_its_topic(cluster: Cluster, probe: Probe) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import re
 from typing import Any
@@ -171,6 +172,32 @@ def test_group_configurations_are_validated_as_a_whole(world: World) -> None:
     assert not controller.alter_group_configs("g", {"share.delivery.count.limit": None})[0]
     assert controller.image.group_config("g").delivery_count_limit == 5
     assert controller.alter_group_configs("", {})[0] == Errors.INVALID_REQUEST
+
+
+def test_a_clamped_group_value_is_warned_of_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """Once per group, key and value: a further change of the bounds says nothing new of the same value."""
+    controller = world.controller
+    controller.alter_group_configs("g", {"share.delivery.count.limit": "7", "share.session.timeout.ms": "50000"})
+    controller.alter_group_configs("h", {"share.delivery.count.limit": "7"})
+    with caplog.at_level(logging.WARNING, "shareq.broker"):
+        for most in ("9", "6", "5", "8", "6"):
+            controller.alter_broker_configs({"group.share.max.delivery.count.limit": most})
+    bounds = "2..6 (group.share.min.delivery.count.limit, group.share.max.delivery.count.limit)"
+    assert [(record.name, record.levelname, record.getMessage()) for record in caplog.records] == [
+        (
+            "shareq.broker",
+            "WARNING",
+            f"group {group!r}: share.delivery.count.limit=7 is outside {bounds}; 6 is in force",
+        )
+        for group in ("g", "h")
+    ]
+    caplog.clear()
+    controller.alter_broker_configs({"group.share.max.delivery.count.limit": "10"})
+    controller.alter_group_configs("g", {"share.delivery.count.limit": "8"})
+    controller.alter_broker_configs({"group.share.max.delivery.count.limit": "5"})
+    assert [record.getMessage().partition(" is ")[0] for record in caplog.records] == [
+        "group 'g': share.delivery.count.limit=8"
+    ], "another value is warned of"
 
 
 def test_topic_and_broker_configurations(world: World) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shareq.broker import Cluster
-from shareq.broker.configs import READ_AT_START
+from shareq.broker.configs import INTERNAL, READ_AT_START
 from shareq.log.config import TOPIC_CONFIGS
 from shareq.model.configs import BROKER_CONFIGS, GROUP_CONFIGS
 from shareq.model.errors import Errors
@@ -101,7 +101,7 @@ def test_what_cannot_be_described(asker: Asker, kind: int, name: str, error: Err
     ("kind", "name", "expected"),
     [
         pytest.param(TOPIC, "orders", set(TOPIC_CONFIGS), id="2.12 2 topic"),
-        pytest.param(BROKER, "0", set(BROKER_CONFIGS), id="2.12 4 broker"),
+        pytest.param(BROKER, "0", set(BROKER_CONFIGS) - INTERNAL, id="2.12 4 broker"),
         pytest.param(
             BROKER,
             "",
@@ -110,7 +110,7 @@ def test_what_cannot_be_described(asker: Asker, kind: int, name: str, error: Err
         ),
         pytest.param(LOGGER, "0", set(), id="2.12 8 logger"),
         pytest.param(METRICS, "any", set(), id="2.12 16 client metrics"),
-        pytest.param(GROUP, "nobody", set(GROUP_CONFIGS), id="2.12 32 group: it need not exist"),
+        pytest.param(GROUP, "nobody", set(GROUP_CONFIGS) - INTERNAL, id="2.12 32 group: it need not exist"),
     ],
 )
 def test_all_configurations_there_are(asker: Asker, kind: int, name: str, expected: set[str]) -> None:
@@ -193,6 +193,19 @@ def test_who_has_said_what(asker: Asker, kind: int, key: str, expected: list[tup
 def test_types(asker: Asker, kind: int, name: str, key: str, expected: ConfigType) -> None:
     config = one(asker, kind, name, key)
     assert (ConfigType(config.config_type), config.is_sensitive) == (expected, False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "key"),
+    [
+        pytest.param(BROKER, "0", "group.share.assignor.offload.enable", id="broker"),
+        pytest.param(GROUP, "g", "share.assignor.offload.enable", id="group"),
+    ],
+)
+def test_internal_configurations_are_described_where_they_are_set(asker: Asker, kind: int, name: str, key: str) -> None:
+    assert described(asker, kind, name, key).configs == ()
+    assert alter(asker, kind, "" if kind == BROKER else name, [(key, SET, "false")]) is E.NONE
+    assert one(asker, kind, name, key).value == "false"
 
 
 def test_documentation_comes_if_asked_for(asker: Asker) -> None:

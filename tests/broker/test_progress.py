@@ -179,7 +179,7 @@ def test_every_partition_with_a_backlog_has_its_share(world: Make, partitions: i
 
 
 def test_sessions_of_crashed_clients_end_when_their_connections_are_idle(world: Make) -> None:
-    here = world(group=EARLIEST, config={"group.share.max.share.sessions": 3})
+    here = world(group=EARLIEST, config={"group.share.max.share.sessions": 3, "group.share.max.size": 3})
     for opened in range(3):
         consumer = here.consumer()
         while sum(isinstance(entry.event, ShareSessionOpened) for entry in here.cluster.journal) == opened:

@@ -384,6 +384,20 @@ def test_max_bytes_are_divided_between_partitions() -> None:
     assert desk.member("m").fetch("01", max_bytes=600).acquired == {0: [(0, 2, 1)], 1: [(0, 2, 1)]}
 
 
+def test_the_broker_caps_the_bytes_of_a_fetch() -> None:
+    desk = Desk(partitions=2, broker={"fetch.max.bytes": 1024})
+    for partition in range(2):
+        desk.produce(partition, *[1] * 20)
+    assert desk.member("m").fetch("01", max_bytes=1 << 20).acquired == {0: [(0, 4, 1)], 1: [(0, 4, 1)]}
+
+
+def test_the_broker_cap_is_also_the_most_that_the_minimum_asks_for() -> None:
+    desk = Desk(broker={"fetch.max.bytes": 1024})
+    desk.produce(0, *[1] * 20)
+    exchange = desk.member("m").fetch("0", max_bytes=1 << 20, min_bytes=1 << 20, max_wait_ms=300)
+    assert exchange.acquired == {0: [(0, 9, 1)]}
+
+
 def test_bytes_that_one_partition_leaves_go_to_the_next() -> None:
     desk = Desk(partitions=2)
     desk.produce(0, 1)
@@ -587,3 +601,28 @@ def test_read_committed_reads_up_to_the_last_stable_offset() -> None:
     desk.logs[0].stable = None
     desk.produce(0)
     assert exchange.acquired == {0: [(5, 9, 1)]}
+
+
+def test_turning_read_committed_off_frees_records_behind_the_last_stable_offset() -> None:
+    """Nothing is appended: the change of the configuration alone ends the wait."""
+    desk = Desk(group={"share.isolation.level": "read_committed"})
+    desk.produce(0, 5, 5)
+    desk.logs[0].stable = 5
+    member = desk.member("m")
+    assert member.fetch("0").acquired == {0: [(0, 4, 1)]}
+    waiting = member.fetch()
+    assert waiting.waiting
+    desk.set_group(isolation_level="read_uncommitted")
+    assert waiting.acquired == {0: [(5, 9, 1)]}
+
+
+def test_min_bytes_under_read_committed_end_at_the_last_stable_offset() -> None:
+    """100 bytes can be read, and no more of the log counts: the fetch waits until 100 more are stable."""
+    desk = Desk(group={"share.isolation.level": "read_committed"})
+    desk.produce(0, 5, 5)
+    desk.logs[0].stable = 5
+    exchange = desk.member("m").fetch("0", min_bytes=150, max_wait_ms=300)
+    assert exchange.waiting
+    desk.logs[0].stable = None
+    desk.produce(0)
+    assert exchange.acquired == {0: [(0, 9, 1)]}

@@ -59,7 +59,7 @@ class Story:
         self.rng = random.Random(seed)
         self.desk = Desk(
             partitions=PARTITIONS,
-            broker={"group.share.max.share.sessions": 6},
+            broker={"group.share.max.share.sessions": 6, "group.share.max.size": 6},
             group={
                 "share.record.lock.duration.ms": str(LOCK_MS),
                 "share.partition.max.record.locks": "100",

@@ -86,7 +86,7 @@ def test_a_fetch_that_waits_ends_empty_when_its_session_is_replaced() -> None:
 
 
 def test_a_full_cache_refuses_after_max_wait() -> None:
-    desk = Desk(broker={"group.share.max.share.sessions": 1})
+    desk = Desk(broker={"group.share.max.share.sessions": 1, "group.share.max.size": 1})
     first, second = desk.member("m"), desk.member("n")
     first.fetch("0", max_wait_ms=0)
     refused = second.fetch("0", max_wait_ms=300)

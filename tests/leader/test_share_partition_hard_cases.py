@@ -241,3 +241,27 @@ def test_case_16_a_poisonous_record_does_not_take_its_neighbours_along() -> None
             accepted += range(first, last + 1)
     assert deliveries == ["0-9(1)", "0-9(2)", "0-9(3)", "0-4(4)", "5-9(4)", "5(5)", "6(5)", "7(5)", "8(5)", "9(5)"]
     assert accepted == [0, 1, 2, 3, 4, 5, 6, 8, 9]
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_session_that_ends_gives_back_only_what_lies_above_the_spso(traced: bool) -> None:
+    """One run of held records reaches across the SPSO: its lower part is archived, its upper part available again."""
+    stand = Stand(traced=traced)
+    stand.fetch("m", "0-9")
+    stand.log_start(5)
+    assert stand.state == "0-9 ACQ(1)@m", "one run"
+    write = stand.close("m")
+    assert show(write) == "start 5, dcc 0: 5-9 AV(1)"
+    stand.fail(write)
+    assert (stand.state, stand.dcc) == ("0-9 ACQ(1)@m", 0)
+    stand.ok(stand.close("m"))
+    assert (stand.spso, stand.state, stand.dcc) == (5, "5-9 AV(1)", 0)
+    assert stand.fetch("n", "5-9") == "5-9(2)"
+
+
+def test_a_lock_that_expires_across_the_spso_gives_back_only_what_lies_above() -> None:
+    stand = Stand()
+    stand.fetch("m", "0-9")
+    stand.log_start(5)
+    stand.expire_all()
+    assert (stand.spso, stand.state, stand.dcc) == (5, "5-9 AV(1)", 0)

@@ -56,3 +56,20 @@ def test_next_deadline() -> None:
     assert stand.partition.next_deadline_ms == 30005
     stand.say("m", "5-9:1")
     assert stand.partition.next_deadline_ms is None
+
+
+def test_locks_below_the_spso_survive_a_rebuild() -> None:
+    """The log start has moved past records that are held: their locks still run out, else the window never empties."""
+    stand = Stand()
+    stand.fetch("m", "0-4")
+    stand.fetch("n", "5-9")
+    stand.log_start(5)
+    for now_ms in range(1, 2 * ROOM):
+        stand.now_ms = now_ms
+        stand.outcome("n", "5-9:4")
+    assert len(stand.partition._locks._heap) < 2 * ROOM, "the heap has been rebuilt"
+    assert stand.partition.next_deadline_ms == 30000, "the lock of 0-4"
+    stand.say("n", "5-9:1")
+    assert (stand.spso, stand.state) == (5, "0-4 ACQ(1)@m, 5-9 ACK(1)")
+    stand.ok(stand.tick(30000))
+    assert (stand.spso, stand.state) == (10, "")

@@ -41,6 +41,11 @@ RANGES = [
     ("share.coordinator.state.topic.segment.bytes", 104857600, 1, None),
     ("share.coordinator.snapshot.update.records.per.snapshot", 500, 0, 500),
     ("share.coordinator.write.timeout.ms", 5000, 1, None),
+    ("share.coordinator.state.topic.compression.codec", 0, 0, 4),
+    ("share.coordinator.threads", 1, 1, None),
+    ("share.coordinator.load.buffer.size", 5242880, 1, None),
+    ("share.coordinator.append.linger.ms", -1, -1, None),
+    ("share.coordinator.cached.buffer.max.bytes", 1048588, 524288, None),
 ]
 
 
@@ -81,6 +86,16 @@ def test_a_number_is_a_number(value: object) -> None:
             "must be below group.share.session.timeout.ms=45000",
             id="heartbeat not below session",
         ),
+        pytest.param(
+            {"group.share.max.share.sessions": 199},
+            r"group\.share\.max\.share\.sessions=199: must be >= group\.share\.max\.size=200",
+            id="fewer share sessions than members of one group",
+        ),
+        pytest.param(
+            {"group.share.max.share.sessions": 500, "group.share.max.size": 501},
+            r"group\.share\.max\.share\.sessions=500: must be >= group\.share\.max\.size=501",
+            id="more members of one group than share sessions",
+        ),
         pytest.param({"group.share.assignors": "magic"}, "must be simple, all_to_all", id="unknown assignor"),
     ],
 )
@@ -114,6 +129,15 @@ def test_stored_values_out_of_bounds_are_clamped(key: str, stored: str, effectiv
 def test_an_id_may_be_kept_for_one_type(group_type: str) -> None:
     validate_group_overrides({"group.type": group_type}, BrokerConfig())
     assert GroupConfig.effective({"group.type": group_type}, BrokerConfig()).group_type == group_type
+
+
+@pytest.mark.parametrize("value", ["true", "false"])
+def test_kafkas_offload_of_assignors_is_accepted_and_changes_nothing(value: str) -> None:
+    broker = BrokerConfig({"group.share.assignor.offload.enable": value})
+    validate_group_overrides({"share.assignor.offload.enable": value}, broker)
+    assert GroupConfig.effective({"share.assignor.offload.enable": value}, broker) == GroupConfig()
+    with pytest.raises(ConfigException, match=r"share\.assignor\.offload\.enable='1': must be true or false"):
+        validate_group_overrides({"share.assignor.offload.enable": "1"}, broker)
 
 
 def test_texts_become_types() -> None:

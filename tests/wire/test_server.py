@@ -291,6 +291,24 @@ def test_offsets_that_cannot_be_are_answered_too(
     assert [p.start_offset for t in group.topics for p in t.partitions] == start_offsets
 
 
+@pytest.mark.parametrize(
+    ("version", "lags"), [pytest.param(0, [-1, -1], id="v0 has no lag"), pytest.param(1, [1, 0], id="v1")]
+)
+def test_share_group_offsets_are_described_in_both_versions(
+    cluster: Cluster, server: Server, version: int, lags: list[int]
+) -> None:
+    """Version 0 is version 1 without the lag; a reader without one takes it as unknown."""
+    ask = DescribeShareGroupOffsetsRequest
+    with Raw(server.ports[cluster.image.topics["orders"].partitions[0].leader]) as raw:
+        assert raw.ask(produce(cluster, b"a")).responses[0].partitions[0].error_code is Errors.NONE
+        (found,) = raw.ask(FindCoordinatorRequest(coordinator_keys=("g",))).coordinators
+    with Raw(server.ports[found.node_id]) as raw:
+        (group,) = raw.ask(ask(groups=(ask.Group(group_id="g"),)), version).groups
+    (topic,) = group.topics
+    assert [(p.partition_index, p.start_offset) for p in topic.partitions] == [(0, 0), (1, 0)]
+    assert [p.lag for p in topic.partitions] == lags
+
+
 @pytest.mark.parametrize("count", [10_003, 2_147_483_647])
 def test_more_partitions_than_a_request_may_bring_are_refused(cluster: Cluster, raw: Raw, count: int) -> None:
     """One frame of thirty bytes must not take all memory: Kafka's limit is 10,000."""
@@ -373,6 +391,10 @@ def test_who_waits_for_an_answer_is_not_idle(cluster: Cluster, server: Server, r
     with Raw(server.ports[1]) as other:
         while not cluster.journal.select(ShareSessionOpened):
             other.ask(EVERYTHING)
+    with Raw(server.ports[0]) as idle:
+        assert idle.ask(EVERYTHING).brokers
+        cluster.advance(600_001)
+        assert idle.closed_by_server(), "the server has looked for idle connections"
     cluster.advance(3_600_000)
     assert raw.receive()[0] == 1
 
