@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shareq.lessons.life import Life
-from shareq.trace.words import span
+from shareq.trace.journal.event_text import span
 
 
 class NotYet(AssertionError):

@@ -20,8 +20,8 @@ from shareq.model.events import (
     WindowMoved,
 )
 from shareq.trace import Entry, Journal, SharePartitionState, view
-from shareq.trace.index import Subject, index_of, subject
-from shareq.trace.story import journal_of
+from shareq.trace.journal import Subject, journal_of
+from shareq.trace.journal.index import subject_of
 
 
 def journal_of_faults(count: int, capacity: int | None = None) -> Journal:
@@ -92,7 +92,7 @@ def test_an_absurd_capacity(capacity: int) -> None:
     ],
 )
 def test_what_an_event_is_about(event: Event, about: Subject) -> None:
-    assert subject(event) == about
+    assert subject_of(event) == about
 
 
 def test_selecting_equals_looking_at_everything(seed: int) -> None:
@@ -113,9 +113,9 @@ def test_selecting_equals_looking_at_everything(seed: int) -> None:
                     entry
                     for entry in journal
                     if (not types or isinstance(entry.event, types))
-                    and group in (None, subject(entry.event).group)
-                    and topic in (None, subject(entry.event).topic)
-                    and partition in (None, subject(entry.event).partition)
+                    and group in (None, subject_of(entry.event).group)
+                    and topic in (None, subject_of(entry.event).topic)
+                    and partition in (None, subject_of(entry.event).partition)
                 ]
                 assert journal.select(*types, group=group, topic=topic, partition=partition) == wanted
 
@@ -124,9 +124,9 @@ def test_the_index_of_a_bounded_journal_forgets_what_is_dropped() -> None:
     journal = Journal(capacity=5)
     for number in range(50):
         journal.record(0, 0, MemberLeft(f"g{number}", "m", "left"))
-        index_of(journal).about(Subject(f"g{number}"))
-    assert index_of(journal).subjects() == [Subject(f"g{number}") for number in range(45, 50)]
-    assert index_of(journal).about(Subject("g1")) == []
+        journal.about(Subject(f"g{number}"))
+    assert journal.subjects() == [Subject(f"g{number}") for number in range(45, 50)]
+    assert journal.about(Subject("g1")) == []
 
 
 def test_it_can_be_read_while_it_is_written() -> None:

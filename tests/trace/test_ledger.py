@@ -24,7 +24,7 @@ from shareq.model.events import (
 )
 from shareq.model.states import RecordState
 from shareq.trace import Journal, attempts, lag_over_time, ledger
-from shareq.trace.ledger import Ledger
+from shareq.trace.analysis.ledger import Ledger
 from tests.trace.histories import GROUP, TOPIC, WHERE, loaded, random_history
 
 

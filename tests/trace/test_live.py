@@ -13,7 +13,7 @@ from shareq import AcknowledgeType, Cluster, Producer, ShareConsumer
 from shareq.leader.share_partition import SharePartition
 from shareq.model.states import PartitionLoadState
 from shareq.trace import Journal, ledger, metrics, view
-from shareq.trace.view import View
+from shareq.trace.views.view import View
 
 GROUP, TOPIC, RECORDS = "payments", "orders", 400
 ANSWERS = (AcknowledgeType.ACCEPT, AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT)

@@ -25,7 +25,7 @@ from shareq.model.messages.share_fetch import (
 )
 from shareq.model.records import RecordBatch
 from shareq.trace import Journal, Messages, messages, view
-from shareq.trace.telling import MOST_ITEMS, tell
+from shareq.trace.journal.message_json import MOST_ITEMS, message_json
 
 T = TopicId("AAAAAAAAAAAAAAAAAAAARA")
 ORIGIN_MS = 1_000_000
@@ -78,7 +78,7 @@ PARTITIONS = [
 
 @pytest.mark.parametrize(("fields", "told"), PARTITIONS)
 def test_what_is_told_of_a_partition(fields: dict[str, Any], told: dict[str, Any]) -> None:
-    assert partition_of(json.loads(tell(fetched(**fields)))) == told
+    assert partition_of(json.loads(message_json(fetched(**fields)))) == told
 
 
 @pytest.mark.parametrize(("types", "told"), [
@@ -87,7 +87,7 @@ def test_what_is_told_of_a_partition(fields: dict[str, Any], told: dict[str, Any
     pytest.param((9,), "3..5: 9", id="none that there is"),
 ])  # fmt: skip
 def test_acknowledgements_by_name(types: tuple[int, ...], told: str) -> None:
-    request = json.loads(tell(acknowledged(*types)))
+    request = json.loads(message_json(acknowledged(*types)))
     assert request["topics"][0]["partitions"][0]["acknowledgement_batches"] == [told]
 
 
@@ -99,7 +99,7 @@ def test_acknowledgements_by_name(types: tuple[int, ...], told: str) -> None:
 def test_what_is_produced(records: bytes, told: object) -> None:
     part = ProduceRequest.Partition(index=0, records=records)
     request = ProduceRequest(acks=-1, topics=(ProduceRequest.Topic(topic_id=T, partitions=(part,)),))
-    assert json.loads(tell(request))["topics"][0]["partitions"][0]["records"] == told
+    assert json.loads(message_json(request))["topics"][0]["partitions"][0]["records"] == told
 
 
 def test_long_lists_are_cut() -> None:
@@ -108,12 +108,12 @@ def test_long_lists_are_cut() -> None:
         group_id="g", member_id="m", share_session_epoch=0,
         topics=(ShareFetchRequest.Topic(topic_id=T, partitions=part),),
     )  # fmt: skip
-    listed = json.loads(tell(request))["topics"][0]["partitions"]
+    listed = json.loads(message_json(request))["topics"][0]["partitions"]
     assert (len(listed), listed[-1]) == (MOST_ITEMS + 1, "and 3 more")
 
 
 def test_an_empty_message_says_nothing() -> None:
-    assert tell(MetadataRequest(topics=None)) == "{}"
+    assert message_json(MetadataRequest(topics=None)) == "{}"
 
 
 # ---- which ones are found --------------------------------------------------------------------------------------------
@@ -121,8 +121,8 @@ def test_an_empty_message_says_nothing() -> None:
 
 def journal() -> Journal:
     told = Journal(ORIGIN_MS)
-    asked = tell(ShareFetchRequest(group_id="g", member_id="m", share_session_epoch=0))
-    said = tell(fetched(records=(batch(0, 9),)))
+    asked = message_json(ShareFetchRequest(group_id="g", member_id="m", share_session_epoch=0))
+    said = message_json(fetched(records=(batch(0, 9),)))
     for time_ms, event in (
         (0, e.TopicCreated("orders", T, 1)),
         (100, e.RequestSent("10.0.0.1:5", "broker-0", "ShareFetchRequest", 7, "reader", 2, asked)),
@@ -292,7 +292,7 @@ def test_nothing_is_told_where_nobody_listens(monkeypatch: pytest.MonkeyPatch) -
     def fail(message: object) -> str:
         raise AssertionError(message)
 
-    monkeypatch.setattr("shareq.broker.network.tell", fail)
+    monkeypatch.setattr("shareq.broker.network.message_json", fail)
     assert len(run(trace_messages=False).journal) > 0
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from shareq.model import events as e
 from shareq.trace import Journal, Metric, Metrics, metrics
-from shareq.trace.metrics import LEFT_OUT
+from shareq.trace.analysis.metrics import LEFT_OUT
 from tests.trace.histories import GROUP, TOPIC, WHERE, loaded
 
 CHANGED = e.RecordsChanged(*WHERE, "acquire", 0, 10, 1, 1, "m", 99)

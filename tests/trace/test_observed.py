@@ -26,7 +26,7 @@ from shareq.model.events import (
 )
 from shareq.model.states import RecordState
 from shareq.trace import Journal, View, lag_plot, ledger, raster, view
-from shareq.trace.observed import Hold, Knowledge
+from shareq.trace.analysis.observed_knowledge import Hold, Knowledge
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE
 
 AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED = 0, 2, 3, 4
@@ -282,7 +282,7 @@ HOLDS = st.lists(
 def test_runs_agree_with_a_naive_oracle(runs: tuple[Run, ...], holds: list[Hold], spso: int) -> None:
     """Offset by offset: a final state, else the latest of the durable return and the deliveries heard of."""
     knowledge = Knowledge(runs, tuple(holds))
-    speo = knowledge.reach(spso, 25, 20)
+    speo = knowledge.highest_speo(spso, 25, 20)
     found = {o: cell for first, end, cell in knowledge.runs(spso, speo) for o in range(first, end)}
     assert sorted(found) == [*range(spso, speo)]
     for offset, cell in found.items():

@@ -24,9 +24,9 @@ from shareq.model.events import (
     WindowMoved,
 )
 from shareq.trace import Journal, Plot, lag_over_time, lag_plot, raster
-from shareq.trace.palette import DARK, LIGHT, STATES
-from shareq.trace.sampling import COLUMNS, PAST, ROWS, sample
-from shareq.trace.story import Story
+from shareq.trace.analysis.partition_timeline import PartitionTimeline
+from shareq.trace.views.palette import DARK, LIGHT, STATES
+from shareq.trace.views.raster_sampling import COLUMNS, PAST, ROWS, sample
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded, random_history
 
 FREE = RecordsChanged(*WHERE, "lock_timeout", 4, 6, 0, 1)
@@ -176,7 +176,7 @@ def test_samples_are_the_states_of_the_fold(seed: int) -> None:
     """Each pixel is the state of its offset at its moment; where offsets are few, each has its row."""
     for number in range(5):
         *_, (journal, _) = random_history(Random(f"{seed}/{number}"), 150)
-        story = Story(journal, GROUP, TOPIC, 0)
+        story = PartitionTimeline(journal, GROUP, TOPIC, 0)
         entries = story.refresh()
         count = len(entries)
         picture = sample(entries, [float(i) for i in range(1, count + 1)], (0.0, float(count)))

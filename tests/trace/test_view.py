@@ -26,8 +26,8 @@ from shareq.model.events import (
 )
 from shareq.model.messages.share_state import StateBatch
 from shareq.trace import Journal, view
-from shareq.trace.marks import MARKS
-from shareq.trace.roster import letter
+from shareq.trace.views.marks import MARKS
+from shareq.trace.views.member_names import letter
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded, random_history
 
 KEYS: dict[str, Any] = {

@@ -6,7 +6,7 @@ import random
 from itertools import groupby
 from typing import Any
 
-from shareq.trace.palette import SYMBOLS
+from shareq.trace.views.palette import SYMBOLS
 
 ORIGIN_MS = 1_767_225_600_000
 LOCK_MS = 30_000

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import shareq_widgets
-from shareq.trace.palette import DARK, LIGHT, STATES, SYMBOLS, UNKNOWNS
+from shareq.trace.views.palette import DARK, LIGHT, STATES, SYMBOLS, UNKNOWNS
 from shareq_widgets.look import MARKS, SHAPES, SIZES, look, palette
 from shareq_widgets.partition_strip import bundle
 

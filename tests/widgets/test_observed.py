@@ -9,7 +9,7 @@ import pytest
 
 from shareq.model.events import ConfigChanged, Event, ObservationDisturbed
 from shareq.trace import Journal
-from shareq.trace.palette import DARK, LIGHT
+from shareq.trace.views.palette import DARK, LIGHT
 from shareq_widgets import strip
 from shareq_widgets.look import SHAPES, SIZES, in_legend
 from shareq_widgets.picture import Cell, cell_at, cell_markup, draw

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shareq.trace.palette import DARK, LIGHT, STATES
+from shareq.trace.views.palette import DARK, LIGHT, STATES
 from shareq_widgets.look import SHAPES, SIZES, fit
 from shareq_widgets.picture import Cell, cell_at, cell_markup, draw
 from tests.widgets.fakes import every_state, payments, wide

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from shareq.trace.palette import DARK, LIGHT, STATES, SYMBOLS, UNKNOWNS
+from shareq.trace.views.palette import DARK, LIGHT, STATES, SYMBOLS, UNKNOWNS
 
 SIZES: Final[dict[str, float]] = {
     "pitch": 33,  # from one cell to the next, at full size

@@ -8,7 +8,7 @@ from html import escape
 from math import ceil
 from typing import Any, Final, NamedTuple
 
-from shareq.trace.palette import STATES, SYMBOLS, UNKNOWNS
+from shareq.trace.views.palette import STATES, SYMBOLS, UNKNOWNS
 from shareq_widgets.look import LOCK_ALARM, SHAPES, SIZES, THEMES, fit, in_legend
 from shareq_widgets.words import chips, clock_text, sentence, where
 

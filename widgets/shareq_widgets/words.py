@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from shareq.trace.palette import UNKNOWNS
+from shareq.trace.views.palette import UNKNOWNS
 from shareq_widgets.look import MARKS
 
 

@@ -8,8 +8,8 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shareq.spark.pipeline.figures import BINS
-from shareq.trace.palette import LIGHT, SERIES
-from shareq.trace.words import listed, many, member_name
+from shareq.trace.journal.event_text import listed, many, member_name
+from shareq.trace.views.palette import LIGHT, SERIES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

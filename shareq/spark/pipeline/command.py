@@ -7,7 +7,7 @@ import click
 from shareq.jvm import JavaNotFound
 from shareq.spark.pipeline.pipeline import follow, run
 from shareq.spark.session import SparkDoesNotFit, session
-from shareq.trace.jsonl import JournalFileError
+from shareq.trace.journal import JournalFileError
 
 
 @click.group()

@@ -14,8 +14,8 @@ from shareq.spark.pipeline.events import BAD
 from shareq.spark.pipeline.report import report_html
 from shareq.spark.pipeline.schema import EVENTS_SCHEMA, FRAMES, TABLES, as_json
 from shareq.spark.pipeline.sources import READER, SCHEME, events_of
-from shareq.trace.jsonl import JournalFileError
-from shareq.trace.words import many
+from shareq.trace.journal import JournalFileError
+from shareq.trace.journal.event_text import many
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from shareq.spark.pipeline import charts
 from shareq.spark.pipeline.charts import Chart, Row
-from shareq.trace.palette import LIGHT
-from shareq.trace.words import many, span
+from shareq.trace.journal.event_text import many, span
+from shareq.trace.views.palette import LIGHT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
