@@ -12,7 +12,6 @@ UNCUT = (
     "shareq.leader",
     "shareq.wire",
     "shareq.spark",
-    "shareq.observer",
 )
 
 

@@ -1,4 +1,4 @@
-"""A cluster made of answers, as an observer asks for them: one group, its topics, and the log of its durable state."""
+"""A fake cluster of prepared responses to an observer: one group, its topics, and the log of its durable state."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from shareq.model.messages.share_group import (
 )
 from shareq.model.messages.topics import DescribeConfigsRequest, DescribeConfigsResponse
 from shareq.model.records import RecordBatch
-from shareq.observer.looking import CONFIGS
+from shareq.observer.cluster_poll import CONFIGS
 from tests.client.fake import AnswerOf, Fake
 
 GROUP, STATE_PARTITIONS = "g", 3
@@ -48,7 +48,7 @@ def member(name: str, *partitions: int, epoch: int = 1, topic: str = "t") -> Sha
 
 
 def _id(topic: str, version: bytes = b"") -> TopicId:
-    """A topic's id; one that is made anew is another `version`."""
+    """A topic's id; a topic created again has another `version`."""
     return topic_id_from_bytes((version + topic.encode()).ljust(16, b"x")[:16])
 
 
@@ -56,8 +56,8 @@ def _bound(answer: Callable[[int, Any], Any]) -> AnswerOf:
     return lambda _, node, request: answer(node, request)
 
 
-class World(Fake):
-    """What the cluster is like now may be changed between looks: its fields, and `wrong`, errors by request type."""
+class FakeCluster(Fake):
+    """Tests change its fields between polls; `wrong` holds the error of each request type that fails."""
 
     def __init__(self, **topics: list[int]) -> None:
         super().__init__(**(topics or {"t": [1]}), **{SHARE_STATE_TOPIC: [STATE_LEADER] * STATE_PARTITIONS})
@@ -87,37 +87,39 @@ class World(Fake):
         else:
             super()._call(call)
 
-    # ---- what is there -----------------------------------------------------------------------------------------------
+    # ---- its content -------------------------------------------------------------------------------------------------
 
     def key(self, partition: int = 0, topic: str = "t", group: str = GROUP) -> SharePartitionKey:
         return SharePartitionKey(group, self.ids[topic], partition)
 
-    def home(self, key: SharePartitionKey) -> int:
+    def state_partition(self, key: SharePartitionKey) -> int:
         """The partition of the state topic that holds the key."""
         return partition_for(str(key), STATE_PARTITIONS)
 
-    def make_anew(self, topic: str) -> None:
-        """Another topic of the same name."""
+    def create_again(self, topic: str) -> None:
+        """Replace a topic by another one of the same name."""
         self.ids[topic] = _id(topic, b"new")
 
     def write(self, *records: StateRecord) -> None:
-        """Append records, a batch each, where their keys belong."""
+        """Append records, a batch each, to the partitions of their keys."""
         for record in records:
-            self.append(self.home(record.key), encode_coordinator_records([encode_state_record(record)], 1000))
+            self.append(
+                self.state_partition(record.key), encode_coordinator_records([encode_state_record(record)], 1000)
+            )
 
     def append(self, partition: int, data: bytes) -> None:
         log = self.state[partition]
         log.append(parse_batch(restamp(data, log[-1].last_offset + 1 if log else self._start(partition), 0)))
 
     def prune(self, partition: int, offset: int) -> None:
-        """Drop what lies below an offset."""
+        """Drop the batches below an offset."""
         self.starts[SHARE_STATE_TOPIC, partition] = offset
         self.state[partition] = [batch for batch in self.state[partition] if batch.base_offset >= offset]
 
     def _start(self, partition: int) -> int:
         return self.starts.get((SHARE_STATE_TOPIC, partition), 0)
 
-    # ---- what it answers ---------------------------------------------------------------------------------------------
+    # ---- its responses -----------------------------------------------------------------------------------------------
 
     def metadata(self, node: int, request: MetadataRequest) -> Any:
         return self.wrong.get(MetadataRequest) or super().metadata(node, request)
@@ -133,7 +135,7 @@ class World(Fake):
     def describe_offsets(
         self, node: int, request: DescribeShareGroupOffsetsRequest
     ) -> DescribeShareGroupOffsetsResponse:
-        """Of all topics that are there."""
+        """The offsets of all topics."""
         topics = tuple(
             DescribeShareGroupOffsetsResponse.Topic(topic_name=name, topic_id=self.ids[name], partitions=())
             for name in self.topics

@@ -1,4 +1,4 @@
-"""What an observer asks, and what it makes of the answers: cluster after cluster made of answers, on virtual time."""
+"""An observer's requests and events against a fake cluster of prepared responses, on virtual time."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ from shareq.model.messages.share_state import StateBatch
 from shareq.model.messages.topics import DescribeConfigsRequest
 from shareq.model.transport import tell
 from shareq.observer import Observer
-from shareq.observer.telling import PATIENCE_MS
+from shareq.observer.journal_writer import MEMBER_TIMEOUT_MS
 from tests.client.fake import Later
-from tests.observer.world import GROUP, World, asked_partitions, member
+from tests.observer.fake_cluster import GROUP, FakeCluster, asked_partitions, member
 
 WHERE = (GROUP, "t", 0)
 READS = {
@@ -54,12 +54,12 @@ READS = {
 }  # fmt: skip
 
 
-def watch(world: World, *topics: str) -> Observer:
-    return observe(world.address, GROUP, topics or None)
+def watch(cluster: FakeCluster, *topics: str) -> Observer:
+    return observe(cluster.address, GROUP, topics or None)
 
 
-def look(observer: Observer) -> list[Event]:
-    """What one more look tells."""
+def poll(observer: Observer) -> list[Event]:
+    """The events that one more poll writes."""
     before = observer.journal.total
     observer.refresh()
     return [entry.event for entry in observer.journal.since(before)]
@@ -83,16 +83,16 @@ def update(key: SharePartitionKey, spso: int, *batches: str, complete: int = 0) 
     return StateUpdate(key, 0, 0, spso, tuple(map(batch, batches)), complete)
 
 
-# ---- the first look --------------------------------------------------------------------------------------------------
+# ---- the first poll --------------------------------------------------------------------------------------------------
 
 
-def test_the_first_look_tells_all_there_is_and_the_next_one_nothing() -> None:
-    world = World(t=[1])
-    world.members, world.ends, world.starts = (member("anna", 0),), {("t", 0): 12}, {("t", 0): 2}
-    world.write(snapshot(world.key(), 3, "4-5/2/1"))
-    observer = watch(world)
+def test_the_first_poll_writes_the_whole_state_and_the_next_one_nothing() -> None:
+    cluster = FakeCluster(t=[1])
+    cluster.members, cluster.ends, cluster.starts = (member("anna", 0),), {("t", 0): 12}, {("t", 0): 2}
+    cluster.write(snapshot(cluster.key(), 3, "4-5/2/1"))
+    observer = watch(cluster)
     assert [entry.event for entry in observer.journal] == [
-        TopicCreated("t", world.ids["t"], 1),
+        TopicCreated("t", cluster.ids["t"], 1),
         LeaderElected("t", 0, 1, 0),
         ConfigChanged("group:g", "share.record.lock.duration.ms", "30000"),
         ConfigChanged("group:g", "share.delivery.count.limit", "5"),
@@ -100,34 +100,34 @@ def test_the_first_look_tells_all_there_is_and_the_next_one_nothing() -> None:
         GroupEpochBumped(GROUP, 1, "as its coordinator describes it"),
         MemberJoined(GROUP, "id-anna", "anna", ("t",)),
         MemberReconciled(GROUP, "id-anna", 1, (("t", (0,)),)),
-        StateRecordWritten(str(world.key()), "snapshot", 0, 3, (StateBatch(4, 5, 2, 1),)),
+        StateRecordWritten(str(cluster.key()), "snapshot", 0, 3, (StateBatch(4, 5, 2, 1),)),
         DurableStateRead(*WHERE, 3, (Run(4, 6, 2, 1),), 0, 0, 1, 0),
         LogStartMoved("t", 0, 2),
         RecordsAppended("t", 0, 2, 12),
     ]
-    assert look(observer) == []
+    assert poll(observer) == []
     assert observer.view("t").snapshot()["text"] == "SPSO 3 | ? ✓ ✓ ? ? ? ? ? ? | log end 12"
     assert observer.places() == [("t", 0)]
     assert not observer.trouble
 
 
-def test_only_questions_are_asked() -> None:
-    world = World(t=[1, 2])
-    world.write(snapshot(world.key(1), 3))
-    observer = watch(world)
-    look(observer)
-    assert {type(sent.request) for sent in world.sent} == READS
+def test_an_observer_sends_only_read_requests() -> None:
+    cluster = FakeCluster(t=[1, 2])
+    cluster.write(snapshot(cluster.key(1), 3))
+    observer = watch(cluster)
+    poll(observer)
+    assert {type(sent.request) for sent in cluster.sent} == READS
 
 
 @pytest.mark.parametrize(
     ("named", "asked"),
-    [pytest.param((), {"t", "u"}, id="all that the group knows"), pytest.param(("u",), {"u"}, id="those named")],
+    [pytest.param((), {"t", "u"}, id="all topics of the group"), pytest.param(("u",), {"u"}, id="the named topics")],
 )
-def test_which_topics_are_seen(named: tuple[str, ...], asked: set[str]) -> None:
-    world = World(t=[1], u=[1])
-    observer = watch(world, *named)
+def test_the_named_topics_or_all_topics_of_the_group_are_observed(named: tuple[str, ...], asked: set[str]) -> None:
+    cluster = FakeCluster(t=[1], u=[1])
+    observer = watch(cluster, *named)
     assert {topic for topic, _ in observer.places()} == asked
-    assert bool(world.requests(DescribeShareGroupOffsetsRequest)) is not bool(named)
+    assert bool(cluster.requests(DescribeShareGroupOffsetsRequest)) is not bool(named)
 
 
 # ---- durable state ---------------------------------------------------------------------------------------------------
@@ -167,165 +167,168 @@ NO_STATE: tuple[Any, ...] = (-1, (), -1, -1, -1, -1)
     ],
 )
 @pytest.mark.parametrize("at_once", [pytest.param(100, id="in one fetch"), pytest.param(1, id="batch by batch")])
-def test_what_is_durable(records: State, known: tuple[Any, ...], at_once: int) -> None:
-    world = World(t=[1])
-    world.batches_per_fetch = at_once
-    world.write(*records(world.key()))
-    observer = watch(world)
-    told = [entry.event for entry in observer.journal.select(DurableStateRead)]
-    assert told == [DurableStateRead(*WHERE, *known)]
+def test_durable_state_is_written_as_runs(records: State, known: tuple[Any, ...], at_once: int) -> None:
+    cluster = FakeCluster(t=[1])
+    cluster.batches_per_fetch = at_once
+    cluster.write(*records(cluster.key()))
+    observer = watch(cluster)
+    written = [entry.event for entry in observer.journal.select(DurableStateRead)]
+    assert written == [DurableStateRead(*WHERE, *known)]
 
 
 @pytest.mark.parametrize("first", range(4))
-def test_what_is_read_later_leads_to_the_same(first: int) -> None:
-    """However the records are spread over looks."""
-    world = World(t=[1])
-    key = world.key()
+def test_records_read_in_several_polls_give_the_same_state(first: int) -> None:
+    cluster = FakeCluster(t=[1])
+    key = cluster.key()
     records: list[StateRecord] = [snapshot(key, 0), update(key, 0, "1-4/0/1"), update(key, 2, "3-3/2/2", complete=1)]
-    world.write(*records[:first])
-    observer = watch(world)
-    world.write(*records[first:])
-    look(observer)
+    cluster.write(*records[:first])
+    observer = watch(cluster)
+    cluster.write(*records[first:])
+    poll(observer)
     last = observer.journal.select(DurableStateRead)[-1].event
     runs = (Run(2, 3, 0, 1), Run(3, 4, 2, 2), Run(4, 5, 0, 1))
     assert last == DurableStateRead(*WHERE, 2, runs, 1, 0, 1, 0)
 
 
-def test_only_partitions_are_read_that_can_hold_the_groups_keys() -> None:
-    world = World(t=[1, 1], u=[1])
-    keys = [world.key(0), world.key(1)]
-    observer = watch(world, "t")
-    assert asked_partitions(world.requests(FetchRequest)) == {world.home(key) for key in keys}
+def test_only_state_partitions_that_can_hold_the_groups_keys_are_read() -> None:
+    cluster = FakeCluster(t=[1, 1], u=[1])
+    keys = [cluster.key(0), cluster.key(1)]
+    observer = watch(cluster, "t")
+    assert asked_partitions(cluster.requests(FetchRequest)) == {cluster.state_partition(key) for key in keys}
     assert observer.places() == [("t", 0), ("t", 1)]
 
 
-def test_reading_goes_on_where_it_was_and_begins_at_the_start_of_the_log() -> None:
-    world = World(t=[1])
-    home = world.home(world.key())
-    world.write(snapshot(world.key(), 0), snapshot(world.key(), 4))
-    world.prune(home, 1)
-    observer = watch(world)
-    world.write(snapshot(world.key(), 5))
-    look(observer)
-    offsets = [r.topics[0].partitions[0].fetch_offset for r in world.requests(FetchRequest)]
+def test_reading_begins_at_the_log_start_and_continues_from_its_position() -> None:
+    cluster = FakeCluster(t=[1])
+    home = cluster.state_partition(cluster.key())
+    cluster.write(snapshot(cluster.key(), 0), snapshot(cluster.key(), 4))
+    cluster.prune(home, 1)
+    observer = watch(cluster)
+    cluster.write(snapshot(cluster.key(), 5))
+    poll(observer)
+    offsets = [r.topics[0].partitions[0].fetch_offset for r in cluster.requests(FetchRequest)]
     assert offsets == [1, 2, 3][: len(offsets)]
     assert offsets[0] == 1
     assert len(observer.journal.select(StateRecordWritten)) == 2
 
 
-def test_a_log_that_was_pruned_beyond_us_is_read_anew() -> None:
-    world = World(t=[1])
-    world.write(snapshot(world.key(), 0))
-    observer = watch(world)
-    world.write(snapshot(world.key(), 4), snapshot(world.key(), 6))
-    world.prune(world.home(world.key()), 2)
-    look(observer)
+def test_a_log_pruned_above_the_position_is_read_from_its_start() -> None:
+    cluster = FakeCluster(t=[1])
+    cluster.write(snapshot(cluster.key(), 0))
+    observer = watch(cluster)
+    cluster.write(snapshot(cluster.key(), 4), snapshot(cluster.key(), 6))
+    cluster.prune(cluster.state_partition(cluster.key()), 2)
+    poll(observer)
     assert observer.trouble.endswith("OFFSET_OUT_OF_RANGE")
-    assert of(DurableStateRead, look(observer))[0].spso == 6
+    assert of(DurableStateRead, poll(observer))[0].spso == 6
     assert not observer.trouble
 
 
-def test_a_record_that_makes_no_sense_is_named_and_not_passed_over() -> None:
-    world = World(t=[1])
-    world.append(world.home(world.key()), encode_batch([(b"\x00\x00", b"\x00\x09", (), 1)]))
-    observer = watch(world)
+def test_an_unreadable_record_is_named_and_stops_the_reading() -> None:
+    cluster = FakeCluster(t=[1])
+    cluster.append(cluster.state_partition(cluster.key()), encode_batch([(b"\x00\x00", b"\x00\x09", (), 1)]))
+    observer = watch(cluster)
     assert "reading __share_group_state-" in observer.trouble
-    assert of(ObservationDisturbed, look(observer)) == [ObservationDisturbed(observer.trouble)]
-    assert look(observer) == []
+    assert of(ObservationDisturbed, poll(observer)) == [ObservationDisturbed(observer.trouble)]
+    assert poll(observer) == []
 
 
 # ---- what changes ----------------------------------------------------------------------------------------------------
 
 
-def anna_comes(world: World) -> None:
-    world.members, world.group_epoch = (member("anna", 0),), 2
+def anna_joins(cluster: FakeCluster) -> None:
+    cluster.members, cluster.group_epoch = (member("anna", 0),), 2
 
 
-def anna_gets_more(world: World) -> None:
-    world.members = (member("anna", 0, 1, epoch=2),)
+def anna_gets_another_partition(cluster: FakeCluster) -> None:
+    cluster.members = (member("anna", 0, 1, epoch=2),)
 
 
-def group_is_deleted(world: World) -> None:
-    world.group_epoch = None
+def group_is_deleted(cluster: FakeCluster) -> None:
+    cluster.group_epoch = None
 
 
-def leader_moves(world: World) -> None:
-    world.topics["t"] = [3]
+def leader_moves(cluster: FakeCluster) -> None:
+    cluster.topics["t"] = [3]
 
 
-def topic_grows(world: World) -> None:
-    world.topics["t"] = [1, 2]
+def topic_grows(cluster: FakeCluster) -> None:
+    cluster.topics["t"] = [1, 2]
 
 
-def records_come(world: World) -> None:
-    world.ends["t", 0] = 7
+def records_are_appended(cluster: FakeCluster) -> None:
+    cluster.ends["t", 0] = 7
 
 
-def records_go(world: World) -> None:
-    world.starts["t", 0], world.ends["t", 0] = 5, 7
+def records_are_deleted(cluster: FakeCluster) -> None:
+    cluster.starts["t", 0], cluster.ends["t", 0] = 5, 7
 
 
-def locks_get_shorter(world: World) -> None:
-    world.configs["share.record.lock.duration.ms"] = "1000"
+def locks_get_shorter(cluster: FakeCluster) -> None:
+    cluster.configs["share.record.lock.duration.ms"] = "1000"
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "expected"),
     [
         pytest.param([], [], id="nothing"),
         pytest.param(
-            [anna_comes],
+            [anna_joins],
             [GroupEpochBumped(GROUP, 2, "as its coordinator describes it"),
              MemberJoined(GROUP, "id-anna", "anna", ("t",)), MemberReconciled(GROUP, "id-anna", 1, (("t", (0,)),))],
             id="a member comes",
         ),
         pytest.param(
-            [anna_comes, anna_gets_more], [MemberReconciled(GROUP, "id-anna", 2, (("t", (0, 1)),))], id="it gets more"
+            [anna_joins, anna_gets_another_partition],
+            [MemberReconciled(GROUP, "id-anna", 2, (("t", (0, 1)),))],
+            id="another partition",
         ),
         pytest.param(
-            [anna_comes, lambda world: setattr(world, "members", ())],
+            [anna_joins, lambda cluster: setattr(cluster, "members", ())],
             [MemberLeft(GROUP, "id-anna", "not described any more")],
             id="it goes",
         ),
         pytest.param([group_is_deleted], [GroupDeleted(GROUP)], id="the group is deleted"),
-        pytest.param([group_is_deleted, lambda world: None], [], id="and that is told once"),
+        pytest.param([group_is_deleted, lambda cluster: None], [], id="written once"),
         pytest.param([leader_moves], [LeaderElected("t", 0, 3, 0)], id="the leader moves"),
         pytest.param(
             [topic_grows],
-            [PartitionsAdded("t", World().ids["t"], 2), LeaderElected("t", 1, 2, 0),
+            [PartitionsAdded("t", FakeCluster().ids["t"], 2), LeaderElected("t", 1, 2, 0),
              DurableStateRead(GROUP, "t", 1, *NO_STATE)],
             id="the topic grows",
         ),
-        pytest.param([records_come], [RecordsAppended("t", 0, 0, 7)], id="records come"),
-        pytest.param([records_come, records_go], [LogStartMoved("t", 0, 5)], id="records go"),
+        pytest.param([records_are_appended], [RecordsAppended("t", 0, 0, 7)], id="records come"),
+        pytest.param([records_are_appended, records_are_deleted], [LogStartMoved("t", 0, 5)], id="records go"),
         pytest.param([locks_get_shorter], [ConfigChanged("group:g", "share.record.lock.duration.ms", "1000")],
                      id="a configuration"),
-        pytest.param([lambda world: world.topics.pop("t")], [TopicDeleted("t", World().ids["t"])],
+        pytest.param([lambda cluster: cluster.topics.pop("t")], [TopicDeleted("t", FakeCluster().ids["t"])],
                      id="the topic is deleted"),
     ],
 )  # fmt: skip
-def test_what_a_look_tells_of_a_change(changes: list[Callable[[World], None]], told: list[Event]) -> None:
-    """The last of the changes is what the look is after."""
-    world = World(t=[1])
-    observer = watch(world)
+def test_a_poll_writes_the_events_of_a_change(
+    changes: list[Callable[[FakeCluster], None]], expected: list[Event]
+) -> None:
+    """Each change but the last is followed by a poll of its own; the events are those of the poll after the last."""
+    cluster = FakeCluster(t=[1])
+    observer = watch(cluster)
     seen: list[Event] = []
     for change in changes:
-        change(world)
-        seen = look(observer)
-    assert seen == told
+        change(cluster)
+        seen = poll(observer)
+    assert seen == expected
 
 
-def test_a_topic_made_anew_has_nothing_of_the_one_before() -> None:
-    world = World(t=[1])
-    world.ends["t", 0] = 9
-    world.write(snapshot(world.key(), 4, "5-6/2/1"))
-    observer = watch(world)
-    old = world.ids["t"]
-    world.make_anew("t")
-    world.ends["t", 0] = 2
-    assert look(observer) == [
+def test_a_topic_created_again_starts_without_the_state_of_the_former_one() -> None:
+    cluster = FakeCluster(t=[1])
+    cluster.ends["t", 0] = 9
+    cluster.write(snapshot(cluster.key(), 4, "5-6/2/1"))
+    observer = watch(cluster)
+    old = cluster.ids["t"]
+    cluster.create_again("t")
+    cluster.ends["t", 0] = 2
+    assert poll(observer) == [
         TopicDeleted("t", old),
-        TopicCreated("t", world.ids["t"], 1),
+        TopicCreated("t", cluster.ids["t"], 1),
         LeaderElected("t", 0, 1, 0),
         DurableStateRead(*WHERE, *NO_STATE),
         RecordsAppended("t", 0, 0, 2),
@@ -333,28 +336,28 @@ def test_a_topic_made_anew_has_nothing_of_the_one_before() -> None:
     assert observer.view("t").snapshot()["text"] == "SPSO 0 | empty | log end 2 (nothing durable)"
 
 
-def test_a_state_topic_made_anew_is_read_anew() -> None:
-    world = World(t=[1])
-    world.write(snapshot(world.key(), 4))
-    observer = watch(world)
-    world.make_anew(SHARE_STATE_TOPIC)
-    world.state = {index: [] for index in world.state}
-    assert of(DurableStateRead, look(observer)) == [DurableStateRead(*WHERE, *NO_STATE)]
+def test_a_state_topic_created_again_is_read_from_its_start() -> None:
+    cluster = FakeCluster(t=[1])
+    cluster.write(snapshot(cluster.key(), 4))
+    observer = watch(cluster)
+    cluster.create_again(SHARE_STATE_TOPIC)
+    cluster.state = {index: [] for index in cluster.state}
+    assert of(DurableStateRead, poll(observer)) == [DurableStateRead(*WHERE, *NO_STATE)]
 
 
 # ---- trouble ---------------------------------------------------------------------------------------------------------
 
 
-def nobody_answers(world: World) -> None:
-    world.silent = True
+def no_broker_responds(cluster: FakeCluster) -> None:
+    cluster.silent = True
 
 
-def wrong(kind: type[Any], error: Errors) -> Callable[[World], None]:
-    return lambda world: world.wrong.update({kind: error})
+def wrong(kind: type[Any], error: Errors) -> Callable[[FakeCluster], None]:
+    return lambda cluster: cluster.wrong.update({kind: error})
 
 
-def no_leader_of_state(world: World) -> None:
-    world.topics[SHARE_STATE_TOPIC] = [-1] * 3
+def no_leader_of_state(cluster: FakeCluster) -> None:
+    cluster.topics[SHARE_STATE_TOPIC] = [-1] * 3
 
 
 MENDED: dict[str, Any] = {"silent": False, "wrong": {}}
@@ -363,7 +366,7 @@ MENDED: dict[str, Any] = {"silent": False, "wrong": {}}
 @pytest.mark.parametrize(
     ("breaks", "trouble", "after"),
     [
-        pytest.param(nobody_answers, "the cluster does not answer: NETWORK_EXCEPTION", 1, id="nobody answers"),
+        pytest.param(no_broker_responds, "the cluster does not answer: NETWORK_EXCEPTION", 1, id="no broker responds"),
         pytest.param(
             wrong(MetadataRequest, Errors.UNSUPPORTED_VERSION), "Unsupported version", 1, id="a cluster of long ago"
         ),
@@ -388,62 +391,66 @@ MENDED: dict[str, Any] = {"silent": False, "wrong": {}}
             "reading __share_group_state-{home}: NOT_LEADER_OR_FOLLOWER", 2, id="the leader of the state has moved",
         ),
         pytest.param(
-            no_leader_of_state, "__share_group_state-{home} has no leader", 2, id="nobody leads the state"
+            no_leader_of_state, "__share_group_state-{home} has no leader", 2, id="the state partition has no leader"
         ),
     ],
 )  # fmt: skip
-def test_trouble_is_said_plainly_and_looking_goes_on(breaks: Callable[[World], None], trouble: str, after: int) -> None:
-    """What leaves us blind is told at once, what a look or two may mend when it lasts; and when it is over."""
-    world = World(t=[1])
-    world.write(snapshot(world.key(), 1))
-    observer = watch(world)
-    breaks(world)
-    told = [of(ObservationDisturbed, look(observer)) for _ in range(after)]
-    assert not any(told[:-1])
-    assert [event.reason.endswith(trouble.format(home=world.home(world.key()))) for event in told[-1]] == [True]
+def test_a_trouble_is_written_and_polling_continues(
+    breaks: Callable[[FakeCluster], None], trouble: str, after: int
+) -> None:
+    """An unreachable cluster is written at once, any other trouble at the second poll that has it; and its end."""
+    cluster = FakeCluster(t=[1])
+    cluster.write(snapshot(cluster.key(), 1))
+    observer = watch(cluster)
+    breaks(cluster)
+    written = [of(ObservationDisturbed, poll(observer)) for _ in range(after)]
+    assert not any(written[:-1])
+    assert [
+        event.reason.endswith(trouble.format(home=cluster.state_partition(cluster.key()))) for event in written[-1]
+    ] == [True]
     assert not observer.refresh()
     assert observer.trouble in repr(observer)
-    world.silent, world.wrong, world.topics[SHARE_STATE_TOPIC] = False, {}, [5] * 3
-    world.write(snapshot(world.key(), 8))
-    after_all = [*look(observer), *look(observer)]
+    cluster.silent, cluster.wrong, cluster.topics[SHARE_STATE_TOPIC] = False, {}, [5] * 3
+    cluster.write(snapshot(cluster.key(), 8))
+    after_all = [*poll(observer), *poll(observer)]
     assert of(ObservationDisturbed, after_all) == [ObservationDisturbed("")]
     assert of(DurableStateRead, after_all)[-1].spso == 8
 
 
 @pytest.mark.parametrize("error", [Errors.NOT_COORDINATOR, Errors.COORDINATOR_NOT_AVAILABLE])
-def test_a_coordinator_that_moved_is_looked_for(error: Errors) -> None:
-    world = World(t=[1])
-    observer = watch(world)
-    assert len(world.requests(FindCoordinatorRequest)) == 1
-    world.wrong = {ShareGroupDescribeRequest: error}
-    look(observer)
-    world.wrong = {}
+def test_a_moved_coordinator_is_found_again(error: Errors) -> None:
+    cluster = FakeCluster(t=[1])
+    observer = watch(cluster)
+    assert len(cluster.requests(FindCoordinatorRequest)) == 1
+    cluster.wrong = {ShareGroupDescribeRequest: error}
+    poll(observer)
+    cluster.wrong = {}
     assert observer.refresh()
-    assert len(world.requests(FindCoordinatorRequest)) == 2
+    assert len(cluster.requests(FindCoordinatorRequest)) == 2
 
 
-def test_a_coordinator_that_is_not_there_yet_keeps_nobody_from_seeing_the_records() -> None:
-    world = World(t=[1])
-    world.write(snapshot(world.key(), 4))
+def test_records_are_observed_while_the_coordinator_is_unknown() -> None:
+    cluster = FakeCluster(t=[1])
+    cluster.write(snapshot(cluster.key(), 4))
     missing = FindCoordinatorResponse.Coordinator(key=GROUP, error_code=Errors.COORDINATOR_NOT_AVAILABLE)
-    world.answers[FindCoordinatorRequest] = lambda *_: FindCoordinatorResponse(coordinators=(missing,))
-    observer = watch(world, "t")
+    cluster.answers[FindCoordinatorRequest] = lambda *_: FindCoordinatorResponse(coordinators=(missing,))
+    observer = watch(cluster, "t")
     assert observer.trouble == "the coordinator of g: COORDINATOR_NOT_AVAILABLE"
     assert observer.view("t").snapshot()["spso"] == 4
 
 
-def test_no_state_topic_is_no_trouble() -> None:
-    world = World(t=[1])
-    del world.topics[SHARE_STATE_TOPIC]
-    observer = watch(world)
+def test_a_missing_state_topic_is_no_trouble() -> None:
+    cluster = FakeCluster(t=[1])
+    del cluster.topics[SHARE_STATE_TOPIC]
+    observer = watch(cluster)
     assert not observer.trouble
     assert [entry.event for entry in observer.journal.select(DurableStateRead)] == [DurableStateRead(*WHERE, *NO_STATE)]
 
 
-def test_a_partition_without_a_leader_is_told_and_the_others_are_seen() -> None:
-    world = World(t=[-1, 2])
-    world.ends = {("t", 1): 5}
-    observer = watch(world)
+def test_a_partition_without_a_leader_is_written_and_the_others_are_observed() -> None:
+    cluster = FakeCluster(t=[-1, 2])
+    cluster.ends = {("t", 1): 5}
+    observer = watch(cluster)
     assert observer.view("t", 0).snapshot()["leader"] == -1
     assert observer.view("t", 1).snapshot()["log_end"] == 5
 
@@ -451,45 +458,45 @@ def test_a_partition_without_a_leader_is_told_and_the_others_are_seen() -> None:
 # ---- time ------------------------------------------------------------------------------------------------------------
 
 
-def test_looks_keep_their_distance_and_never_overlap() -> None:
-    world = World(t=[1])
-    observer = watch(world)
-    begun = [sent.after_ms for sent in world.sent if isinstance(sent.request, MetadataRequest)]
+def test_polls_keep_the_interval_and_never_overlap() -> None:
+    cluster = FakeCluster(t=[1])
+    observer = watch(cluster)
+    begun = [sent.after_ms for sent in cluster.sent if isinstance(sent.request, MetadataRequest)]
     observer.wait(lambda: False, 2.0)
-    begun = [sent.after_ms for sent in world.sent if isinstance(sent.request, MetadataRequest)]
+    begun = [sent.after_ms for sent in cluster.sent if isinstance(sent.request, MetadataRequest)]
     assert begun == [0, 500, 1000, 1500, 2000]
-    world.answers[MetadataRequest] = lambda fake, node, request: Later(1200, world.metadata(node, request))
+    cluster.answers[MetadataRequest] = lambda fake, node, request: Later(1200, cluster.metadata(node, request))
     observer.wait(lambda: False, 5.0)
-    late = [sent.after_ms for sent in world.sent if isinstance(sent.request, MetadataRequest)][5:]
+    late = [sent.after_ms for sent in cluster.sent if isinstance(sent.request, MetadataRequest)][5:]
     assert [b - a for a, b in pairwise(late)] == [1700] * (len(late) - 1)
 
 
-def test_refresh_waits_for_a_look_that_began_after_it() -> None:
-    world = World(t=[1])
-    observer = watch(world)
-    world.answers[MetadataRequest] = lambda fake, node, request: Later(300, world.metadata(node, request))
-    observer.wait(lambda: False, 0.6)  # a look is under way, and has asked already
-    world.write(snapshot(world.key(), 4))
+def test_refresh_waits_for_a_poll_that_began_after_the_call() -> None:
+    cluster = FakeCluster(t=[1])
+    observer = watch(cluster)
+    cluster.answers[MetadataRequest] = lambda fake, node, request: Later(300, cluster.metadata(node, request))
+    observer.wait(lambda: False, 0.6)  # a poll is under way and has sent its requests
+    cluster.write(snapshot(cluster.key(), 4))
     assert observer.refresh()
     assert observer.view("t").snapshot()["spso"] == 4
 
 
-def test_a_cluster_that_hangs_is_given_up_and_asked_again() -> None:
-    world = World(t=[1])
-    observer = watch(world)
-    answer, world.answers[MetadataRequest] = world.answers[MetadataRequest], lambda *_: None
+def test_a_poll_of_a_hanging_cluster_times_out_and_the_next_one_begins() -> None:
+    cluster = FakeCluster(t=[1])
+    observer = watch(cluster)
+    answer, cluster.answers[MetadataRequest] = cluster.answers[MetadataRequest], lambda *_: None
     assert not observer.refresh(timeout=60)
     assert "timed out" in observer.trouble
-    world.answers[MetadataRequest] = answer
+    cluster.answers[MetadataRequest] = answer
     assert observer.refresh()
 
 
-def test_closing() -> None:
-    world = World(t=[1])
-    with watch(world) as observer:
+def test_close_ends_polling_and_keeps_the_journal() -> None:
+    cluster = FakeCluster(t=[1])
+    with watch(cluster) as observer:
         assert not observer.closed
     observer.close()
-    assert (observer.closed, world.closed) == (True, True)
+    assert (observer.closed, cluster.closed) == (True, True)
     assert "closed" in repr(observer)
     assert "closed" in observer._repr_html_()
     with pytest.raises(IllegalStateException, match="Observer closed"):
@@ -498,19 +505,19 @@ def test_closing() -> None:
         observer.wait(lambda: True, 1)
 
 
-def test_an_observer_that_nobody_has_any_more_ends() -> None:
-    world = World(t=[1])
-    watch(world)
-    assert world.closed
+def test_an_observer_without_references_ends() -> None:
+    cluster = FakeCluster(t=[1])
+    watch(cluster)
+    assert cluster.closed
 
 
-def test_a_bounded_journal_still_tells_the_state() -> None:
-    """What is durable is told as a whole: whoever opens a view later needs no beginning."""
-    world = World(t=[1])
-    with observe(world.address, GROUP, capacity=4) as observer:
+def test_a_bounded_journal_still_gives_the_state() -> None:
+    """Every durable state is written whole: a view that is opened later needs no earlier entries."""
+    cluster = FakeCluster(t=[1])
+    with observe(cluster.address, GROUP, capacity=4) as observer:
         for spso in range(1, 8):
-            world.write(snapshot(world.key(), spso))
-            world.ends["t", 0] = spso + 2
+            cluster.write(snapshot(cluster.key(), spso))
+            cluster.ends["t", 0] = spso + 2
             observer.refresh()
         assert len(observer.journal) == 4
         assert observer.view("t").snapshot()["text"] == "SPSO 7 | ? ? | log end 9"
@@ -528,10 +535,12 @@ SENT = AcknowledgementsSent(GROUP, "id-anna", "t", 0, (0, 3, 0, 0, 0), 0)
 
 
 @pytest.mark.parametrize(
-    ("event", "told"),
+    ("event", "expected"),
     [
         pytest.param(delivered("anna"), [delivered("anna"), HELD], id="a member of the group"),
-        pytest.param(delivered("anna", count=0), [delivered("anna", count=0)], id="how often is not told: no guess"),
+        pytest.param(
+            delivered("anna", count=0), [delivered("anna", count=0)], id="an unknown delivery count is not guessed"
+        ),
         pytest.param(SENT, [SENT], id="its acknowledgements"),
         pytest.param(delivered("ben"), [], id="a client of another cluster"),
         pytest.param(delivered("anna", group="h"), [], id="another group"),
@@ -539,40 +548,40 @@ SENT = AcknowledgementsSent(GROUP, "id-anna", "t", 0, (0, 3, 0, 0, 0), 0)
         pytest.param(MemberJoined(GROUP, "id-anna", "anna", ()), [], id="what the coordinator knows better"),
     ],
 )
-def test_what_clients_of_this_process_tell(event: Event, told: list[Event]) -> None:
-    world = World(t=[1])
-    world.members = (member("anna", 0),)
-    with watch(world, "t") as observer:
+def test_events_of_clients_in_this_process_are_written(event: Event, expected: list[Event]) -> None:
+    cluster = FakeCluster(t=[1])
+    cluster.members = (member("anna", 0),)
+    with watch(cluster, "t") as observer:
         before = observer.journal.total
-        tell(world.now_ms, event)
-        assert [entry.event for entry in observer.journal.since(before)] == told
-        assert look(observer) == []
-    tell(world.now_ms, event)
-    assert observer.journal.total == before + len(told)
+        tell(cluster.now_ms, event)
+        assert [entry.event for entry in observer.journal.since(before)] == expected
+        assert poll(observer) == []
+    tell(cluster.now_ms, event)
+    assert observer.journal.total == before + len(expected)
 
 
 @pytest.mark.parametrize(
-    ("after_ms", "told"),
+    ("after_ms", "expected"),
     [
-        pytest.param(PATIENCE_MS - 1, [delivered("anna"), HELD], id="described in time"),
-        pytest.param(PATIENCE_MS + 1000, [], id="described too late"),
+        pytest.param(MEMBER_TIMEOUT_MS - 1, [delivered("anna"), HELD], id="described in time"),
+        pytest.param(MEMBER_TIMEOUT_MS + 1000, [], id="described too late"),
     ],
 )
-def test_a_member_may_be_heard_before_it_is_described(after_ms: int, told: list[Event]) -> None:
-    world = World(t=[1])
-    observer = watch(world, "t")
-    tell(world.now_ms, delivered("anna"))
+def test_a_clients_event_waits_until_its_member_is_described(after_ms: int, expected: list[Event]) -> None:
+    cluster = FakeCluster(t=[1])
+    observer = watch(cluster, "t")
+    tell(cluster.now_ms, delivered("anna"))
     observer.wait(lambda: False, (after_ms - 500) / 1000)
-    world.members = (member("anna", 0),)
-    seen = look(observer)
-    assert of(RecordsDelivered, seen) + of(RecordsHeld, seen) == told
+    cluster.members = (member("anna", 0),)
+    seen = poll(observer)
+    assert of(RecordsDelivered, seen) + of(RecordsHeld, seen) == expected
 
 
-def test_the_journals_time_never_runs_backwards() -> None:
-    world = World(t=[1])
-    world.members = (member("anna", 0),)
-    observer = watch(world, "t")
-    tell(world.now_ms - 5000, delivered("anna"))
+def test_the_time_of_entries_never_decreases() -> None:
+    cluster = FakeCluster(t=[1])
+    cluster.members = (member("anna", 0),)
+    observer = watch(cluster, "t")
+    tell(cluster.now_ms - 5000, delivered("anna"))
     times = [entry.time_ms for entry in observer.journal]
     assert times == sorted(times)
 
@@ -591,20 +600,20 @@ def test_the_journals_time_never_runs_backwards() -> None:
         pytest.param({"interval_ms": True}, "interval_ms=True", id="no number"),
     ],
 )
-def test_absurd_arguments(arguments: dict[str, Any], why: str) -> None:
+def test_invalid_arguments_are_refused(arguments: dict[str, Any], why: str) -> None:
     with pytest.raises(ConfigException, match=why):
         observe(**{"bootstrap_servers": "localhost:1", "group": "g", **arguments})
 
 
-def test_an_address_that_is_none() -> None:
+def test_an_invalid_address_is_refused() -> None:
     with pytest.raises(KafkaException, match="not host:port"):
         observe("nowhere", "g")
 
 
-def test_the_html_says_what_is_known_of_each_share_partition() -> None:
-    world = World(t=[1, 2])
-    world.members, world.ends = (member("anna", 0),), {("t", 0): 12}
-    world.write(snapshot(world.key(), 3, "4-5/2/1", "7-7/0/1"))
-    page = watch(world)._repr_html_()
+def test_the_html_has_a_row_for_each_share_partition() -> None:
+    cluster = FakeCluster(t=[1, 2])
+    cluster.members, cluster.ends = (member("anna", 0),), {("t", 0): 12}
+    cluster.write(snapshot(cluster.key(), 3, "4-5/2/1", "7-7/0/1"))
+    page = watch(cluster)._repr_html_()
     for text in ("watching", "members: anna", "t-0", "t-1", "acknowledged", "returned", "unknown"):
         assert text in page
