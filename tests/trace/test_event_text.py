@@ -1,4 +1,4 @@
-"""One plain event_text for every event and every cause."""
+"""Every event, with every cause, has a text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TAGGED = CHANGED._replace(cause="prepared", write_id=17)
 OVER = CHANGED._replace(cause="settled", member_id=None, deadline_ms=None)
 UNDER_WAY = ", state write under way"
 
-SENTENCES: list[tuple[e.Event, str]] = [
+TEXTS: list[tuple[e.Event, str]] = [
     (CHANGED, "consumer-2 acquired 111–112"),
     (CHANGED._replace(delivery_count=3), "consumer-2 acquired 111–112, attempt 3"),
     (CHANGED._replace(state=0, member_id=None),
@@ -107,23 +107,23 @@ def name(member_id: str) -> str:
     return {"m": "consumer-2"}.get(member_id, member_id)
 
 
-@pytest.mark.parametrize(("event", "said"), SENTENCES, ids=lambda value: value if isinstance(value, str) else "")
-def test_a_event_text(event: e.Event, said: str) -> None:
-    assert event_text(7, event, name) == said
+@pytest.mark.parametrize(("event", "text"), TEXTS, ids=lambda value: value if isinstance(value, str) else "")
+def test_an_event_has_this_text(event: e.Event, text: str) -> None:
+    assert event_text(7, event, name) == text
 
 
-def test_no_event_is_without_a_event_text() -> None:
-    assert {type(event) for event, _ in SENTENCES} == set(get_args(e.Event))
+def test_every_event_type_has_a_text() -> None:
+    assert {type(event) for event, _ in TEXTS} == set(get_args(e.Event))
 
 
 @pytest.mark.parametrize(
     ("member_id", "shown"), [("consumer-2", "consumer-2"), ("7xHkXApcEZuf0g0xBF6wfw", "7xHkXApc…"), ("", "")]
 )
-def test_a_member_of_whom_only_the_id_is_known(member_id: str, shown: str) -> None:
+def test_a_member_without_a_client_id_is_named_by_its_shortened_id(member_id: str, shown: str) -> None:
     assert member_name(member_id) == shown
 
 
-def test_small_words() -> None:
+def test_ranges_counts_and_lists_as_text() -> None:
     assert [span(5, 6), span(5, 9)] == ["5", "5–8"]
     assert [many(1, "record"), many(0, "record"), many(1200, "record")] == ["1 record", "0 records", "1,200 records"]
     assert [listed("abc", 3), listed("abcde", 3), listed([], 3)] == ["a, b, c", "a, b, c and 2 more", ""]

@@ -34,7 +34,7 @@ Known = dict[int, tuple[Any, ...]]
 
 
 class Naive:
-    """The same fold, offset by offset, without any check."""
+    """The fold offset by offset, without checks."""
 
     def __init__(self) -> None:
         self.window = (0, 0)
@@ -70,7 +70,7 @@ def live(rig: Rig) -> Known:
     }
 
 
-def test_the_fold_is_the_live_state(seed: int) -> None:
+def test_the_fold_equals_the_leaders_state_after_every_step(seed: int) -> None:
     for number in range(15):
         timeline = None
         for journal, rig in random_history(Random(f"{seed}/{number}"), 150):
@@ -84,23 +84,25 @@ def test_the_fold_is_the_live_state(seed: int) -> None:
             assert state.in_flight == rig.subject.in_flight
 
 
-def test_any_point_can_be_had_in_any_order_and_equals_the_naive_fold(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_states_in_any_order_equal_the_naive_fold(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shareq.trace.analysis.partition_timeline.CHECKPOINT_EVERY", 16)
     rng = Random(seed)
     *_, (journal, _) = random_history(rng, 900)
     timeline = PartitionTimeline(journal, GROUP, TOPIC, 0)
     timeline.refresh()
     naive = Naive()
-    told: list[tuple[Known, tuple[int, int]]] = [({}, (0, 0))]
+    naive_states: list[tuple[Known, tuple[int, int]]] = [({}, (0, 0))]
     for entry in timeline.entries:
         naive.take(entry.event)
-        told.append((dict(naive.records), naive.window))
-    assert len(told) > 3 * 16
-    for order in [*range(len(told)), *rng.sample(range(len(told)), 300), *reversed(range(0, len(told), 7))]:
+        naive_states.append((dict(naive.records), naive.window))
+    assert len(naive_states) > 3 * 16
+    for order in [
+        *range(len(naive_states)),
+        *rng.sample(range(len(naive_states)), 300),
+        *reversed(range(0, len(naive_states), 7)),
+    ]:
         state = timeline.state(order)
-        assert (by_offset(state), (state.spso, state.speo)) == told[order], order
+        assert (by_offset(state), (state.spso, state.speo)) == naive_states[order], order
 
 
 def test_a_copy_is_independent(seed: int) -> None:
@@ -113,8 +115,8 @@ def test_a_copy_is_independent(seed: int) -> None:
     assert (by_offset(half), half.past, half.writes, half.spso) == before
 
 
-def test_what_is_below_the_window_is_remembered_for_a_while() -> None:
-    state = told(loaded(0, 200, (0, 100, 2, 1), (100, 200, 0, 1)), WindowMoved(*WHERE, 100, 200))
+def test_final_states_below_the_spso_are_kept_up_to_a_limit() -> None:
+    state = folded(loaded(0, 200, (0, 100, 2, 1), (100, 200, 0, 1)), WindowMoved(*WHERE, 100, 200))
     assert state.past == [(36, 100, state.past[0][2])]
     assert state.past[0][2].state is RecordState.ACKNOWLEDGED
 
@@ -126,7 +128,7 @@ TAGGED = HELD._replace(cause=PREPARED, write_id=0, to_state=2, why="accept")
 START: tuple[Event, ...] = (loaded(10, 10), HELD, WindowMoved(*WHERE, 10, 15))
 
 
-def told(*events: Event, broker: int = 0, partial: bool = False) -> SharePartitionState:
+def folded(*events: Event, broker: int = 0, partial: bool = False) -> SharePartitionState:
     state = SharePartitionState(*WHERE, partial=partial)
     for order, event in enumerate(events):
         apply_entry(state, Entry(order, ORIGIN_MS + order, broker, event))
@@ -161,20 +163,20 @@ def told(*events: Event, broker: int = 0, partial: bool = False) -> SharePartiti
         pytest.param(loaded(12, 15, (13, 15, 0, 1)), {"spso": 12, "in_flight": 3, "writes": {}}, id="loaded again"),
     ],
 )
-def test_an_event_around_the_records(event: Event, expected: dict[str, Any]) -> None:
-    state = told(*START, event)
+def test_events_around_the_share_partition(event: Event, expected: dict[str, Any]) -> None:
+    state = folded(*START, event)
     assert {name: getattr(state, name) for name in expected} == expected
 
 
-def test_a_leader_that_is_gone_takes_its_locks_and_writes_along() -> None:
-    state = told(*START, TAGGED, StateWritePrepared(*WHERE, 0, 10, 5, ()), BrokerStopped(0, True))
+def test_a_stopped_leader_loses_its_locks_and_writes() -> None:
+    state = folded(*START, TAGGED, StateWritePrepared(*WHERE, 0, 10, 5, ()), BrokerStopped(0, True))
     ((first, end, status),) = state.runs
     assert (first, end, status.state, status.member_id, status.deadline_ms) == (10, 15, RecordState.ACQUIRED, "m", None)
     assert (status.write_id, status.to_state, state.writes) == (None, None, {})
 
 
-def test_a_superseded_leader_speaks_of_its_own_memory_only() -> None:
-    state = told(*START)
+def test_events_of_a_superseded_leader_do_not_count() -> None:
+    state = folded(*START)
     for event in (
         HELD._replace(cause="lock_timeout", state=0, member_id=None, deadline_ms=None),
         WindowMoved(*WHERE, 15, 15),
@@ -183,12 +185,12 @@ def test_a_superseded_leader_speaks_of_its_own_memory_only() -> None:
         SharePartitionDropped(*WHERE, "another broker leads"),
     ):
         apply_entry(state, Entry(9, ORIGIN_MS, 1, event))
-    assert by_offset(state) == by_offset(told(*START))
+    assert by_offset(state) == by_offset(folded(*START))
     assert state.loaded
     assert (state.spso, state.speo, state.writes) == (10, 15, {})
 
 
-# ---- impossible stories ----------------------------------------------------------------------------------------------
+# ---- inconsistent journals -------------------------------------------------------------------------------------------
 
 FREE = HELD._replace(cause="lock_timeout", state=0, member_id=None, deadline_ms=None)
 DONE = HELD._replace(cause=SETTLED, state=2, member_id=None, deadline_ms=None, why="accept")
@@ -223,15 +225,15 @@ DONE = HELD._replace(cause=SETTLED, state=2, member_id=None, deadline_ms=None, w
         ),
     ],
 )  # fmt: skip
-def test_an_impossible_story_is_refused(events: list[Event], why: str) -> None:
+def test_an_inconsistent_journal_is_refused(events: list[Event], why: str) -> None:
     with pytest.raises(JournalCorrupt, match=why) as caught:
-        told(*events)
+        folded(*events)
     assert caught.value.entry.order == len(events) - 1
     assert str(caught.value).startswith(f"entry {len(events) - 1} ({type(events[-1]).__name__})")
 
 
-def test_what_the_log_has_lost_may_be_passed_while_held() -> None:
-    state = told(*START, LogStartMoved(TOPIC, 0, 13), WindowMoved(*WHERE, 13, 15))
+def test_the_spso_may_pass_held_records_below_the_log_start() -> None:
+    state = folded(*START, LogStartMoved(TOPIC, 0, 13), WindowMoved(*WHERE, 13, 15))
     assert (state.spso, sorted(by_offset(state))) == (13, [13, 14])
 
 
@@ -289,20 +291,20 @@ LEGAL = {
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("state", STATES)
-def test_every_change_in_every_state(state: str, change: str) -> None:
+def test_every_change_is_legal_only_in_its_states(state: str, change: str) -> None:
     events = [loaded(10, 10), *STATES[state], CHANGES[change]]
     if change in LEGAL[state]:
-        after = told(*events)
+        after = folded(*events)
         assert by_offset(after)[10][0] == CHANGES[change].state
     else:
         with pytest.raises(JournalCorrupt):
-            told(*events)
+            folded(*events)
 
 
 # ---- a journal without its first entries -----------------------------------------------------------------------------
 
 
-def test_a_bounded_journal_tells_what_it_still_knows_and_all_after_the_next_load() -> None:
+def test_a_fold_without_the_first_entries_is_partial_until_the_next_load() -> None:
     journal = Journal(ORIGIN_MS, capacity=2)
     for event in (*START, TAGGED, StateWritePrepared(*WHERE, 0, 10, 5, ())):
         journal.record(ORIGIN_MS, 0, event)
@@ -318,7 +320,7 @@ def test_a_bounded_journal_tells_what_it_still_knows_and_all_after_the_next_load
     assert not timeline.state(6).partial
 
 
-def test_what_was_dropped_between_two_looks_makes_the_story_partial_from_there() -> None:
+def test_entries_dropped_between_two_refreshes_make_the_fold_partial_from_there() -> None:
     journal = Journal(ORIGIN_MS, capacity=3)
     timeline = PartitionTimeline(journal, GROUP, TOPIC, 0)
     for event in START:

@@ -1,4 +1,4 @@
-"""Every event survives JSON Lines and Parquet as it was; what is no journal is refused by line."""
+"""Journals are equal after writing and reading JSON Lines and Parquet; bad files are refused with the line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCALARS: dict[Any, st.SearchStrategy[Any]] = {
 
 
 def values(annotation: Any) -> st.SearchStrategy[Any]:
-    """Anything of the annotated type."""
+    """Values of the annotated type."""
     if annotation in SCALARS:
         return SCALARS[annotation]
     if hasattr(annotation, "_fields"):
@@ -57,22 +57,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("event_type", TYPES, ids=lambda t: t.__name__)
-def test_every_event_comes_back_with_its_types(event_type: type[Any]) -> None:
+def test_an_event_is_equal_after_encoding_and_decoding(event_type: type[Any]) -> None:
     @given(values(event_type))
-    def comes_back(event: Event) -> None:
+    def is_equal(event: Event) -> None:
         plain = json.loads(json.dumps(encode(event)))
         again = decode(event_type.__name__, plain)
         assert again == event
         assert type(again) is type(event)
         assert repr(again) == repr(event)
 
-    comes_back()
+    is_equal()
 
 
 @pytest.mark.parametrize("form", ["jsonl", "parquet"])
 @given(rows=entries)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-def test_a_journal_comes_back_from_its_file(folder: Path, form: str, rows: list[tuple[int, int, Event]]) -> None:
+def test_a_journal_is_equal_after_writing_and_reading(
+    folder: Path, form: str, rows: list[tuple[int, int, Event]]
+) -> None:
     journal, path = journal_of(rows), folder / f"journal.{form}"
     getattr(journal, f"to_{form}")(path)
     again = getattr(Journal, f"from_{form}")(path)
@@ -93,13 +95,13 @@ def test_a_bounded_journal_keeps_its_orders(tmp_path: Path, form: str) -> None:
     assert again[-1].order == 5
 
 
-def test_names_of_the_envelope_are_no_fields() -> None:
+def test_no_event_has_a_field_named_as_one_of_the_entry() -> None:
     for event_type in TYPES:
         assert not {"order", "time_ms", "broker", "type"} & set(event_type._fields)
     assert set(EVENT_TYPES.values()) == set(TYPES)
 
 
-def test_a_file_describes_itself(tmp_path: Path) -> None:
+def test_a_jsonl_file_has_a_header_and_a_line_for_each_entry(tmp_path: Path) -> None:
     journal_of([(5, 2, FaultInjected("naïve – ☂"))]).to_jsonl(tmp_path / "j")
     lines = (tmp_path / "j").read_text(encoding="utf-8").splitlines()
     assert json.loads(lines[0]) == {"shareq_journal": 1, "origin_ms": 77}
@@ -145,7 +147,7 @@ GOOD = '{"order":0,"time_ms":5,"broker":2,"type":"FaultInjected","text":"x"}'
         pytest.param("\udcff", "codec can't decode", id="bytes that are no text"),
     ],
 )
-def test_a_bad_line(tmp_path: Path, line: str, why: str) -> None:
+def test_a_bad_line_is_refused_or_left_out(tmp_path: Path, line: str, why: str) -> None:
     path = tmp_path / "j"
     last = GOOD.replace('"order":0', '"order":2')
     lines = ['{"shareq_journal":1,"origin_ms":77}', GOOD, "", line, last]
@@ -169,13 +171,13 @@ def test_a_bad_line(tmp_path: Path, line: str, why: str) -> None:
     ],
 )
 @pytest.mark.parametrize("strict", [True, False])
-def test_a_file_that_is_no_journal(tmp_path: Path, content: str, why: str, strict: bool) -> None:
+def test_a_file_without_a_valid_header_is_refused(tmp_path: Path, content: str, why: str, strict: bool) -> None:
     (tmp_path / "j").write_text(content)
     with pytest.raises(JournalFileError, match=why):
         Journal.from_jsonl(tmp_path / "j", strict=strict)
 
 
-def test_a_parquet_file_that_is_no_journal(tmp_path: Path) -> None:
+def test_a_parquet_file_without_a_journal_is_refused(tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -205,14 +207,14 @@ def test_a_parquet_file_that_is_no_journal(tmp_path: Path) -> None:
         pytest.param(TargetAssignmentComputed, "assignment", [["m"]], "2 values are needed, not 1", id="a short pair"),
     ],
 )
-def test_a_field_of_the_wrong_shape(event_type: type[Any], field: str, value: object, why: str) -> None:
+def test_a_field_of_the_wrong_type_is_refused(event_type: type[Any], field: str, value: object, why: str) -> None:
     zeros = {"group_id": "g", "topic": "t", "runs": [], "state_batches": [], "assignment": []}
     fields = {name: zeros.get(name, 0) for name in event_type._fields} | {field: value}
     with pytest.raises(BadEvent, match=rf"{event_type.__name__}\.{field}: {why}"):
         decode(event_type.__name__, fields)
 
 
-def test_entries_kept_elsewhere_make_a_journal() -> None:
+def test_a_journal_of_existing_entries() -> None:
     journal = Journal.of([Entry(4, 0, 0, FaultInjected("x"))], 3)
     assert (journal.total, journal.dropped, journal.origin_ms) == (5, 4, 3)
     assert Journal.of([], 3).total == 0

@@ -1,4 +1,4 @@
-"""Runs against a dict of offsets."""
+"""Runs compared with a dict of offsets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STATUSES = [RecordStatus(RecordState(state), count) for state in (0, 1, 2, 4) fo
 STATUSES.append(RecordStatus(RecordState.ACQUIRED, 1, "m", 9, 1, RecordState.ACKNOWLEDGED, "accept"))
 
 
-def test_runs_are_a_dict_of_offsets(seed: int) -> None:
+def test_runs_equal_a_dict_of_offsets(seed: int) -> None:
     for number in range(40):
         rng = Random(f"{seed}/{number}")
         runs, naive = Runs(), dict[int, RecordStatus]()
@@ -37,7 +37,7 @@ def test_runs_are_a_dict_of_offsets(seed: int) -> None:
             assert len(runs) == len(listed)
 
 
-def test_a_copy_is_its_own() -> None:
+def test_a_copy_is_independent() -> None:
     runs = Runs()
     runs.assign(0, 5, STATUSES[0])
     other = runs.copy()

@@ -1,4 +1,4 @@
-"""The diagram of the record's life says what the transition table says, and nothing else."""
+"""The state diagram shows exactly the transition table."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_every_legal_transition_is_on_one_arrow_and_no_other(
     assert [arrow.target for arrow in followed] == ([] if legal is None else [legal])
 
 
-def test_the_picture_has_these_arrows_and_these_states() -> None:
+def test_the_diagram_has_these_arrows_and_states() -> None:
     axis = state_diagram().axes[0]
     assert {patch.get_gid() for patch in axis.patches if isinstance(patch, FancyArrowPatch)} == DRAWN
     boxes = {patch.get_gid() for patch in axis.patches if isinstance(patch, FancyBboxPatch)}
@@ -52,18 +52,18 @@ def test_the_labels_name_the_events_of_each_arrow() -> None:
     assert "release\nlock_timeout\nsession_release\nat the limit" in labels
 
 
-def test_the_picture_reads_as_text() -> None:
+def test_the_diagram_as_text() -> None:
     assert set(repr(state_diagram()).splitlines()) == DRAWN
 
 
-def test_a_transition_that_is_new_to_the_table_is_drawn_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_transition_of_the_table_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     new = {(RecordState.ARCHIVING, RecordEvent.MISSING): RecordState.ARCHIVED}
     monkeypatch.setattr("shareq.trace.views.state_diagram.TRANSITIONS", TRANSITIONS | new)
     assert Arrow(RecordState.ARCHIVING, RecordState.ARCHIVED, (RecordEvent.MISSING,)) in arrows()
     assert "archiving → archived: missing" in repr(state_diagram())
 
 
-def test_given_axes_are_drawn_on_and_shown_by_their_owner() -> None:
+def test_given_axes_are_used_and_not_shown_again() -> None:
     axis = Figure().subplots()
     plot = state_diagram(axis)
     assert plot.axes == [axis]

@@ -15,7 +15,7 @@ from shareq_widgets.look import SHAPES, SIZES, in_legend
 from shareq_widgets.picture import Cell, cell_at, cell_markup, draw
 from shareq_widgets.words import chips, where
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC
-from tests.trace.test_observed import MIXED, NOTHING, START, TEN, grown, held, told
+from tests.trace.test_observed import MIXED, NOTHING, START, TEN, grown, held, observed
 from tests.widgets.fakes import payments
 
 SEEN: list[Event] = [*TEN, MIXED, held("b", 9, 10)]
@@ -23,7 +23,7 @@ SEEN: list[Event] = [*TEN, MIXED, held("b", 9, 10)]
 
 
 def snapshot(*events: Event) -> dict[str, Any]:
-    return told(list(events)).snapshot()
+    return observed(list(events)).snapshot()
 
 
 ALL = snapshot(*SEEN)
