@@ -30,8 +30,8 @@ def live(cluster: Cluster) -> dict[int, SharePartition]:
     }
 
 
-def assert_same(folded: View, memory: SharePartition | None) -> None:
-    state = folded.state()
+def assert_same(shown: View, memory: SharePartition | None) -> None:
+    state = shown.state()
     if memory is None:
         assert not state.loaded
         return
@@ -83,11 +83,11 @@ def test_a_journal_folds_to_the_memory_of_the_leaders_and_adds_up(seed: int, num
                     consumer.acknowledge(message, rng.choice(ANSWERS))
             break_something(rng, cluster, consumers, turn)
             memory = live(cluster)
-            for partition, folded in enumerate(views):
-                assert_same(folded, memory.get(partition))
-    for folded in views:
-        for order in (*range(0, folded.total(), 29), folded.total()):
-            assert json.loads(json.dumps(folded.snapshot(order)))["order"] == order
+            for partition, shown in enumerate(views):
+                assert_same(shown, memory.get(partition))
+    for shown in views:
+        for order in (*range(0, shown.total(), 29), shown.total()):
+            assert json.loads(json.dumps(shown.snapshot(order)))["order"] == order
     adds_up(cluster)
     cluster.journal.to_jsonl(tmp_path / "journal")
     assert list(Journal.from_jsonl(tmp_path / "journal")) == list(cluster.journal)
