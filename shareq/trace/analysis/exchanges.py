@@ -73,9 +73,9 @@ def _responses(journal: Journal) -> dict[int, Entry]:
     return {e.event.exchange: e for e in entries if isinstance(e.event, ResponseSent) and e.event.exchange >= 0}
 
 
-def _exchange(entry: Entry, sent: RequestSent, answer: Entry | None, topics: Mapping[str, str]) -> Exchange:
-    answered = answer.event if answer else None
-    assert answered is None or isinstance(answered, ResponseSent)
+def _exchange(entry: Entry, sent: RequestSent, response: Entry | None, topics: Mapping[str, str]) -> Exchange:
+    sent_back = response.event if response else None
+    assert sent_back is None or isinstance(sent_back, ResponseSent)
     return Exchange(
         order=entry.order,
         time_ms=entry.time_ms,
@@ -84,9 +84,9 @@ def _exchange(entry: Entry, sent: RequestSent, answer: Entry | None, topics: Map
         api=_api_of(sent.api),
         version=sent.version if 0 <= sent.version < NEWEST_VERSION else None,
         request=_with_topic_names(sent.body, topics),
-        answered_ms=answer.time_ms if answer else None,
-        error=answered.error if answered else 0,
-        response=_with_topic_names(answered.body, topics) if answered else None,
+        answered_ms=response.time_ms if response else None,
+        error=sent_back.error if sent_back else 0,
+        response=_with_topic_names(sent_back.body, topics) if sent_back else None,
     )
 
 

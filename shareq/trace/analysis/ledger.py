@@ -181,9 +181,9 @@ def ledger(source: Any, group: str, topic: str) -> Ledger:
         raise ConfigException(f"journal={journal!r}: must be complete for an exact account")
     partitions = partitions_of(journal, topic)
     if not partitions:
-        raise ConfigException(f"topic={topic!r}: must be one that the journal speaks of")
+        raise ConfigException(f"topic={topic!r}: must be one with entries in the journal")
     if journal.select(DurableStateRead, group=group, topic=topic):
-        raise ConfigException(f"journal={journal!r}: must be a cluster's own; seen from outside not all is known")
+        raise ConfigException(f"journal={journal!r}: must be a cluster's own, an observer's is not complete")
     return Ledger(group, topic, [_Account(journal, group, topic, p).close() for p in partitions])
 
 

@@ -18,14 +18,14 @@ from shareq.trace.journal import journal_of
 __all__ = ["LEFT_OUT", "Metric", "Metrics", "metrics"]
 
 LEFT_OUT: Final[Mapping[str, str]] = {
-    "PartitionLoadTimeMs": "no event says when loading began",
-    "partition-load-time-avg, partition-load-time-max": "no event says when loading began",
+    "PartitionLoadTimeMs": "no event marks the start of loading",
+    "partition-load-time-avg, partition-load-time-max": "no event marks the start of loading",
     "RequestTopicPartitionsFetchRatio": "fetches that found a share-partition busy leave no event",
     "TopicPartitionsAcquireTimeMs": "acquiring takes no time on a virtual clock",
-    "InFlightBatchCount, InFlightBatchMessageCount": "the journal tells runs, not cached batches",
+    "InFlightBatchCount, InFlightBatchMessageCount": "the journal has runs, not cached batches",
     "FetchLockTimeMs, FetchLockRatio": "there are no fetch locks: a leader is an actor",
-    "SharePartitionsCount": "no event tells which partitions a session holds",
-    "num-partitions{state=loading}, num-partitions{state=failed}": "no event says that loading began or failed",
+    "SharePartitionsCount": "no event has the partitions of a session",
+    "num-partitions{state=loading}, num-partitions{state=failed}": "no event marks the start or the failure of loading",
     "thread-idle-ratio-avg, event-queue-size, event-*-time-ms, batch-*": "a coordinator is an actor without a queue",
     "fetch-latency-avg, records-per-request-avg, time-between-poll-avg, ...": "ask the consumer's own metrics",
 }

@@ -16,7 +16,7 @@ from shareq.model.states import TERMINAL, RecordState
 class RecordStatus(NamedTuple):
     """Status of the records of a run. `write_id`, `to_state` and `why` are set only while a write is under way.
 
-    `known` is False for records that an observer sees: they are AVAILABLE, or a member holds them that reports nothing.
+    `known` is False for observed records: they are AVAILABLE, or a member holds them that reports nothing.
     """
 
     state: RecordState

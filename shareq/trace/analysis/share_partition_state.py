@@ -21,10 +21,10 @@ class SharePartitionState:
     known.
 
     `partial`: the first entries are missing (a bounded journal dropped them). Until the next load such a fold checks
-    nothing and knows only the runs that have changed since.
+    nothing and has only the runs that have changed since.
 
     `observed`: the journal is of an observer, see `observed_knowledge`. Then `speo` is the upper bound of the window,
-    and `disturbed` is the reason why the observer sees nothing new, empty if it does.
+    and `disturbed` is the reason why the observer reads nothing new, empty if it does.
 
     `writes`: state writes under way by write id, as (time_ms of the event, event). `past`: final runs below the SPSO.
     `loaded_by`: the broker whose events count, -1 if not loaded. `knowledge` is None unless observed.

@@ -79,39 +79,36 @@ def event_text(broker_id: int, event: Event, name: Name = member_name) -> str:
 # ---- records ---------------------------------------------------------------------------------------------------------
 
 _ACKNOWLEDGEMENTS = {
-    RecordEvent.ACCEPT: "{who} accepted {what}",
-    RecordEvent.RELEASE: "{who} released {what}",
-    RecordEvent.REJECT: "{who} rejected {what}",
-    RecordEvent.GAP: "{who} found no record at {what}",
-    RecordEvent.SESSION_RELEASE: "the share session of {who} gives {what} back",
+    RecordEvent.ACCEPT: "{member} accepted {offsets}",
+    RecordEvent.RELEASE: "{member} released {offsets}",
+    RecordEvent.REJECT: "{member} rejected {offsets}",
+    RecordEvent.GAP: "{member} found no record at {offsets}",
+    RecordEvent.SESSION_RELEASE: "the share session of {member} gives {offsets} back",
 }
 
-_OTHER_CHANGES = {
-    RecordEvent.RENEW: "{who} renewed its lock on {what}",
-    RecordEvent.LOCK_TIMEOUT: "the lock on {what} ran out",
-    RecordEvent.LOG_START: "the log now starts above {what}",
-    RecordEvent.MISSING: "{what} is no longer in the log",
-    RecordEvent.ABORTED: "{what} belongs to an aborted transaction",
-    SETTLED: "{what} became {state}",
-    ABANDONED: "{what} stays acquired by {who}",
+_OTHER_CHANGES: dict[str, str] = {
+    RecordEvent.RENEW: "{member} renewed its lock on {offsets}",
+    RecordEvent.LOCK_TIMEOUT: "the lock on {offsets} ran out",
+    RecordEvent.LOG_START: "the log now starts above {offsets}",
+    RecordEvent.MISSING: "{offsets} is no longer in the log",
+    RecordEvent.ABORTED: "{offsets} belongs to an aborted transaction",
+    SETTLED: "{offsets} became {state}",
+    ABANDONED: "{offsets} stays acquired by {member}",
 }
 
 
 def _changed(broker_id: int, event: RecordsChanged, name: Name) -> str:
     del broker_id
-    what, state = span(event.first, event.end), RecordState(event.state)
-    words = {"what": what, "who": name(event.member_id or "nobody"), "state": state.name.lower()}
+    offsets, state = span(event.first, event.end), RecordState(event.state)
+    words = {"offsets": offsets, "member": name(event.member_id or "no member"), "state": state.name.lower()}
     if event.cause == RecordEvent.ACQUIRE:
         if state is RecordState.AVAILABLE:
-            return f"{what} came into the window, available, with the batch of acquired records"
+            return f"{offsets} came into the window, available, with the batch of acquired records"
         attempt = f", attempt {event.delivery_count}" if event.delivery_count > 1 else ""
-        return "{who} acquired {what}".format(**words) + attempt
+        return "{member} acquired {offsets}".format(**words) + attempt
     if event.cause == PREPARED:
         return _ACKNOWLEDGEMENTS[RecordEvent(str(event.why))].format(**words) + _under_way(event)
-    text = _OTHER_CHANGES[event.cause if event.cause in (SETTLED, ABANDONED) else RecordEvent(event.cause)].format(
-        **words
-    )
-    return text + _consequence(event, state)
+    return _OTHER_CHANGES[event.cause].format(**words) + _consequence(event, state)
 
 
 def _under_way(event: RecordsChanged) -> str:
