@@ -8,7 +8,7 @@ import pytest
 
 from shareq.model import events as e
 from shareq.model.messages.share_state import StateBatch
-from shareq.trace.journal.event_text import event_text, listed, many, member_name, span
+from shareq.trace.journal.event_text import count_text, event_text, list_text, member_name, range_text
 from tests.trace.histories import WHERE, loaded
 
 CHANGED = e.RecordsChanged(*WHERE, "acquire", 111, 113, 1, 1, "m", 99)
@@ -124,6 +124,10 @@ def test_a_member_without_a_client_id_is_named_by_its_shortened_id(member_id: st
 
 
 def test_ranges_counts_and_lists_as_text() -> None:
-    assert [span(5, 6), span(5, 9)] == ["5", "5–8"]
-    assert [many(1, "record"), many(0, "record"), many(1200, "record")] == ["1 record", "0 records", "1,200 records"]
-    assert [listed("abc", 3), listed("abcde", 3), listed([], 3)] == ["a, b, c", "a, b, c and 2 more", ""]
+    assert [range_text(5, 6), range_text(5, 9)] == ["5", "5–8"]
+    assert [count_text(1, "record"), count_text(0, "record"), count_text(1200, "record")] == [
+        "1 record",
+        "0 records",
+        "1,200 records",
+    ]
+    assert [list_text("abc", 3), list_text("abcde", 3), list_text([], 3)] == ["a, b, c", "a, b, c and 2 more", ""]

@@ -24,7 +24,7 @@ from shareq.model.messages.share_fetch import (
 )
 from shareq.model.records import RecordBatch
 from shareq.trace import Journal, Messages, messages, view
-from shareq.trace.journal.message_json import MOST_ITEMS, message_json
+from shareq.trace.journal.message_json import MAX_ITEMS, message_json
 
 T = TopicId("AAAAAAAAAAAAAAAAAAAARA")
 ORIGIN_MS = 1_000_000
@@ -102,13 +102,13 @@ def test_json_of_produced_batches(records: bytes, expected: object) -> None:
 
 
 def test_long_lists_are_cut() -> None:
-    part = tuple(ShareFetchRequest.Partition(partition_index=index) for index in range(MOST_ITEMS + 3))
+    part = tuple(ShareFetchRequest.Partition(partition_index=index) for index in range(MAX_ITEMS + 3))
     request = ShareFetchRequest(
         group_id="g", member_id="m", share_session_epoch=0,
         topics=(ShareFetchRequest.Topic(topic_id=T, partitions=part),),
     )  # fmt: skip
     listed = json.loads(message_json(request))["topics"][0]["partitions"]
-    assert (len(listed), listed[-1]) == (MOST_ITEMS + 1, "and 3 more")
+    assert (len(listed), listed[-1]) == (MAX_ITEMS + 1, "and 3 more")
 
 
 def test_a_message_of_defaults_is_empty() -> None:

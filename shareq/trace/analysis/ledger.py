@@ -184,7 +184,7 @@ def ledger(source: Any, group: str, topic: str) -> Ledger:
         raise ConfigException(f"topic={topic!r}: must be one with entries in the journal")
     if journal.select(DurableStateRead, group=group, topic=topic):
         raise ConfigException(f"journal={journal!r}: must be a cluster's own, an observer's is not complete")
-    return Ledger(group, topic, [_Account(journal, group, topic, p).close() for p in partitions])
+    return Ledger(group, topic, [_LedgerBuilder(journal, group, topic, p).build() for p in partitions])
 
 
 def partitions_of(journal: Journal, topic: str) -> list[int]:
@@ -192,7 +192,7 @@ def partitions_of(journal: Journal, topic: str) -> list[int]:
     return sorted({s.partition for s in journal.subjects() if s.topic == topic and s.partition is not None})
 
 
-class _Account:
+class _LedgerBuilder:
     """Builds the ledger of one partition. Ranges are indices into the arrays, half-open."""
 
     def __init__(self, journal: Journal, group: str, topic: str, partition: int) -> None:
@@ -217,7 +217,7 @@ class _Account:
         """Write id -> (first, end, target state) of writes under way and failed ones: both may be durable."""
         self.spso, self.loaded_by = 0, -1
 
-    def close(self) -> PartitionLedger:
+    def build(self) -> PartitionLedger:
         """Process all entries, and sum up."""
         for entry in self._entries:
             event = entry.event

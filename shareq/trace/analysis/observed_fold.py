@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from shareq.model.events import DurableStateRead, MemberLeft, ObservationDisturbed, RecordsHeld
-from shareq.trace.analysis.observed_knowledge import STATE_OF_CODE, Hold, Knowledge, durable_status
-from shareq.trace.analysis.runs import StatusRun
+from shareq.trace.analysis.observed_knowledge import Hold, Knowledge, durable_status
+from shareq.trace.analysis.runs import STATE_OF_CODE, StatusRun
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal.entry_log import Entry
 

@@ -12,10 +12,9 @@ from typing import NamedTuple
 from shareq.model.events import RecordsHeld
 from shareq.model.events import Run as DurableRun
 from shareq.model.states import RecordState
-from shareq.trace.analysis.runs import RecordStatus, Runs
+from shareq.trace.analysis.runs import STATE_OF_CODE, RecordStatus, Runs
 
 UNKNOWN = RecordStatus(RecordState.AVAILABLE, 0, known=False)
-STATE_OF_CODE = {int(state): state for state in RecordState}
 _NOT_TERMINAL = (RecordState.AVAILABLE, RecordState.ACQUIRED)
 
 

@@ -11,19 +11,16 @@ from typing import Final
 
 from shareq.model.events import RecordsChanged
 from shareq.model.states import ABANDONED, PREPARED, RETURNING, SETTLED, TRANSITIONS, RecordEvent, RecordState
-from shareq.trace.analysis.runs import RecordStatus, StatusRun
+from shareq.trace.analysis.runs import STATE_OF_CODE, RecordStatus, StatusRun
 
 
 def status_after(event: RecordsChanged) -> RecordStatus:
     """The status of the records after the change."""
     _, _, _, _, _, _, state, delivery_count, member_id, deadline_ms, write_id, to_state, why = event
     if write_id is None:
-        return RecordStatus(_STATES[state], delivery_count, member_id, deadline_ms)
-    target = None if to_state is None else _STATES[to_state]
-    return RecordStatus(_STATES[state], delivery_count, member_id, deadline_ms, write_id, target, why)
-
-
-_STATES = {int(state): state for state in RecordState}
+        return RecordStatus(STATE_OF_CODE[state], delivery_count, member_id, deadline_ms)
+    target = None if to_state is None else STATE_OF_CODE[to_state]
+    return RecordStatus(STATE_OF_CODE[state], delivery_count, member_id, deadline_ms, write_id, target, why)
 
 
 def why_illegal(event: RecordsChanged, new: RecordStatus, old: list[StatusRun]) -> str | None:

@@ -56,12 +56,12 @@ Name = Callable[[str], str]
 """Member id -> name."""
 
 
-def span(first: int, end: int) -> str:
+def range_text(first: int, end: int) -> str:
     """A half-open range as text: first and last offset."""
     return str(first) if end - first == 1 else f"{first}–{end - 1}"
 
 
-def many(count: int, thing: str) -> str:
+def count_text(count: int, thing: str) -> str:
     """A count with its noun: "1 record", "2,000 records"."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
@@ -99,7 +99,7 @@ _OTHER_CHANGES: dict[str, str] = {
 
 def _changed(broker_id: int, event: RecordsChanged, name: Name) -> str:
     del broker_id
-    offsets, state = span(event.first, event.end), RecordState(event.state)
+    offsets, state = range_text(event.first, event.end), RecordState(event.state)
     words = {"offsets": offsets, "member": name(event.member_id or "no member"), "state": state.name.lower()}
     if event.cause == RecordEvent.ACQUIRE:
         if state is RecordState.AVAILABLE:
@@ -126,15 +126,16 @@ def _consequence(event: RecordsChanged, state: RecordState) -> str:
     return "" if event.cause == RecordEvent.RENEW else ", archived"
 
 
-def _written(event: StateWritePrepared) -> str:
+def write_text(event: StateWritePrepared) -> str:
+    """The records and states that a state write writes, or its SPSO if it writes nothing else."""
     parts = [
-        f"{span(b.first_offset, b.last_offset + 1)} {RecordState(b.delivery_state).name.lower()}"
+        f"{range_text(b.first_offset, b.last_offset + 1)} {RecordState(b.delivery_state).name.lower()}"
         for b in event.state_batches
     ]
-    return listed(parts, 3) if parts else f"SPSO {event.start_offset}"
+    return list_text(parts, 3) if parts else f"SPSO {event.start_offset}"
 
 
-def listed(parts: Iterable[str], limit: int) -> str:
+def list_text(parts: Iterable[str], limit: int) -> str:
     """The first parts up to `limit`, and the number of further ones."""
     shown = list(parts)
     more = f" and {len(shown) - limit} more" if len(shown) > limit else ""
@@ -153,7 +154,7 @@ def _moved(broker_id: int, event: WindowMoved, name: Name) -> str:
     del broker_id, name
     if event.spso == event.speo:
         return f"the window is empty at {event.spso}"
-    return f"the window is now {span(event.spso, event.speo)}"
+    return f"the window is now {range_text(event.spso, event.speo)}"
 
 
 def _durable(broker_id: int, event: DurableStateRead, name: Name) -> str:
@@ -166,13 +167,13 @@ def _durable(broker_id: int, event: DurableStateRead, name: Name) -> str:
         word = "returned" if state is RecordState.AVAILABLE else state.name.lower()
         counts[word] = counts.get(word, 0) + run.end - run.first
     parts = [f"{count:,} {word}" for word, count in counts.items()]
-    return f"durable now: SPSO {event.spso}" + (f", {listed(parts, 4)} above it" if parts else "")
+    return f"durable now: SPSO {event.spso}" + (f", {list_text(parts, 4)} above it" if parts else "")
 
 
 def _in_hand(broker_id: int, event: RecordsHeld, name: Name) -> str:
     del broker_id
     attempt = f", delivery {event.delivery_count}" if event.delivery_count > 1 else ""
-    return f"{name(event.member_id)} has {span(event.first, event.end)} in hand{attempt}"
+    return f"{name(event.member_id)} has {range_text(event.first, event.end)} in hand{attempt}"
 
 
 def _settled(broker_id: int, event: StateWriteSettled, name: Name) -> str:
@@ -207,7 +208,7 @@ def _configured(broker_id: int, event: ConfigChanged, name: Name) -> str:
 
 def _assignment(assignment: Iterable[tuple[str, tuple[int, ...]]]) -> str:
     held = [f"{topic}-{partition}" for topic, partitions in assignment for partition in partitions]
-    return listed(held, 6) or "nothing"
+    return list_text(held, 6) or "nothing"
 
 
 def _heartbeat(broker_id: int, event: HeartbeatReceived, name: Name) -> str:
@@ -221,21 +222,21 @@ _TEXTS: dict[type, Callable[[int, Any, Name], str]] = {
     SharePartitionLoaded: _loaded,
     SharePartitionDropped: lambda b, e, _: f"broker {b} dropped the share-partition, {e.reason}",
     WindowMoved: _moved,
-    StateWritePrepared: lambda _, e, __: f"state write {e.write_id} is under way, {_written(e)}",
+    StateWritePrepared: lambda _, e, __: f"state write {e.write_id} is under way, {write_text(e)}",
     StateWriteSettled: _settled,
     AcknowledgementRefused: lambda _, e, n: f"an acknowledgement of {n(e.member_id)} was refused, {_error(e.error)}",
     ShareSessionOpened: lambda b, e, n: f"{n(e.member_id)} opened a share session with broker {b}",
     ShareSessionClosed: lambda b, e, n: f"the share session of {n(e.member_id)} with broker {b} ended, {e.reason}",
     RecordsAppended: lambda _, e, __: (
-        f"{many(e.end - e.first, 'record')} appended to {e.topic}-{e.partition}, {span(e.first, e.end)}"
+        f"{count_text(e.end - e.first, 'record')} appended to {e.topic}-{e.partition}, {range_text(e.first, e.end)}"
     ),
     LogStartMoved: lambda _, e, __: f"the log of {e.topic}-{e.partition} now starts at {e.log_start_offset}",
     LeaderElected: _elected,
     BrokerStarted: lambda _, e, __: f"broker {e.broker_id} started",
     BrokerStopped: lambda _, e, __: f"broker {e.broker_id} {'was killed' if e.killed else 'stopped'}",
-    TopicCreated: lambda _, e, __: f"topic {e.topic} was created, {many(e.partition_count, 'partition')}",
+    TopicCreated: lambda _, e, __: f"topic {e.topic} was created, {count_text(e.partition_count, 'partition')}",
     TopicDeleted: lambda _, e, __: f"topic {e.topic} was deleted",
-    PartitionsAdded: lambda _, e, __: f"topic {e.topic} grew, {many(e.partition_count, 'partition')} now",
+    PartitionsAdded: lambda _, e, __: f"topic {e.topic} grew, {count_text(e.partition_count, 'partition')} now",
     ConfigChanged: _configured,
     FaultInjected: lambda _, e, __: e.text,
     MemberJoined: lambda _, e, n: f"{n(e.member_id)} joined, subscribed to {', '.join(e.subscribed_topic_names)}",
@@ -250,19 +251,21 @@ _TEXTS: dict[type, Callable[[int, Any, Name], str]] = {
     ),
     HeartbeatReceived: _heartbeat,
     SharePartitionsInitialized: lambda _, e, __: (
-        f"share-partitions of {e.topic} were initialized, " + listed(map(str, e.partitions), 12)
+        f"share-partitions of {e.topic} were initialized, " + list_text(map(str, e.partitions), 12)
     ),
     GroupDeleted: lambda _, e, __: f"group {e.group_id} was deleted",
-    CoordinatorLoaded: lambda b, e, __: f"broker {b} loaded {e.topic}-{e.partition}, {many(e.record_count, 'record')}",
+    CoordinatorLoaded: lambda b, e, __: (
+        f"broker {b} loaded {e.topic}-{e.partition}, {count_text(e.record_count, 'record')}"
+    ),
     StateRecordWritten: lambda _, e, __: f"{e.kind} of {e.key} was written",
     TransactionChanged: lambda _, e, __: (
-        f"transaction {e.transactional_id} is {e.phase} with {many(e.partition_count, 'partition')}, "
+        f"transaction {e.transactional_id} is {e.phase} with {count_text(e.partition_count, 'partition')}, "
         f"producer {e.producer_id} at epoch {e.producer_epoch}"
     ),
     StateLogPruned: lambda _, e, __: f"state partition {e.partition} was pruned below {e.offset}",
     RecordsDelivered: lambda _, e, n: (
-        f"{n(e.member_id)} was given {many(e.record_count, 'record')} of "
-        f"{e.topic}-{e.partition}, {span(e.first, e.end)}"
+        f"{n(e.member_id)} was given {count_text(e.record_count, 'record')} of "
+        f"{e.topic}-{e.partition}, {range_text(e.first, e.end)}"
     ),
     AcknowledgementsSent: _acknowledged,
     DurableStateRead: _durable,

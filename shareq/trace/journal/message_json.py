@@ -18,7 +18,7 @@ from shareq.model.messages.share_fetch import AcknowledgementBatch, AcquiredReco
 from shareq.model.records import RecordBatch
 from shareq.model.states import AcknowledgeType
 
-MOST_ITEMS = 50
+MAX_ITEMS = 50
 """Maximum number of items of a list; a last item gives the number of further ones."""
 
 
@@ -58,8 +58,8 @@ def _value(value: Any) -> Any:
     if shorten is not None:
         return shorten(value)
     if type(value) is tuple:
-        more = [f"and {len(value) - MOST_ITEMS} more"] if len(value) > MOST_ITEMS else []
-        return [*map(_value, value[:MOST_ITEMS]), *more]
+        more = [f"and {len(value) - MAX_ITEMS} more"] if len(value) > MAX_ITEMS else []
+        return [*map(_value, value[:MAX_ITEMS]), *more]
     if hasattr(value, "__dataclass_fields__"):
         return _struct(value)
     return value.name if isinstance(value, Enum) else value

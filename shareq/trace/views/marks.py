@@ -17,7 +17,7 @@ from shareq.model.events import (
 )
 from shareq.model.states import PREPARED, RecordEvent, RecordState
 from shareq.trace.journal import Entry
-from shareq.trace.journal.event_text import Name, span
+from shareq.trace.journal.event_text import Name, range_text
 
 MARKS = 40
 """Maximum number of marks in a view."""
@@ -46,7 +46,7 @@ class Marks:
         self._leader = -1
         self._thinned: tuple[int, list[Mark]] = (0, [])
 
-    def take_in(self, count: int, entry: Entry, name: Name) -> None:
+    def add(self, count: int, entry: Entry, name: Name) -> None:
         """Add the mark of the `count`th entry of the view, if it has one."""
         found = self._mark(entry.event, name)
         if found is None:
@@ -98,5 +98,5 @@ def _of_records(event: RecordsChanged) -> tuple[str, str] | None:
     if event.cause == RecordEvent.LOCK_TIMEOUT:
         return "lock_timeout", "time-out"
     if event.state == RecordState.ARCHIVED and event.cause != PREPARED:
-        return "archived", f"archived {span(event.first, event.end)}"
+        return "archived", f"archived {range_text(event.first, event.end)}"
     return None

@@ -35,18 +35,18 @@ class MemberNames:
         self._names: set[str] = set()
         self._changes: list[tuple[int, str, bool]] = []
 
-    def take_in(self, count: int, entry: Entry) -> None:
+    def add(self, count: int, entry: Entry) -> None:
         """Add the `count`th entry of the view."""
         event = entry.event
         if isinstance(event, MemberJoined):
-            self._add(event.member_id, event.client_id)
+            self._add_member(event.member_id, event.client_id)
             self._changes.append((count, event.member_id, True))
         elif isinstance(event, MemberLeft):
             self._changes.append((count, event.member_id, False))
         elif isinstance(event, (RecordsChanged, RecordsHeld)) and event.member_id is not None:
-            self._add(event.member_id, "")
+            self._add_member(event.member_id, "")
 
-    def _add(self, member_id: str, client_id: str) -> None:
+    def _add_member(self, member_id: str, client_id: str) -> None:
         if member_id in self._members:
             return
         name = wanted = client_id or member_name(member_id)

@@ -16,12 +16,12 @@ from shareq.trace.analysis.lag import lag_over_time
 from shareq.trace.analysis.ledger import partitions_of
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.journal import Journal, journal_of
-from shareq.trace.journal.event_text import listed, many
+from shareq.trace.journal.event_text import count_text, list_text
 from shareq.trace.views.marks import Mark, Marks
 from shareq.trace.views.member_names import MemberNames
 from shareq.trace.views.palette import DARK, HATCHES, LIGHT, SERIES, STATES, UNKNOWNS
 from shareq.trace.views.raster_sampling import PAST, Raster, sample
-from shareq.trace.views.sources import opened
+from shareq.trace.views.sources import open_source
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -94,7 +94,7 @@ def lag_plot(source: Any, group: str, topic: str | None = None, ax: Axes | None 
     `topic` None: all topics of the group. `source` may be a bootstrap address as well: then the plot shows the present
     lag. For the lag over time, pass an observer.
     """
-    source, close = opened(source, group, topic)
+    source, close = open_source(source, group, topic)
     if close is not None:
         with closing(source):
             source.refresh()
@@ -211,9 +211,9 @@ def _failures(timeline: PartitionTimeline) -> list[Mark]:
     """The marks drawn as lines; a member that leaves by itself is no failure."""
     names, marks = MemberNames(), Marks()
     for count, entry in enumerate(timeline.entries, start=1):
-        names.take_in(count, entry)
+        names.add(count, entry)
         if not (isinstance(entry.event, MemberLeft) and entry.event.reason == "left"):
-            marks.take_in(count, entry, names.name)
+            marks.add(count, entry, names.name)
     return [mark for mark in marks.shown() if mark["kind"] in MARKED]
 
 
@@ -230,7 +230,7 @@ def _moments(failures: Iterable[Mark]) -> dict[int, str]:
         same_time = texts.setdefault(mark["time_ms"], [])
         if mark["text"] not in same_time:
             same_time.append(mark["text"])
-    return {time_ms: listed(texts[time_ms], 3) for time_ms in sorted(texts)}
+    return {time_ms: list_text(texts[time_ms], 3) for time_ms in sorted(texts)}
 
 
 def _draw_failures(axis: Axes, positions: dict[int, float], moments: dict[int, str], colours: dict[str, str]) -> None:
@@ -272,7 +272,7 @@ def _raster_text(what: str, picture: Raster, failures: Iterable[Mark], origin_ms
     parts = [
         f"{what}: offsets {low:,} to {high - 1:,}; {done}",
         f"SPSO {int(picture.spso[-1]):,} and SPEO {max(int(picture.speo[-1]) - 1, int(picture.spso[-1])):,} in the end",
-        many(len(picture.timeouts), "lock") + " ran out" if picture.timeouts else "",
-        listed(failed, 6),
+        count_text(len(picture.timeouts), "lock") + " ran out" if picture.timeouts else "",
+        list_text(failed, 6),
     ]
     return "; ".join(part for part in parts if part) + "."

@@ -91,11 +91,11 @@ def sample(entries: list[Entry], xs: list[float], span: tuple[float, float]) -> 
     position = 0
     for column, centre in enumerate(((x[:-1] + x[1:]) / 2).tolist()):
         while position < len(entries) and xs[position] <= centre:
-            painter.take_in(entries[position], xs[position])
+            painter.apply(entries[position], xs[position])
             position += 1
         codes[:, column], spso[column], speo[column] = painter.column(), painter.spso, painter.speo
     for left in range(position, len(entries)):
-        painter.take_in(entries[left], xs[left])
+        painter.apply(entries[left], xs[left])
     return Raster(x, edges, codes, spso, speo, painter.timeouts, painter.outcomes)
 
 
@@ -119,7 +119,7 @@ class _Painter:
         below[below != NOTHING] += PAST
         return codes
 
-    def take_in(self, entry: Entry, x: float) -> None:
+    def apply(self, entry: Entry, x: float) -> None:
         event = entry.event
         if isinstance(event, SharePartitionLoaded):
             self._loaded_by = entry.broker_id
@@ -160,7 +160,7 @@ class _ObservedPainter(_Painter):
         self._state = SharePartitionState("", "", 0)
         self._completed = Runs()
 
-    def take_in(self, entry: Entry, x: float) -> None:
+    def apply(self, entry: Entry, x: float) -> None:
         del x
         apply_entry(self._state, entry)
         self.spso, self.speo = self._state.spso, self._state.speo

@@ -8,7 +8,7 @@ from typing import Any
 from shareq.model.transport import observe
 
 
-def opened(source: Any, group: str, topic: str | None = None) -> tuple[Any, Callable[[], None] | None]:
+def open_source(source: Any, group: str, topic: str | None = None) -> tuple[Any, Callable[[], None] | None]:
     """The source to read, and a function that closes it if it was made here: an observer of a bootstrap address.
 
     KafkaException for an invalid address.

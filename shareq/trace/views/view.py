@@ -7,16 +7,16 @@ from weakref import finalize
 
 from shareq.model.errors import ConfigException
 from shareq.model.events import RecordsChanged
-from shareq.model.states import PREPARED, RecordState
+from shareq.model.states import PREPARED
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.runs import Runs
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal import Entry, journal_of
-from shareq.trace.journal.event_text import event_text, listed, span
+from shareq.trace.journal.event_text import event_text, list_text, range_text, write_text
 from shareq.trace.views.marks import Mark, Marks
 from shareq.trace.views.member_names import MemberNames
 from shareq.trace.views.share_partition_html import ShownState, share_partition_html
-from shareq.trace.views.sources import opened
+from shareq.trace.views.sources import open_source
 from shareq.trace.views.strip_text import strip_text
 
 VERSION = 1
@@ -43,7 +43,7 @@ class View:
 
     def __init__(self, source: Any, group: str, topic: str, partition: int) -> None:
         self.group, self.topic, self.partition = group, topic, partition
-        self.source, close = opened(source, group, topic)
+        self.source, close = open_source(source, group, topic)
         self._close = None if close is None else finalize(self, close)
         self._journal = journal_of(self.source)
         self._timeline = PartitionTimeline(self._journal, group, topic, partition)
@@ -62,8 +62,8 @@ class View:
         count = len(self._timeline.entries)
         for entry in self._timeline.refresh():
             count += 1
-            self._members.take_in(count, entry)
-            self._marks.take_in(count, entry, self._members.name)
+            self._members.add(count, entry)
+            self._marks.add(count, entry, self._members.name)
         return count
 
     def at_time(self, time_ms: int) -> int:
@@ -200,16 +200,11 @@ def _writes(state: SharePartitionState) -> list[dict[str, Any]]:
     texts_of: dict[int, list[str]] = {write_id: [] for write_id in state.writes}
     for first, end, status in state.runs:
         if status.write_id in texts_of:
-            texts_of[status.write_id].append(f"{span(first, end)} {status.why}")
-    texts = []
-    for write_id, (since_ms, event) in state.writes.items():
-        parts = texts_of[write_id] or [
-            f"{span(b.first_offset, b.last_offset + 1)} {RecordState(b.delivery_state).name.lower()}"
-            for b in event.state_batches
-        ]
-        text = listed(parts, 3) or f"SPSO {event.start_offset}"
-        texts.append({"id": write_id, "since_ms": since_ms, "text": text})
-    return texts
+            texts_of[status.write_id].append(f"{range_text(first, end)} {status.why}")
+    return [
+        {"id": write_id, "since_ms": since_ms, "text": list_text(texts_of[write_id], 3) or write_text(event)}
+        for write_id, (since_ms, event) in state.writes.items()
+    ]
 
 
 def _snake(name: str) -> str:
