@@ -17,7 +17,7 @@ from types import ModuleType
 from shareq import __version__
 from shareq.broker import Cluster
 from shareq.model.errors import ConfigException, KafkaException
-from shareq.trace.jsonl import growing
+from shareq.trace.journal.jsonl import growing
 
 try:
     import click

@@ -14,7 +14,7 @@ from shareq.model.actor import ANY_NODE, Answer, Call, ClientContext
 from shareq.model.errors import Errors
 from shareq.model.events import Event, RequestSent, ResponseSent
 from shareq.model.messages.base import Request, Response
-from shareq.trace.telling import tell
+from shareq.trace.journal.message_json import message_json
 
 
 class Receiver(Protocol):
@@ -142,9 +142,9 @@ def _request_sent(
     caller: Caller, broker: Receiver, exchange_id: int, request: Request, client: ClientContext
 ) -> RequestSent:
     api, version = type(request).__name__, client.api_version
-    return RequestSent(caller.name, broker.name, api, exchange_id, client.client_id, version, tell(request))
+    return RequestSent(caller.name, broker.name, api, exchange_id, client.client_id, version, message_json(request))
 
 
 def _response_sent(broker: Receiver, caller: Caller, exchange_id: int, response: Response) -> ResponseSent:
     api, error = type(response).__name__, int(getattr(response, "error_code", 0))
-    return ResponseSent(broker.name, caller.name, api, error, exchange_id, tell(response))
+    return ResponseSent(broker.name, caller.name, api, error, exchange_id, message_json(response))

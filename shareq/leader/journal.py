@@ -19,9 +19,6 @@ from shareq.model.ids import SharePartitionKey
 from shareq.model.messages.share_state import StateBatch
 from shareq.model.states import RecordEvent
 
-PREPARED, SETTLED, ABANDONED = "prepared", "settled", "abandoned"
-"""Causes of a change beside the record events."""
-
 
 class Journal:
     """The events of one share-partition, until they are taken. Exists only where somebody wants to know."""

@@ -14,10 +14,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from shareq.leader.cell import Cell, Change, settled
-from shareq.leader.journal import ABANDONED, PREPARED, SETTLED, Journal
+from shareq.leader.journal import Journal
 from shareq.leader.run_map import FLOOR, RunMap
 from shareq.model.messages.share_state import StateBatch
-from shareq.model.states import RecordEvent, RecordState, next_state
+from shareq.model.states import ABANDONED, PREPARED, SETTLED, RecordEvent, RecordState, next_state
 
 TERMINAL = frozenset({RecordState.ACKNOWLEDGED, RecordState.ARCHIVED})
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shareq.lessons.life import Life
-from shareq.trace.words import span
+from shareq.trace.journal.event_text import range_text
 
 
 class NotYet(AssertionError):
@@ -79,7 +79,7 @@ def in_flight(snapshot: Mapping[str, Any]) -> str:
         if merged and merged[-1][1:] == (first, what):
             first = merged.pop()[0]
         merged.append((first, end, what))
-    return ", ".join(f"{span(first, end)} {what}" for first, end, what in merged)
+    return ", ".join(f"{range_text(first, end)} {what}" for first, end, what in merged)
 
 
 def _times(count: int | None) -> str:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from shareq.trace.palette import SERIES
-from shareq.trace.plots import Plot
+from shareq.trace.views.palette import SERIES
+from shareq.trace.views.plots import Plot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from shareq.trace.palette import SERIES
-from shareq.trace.plots import Plot
+from shareq.trace.views.palette import SERIES
+from shareq.trace.views.plots import Plot
 
 ROW_INCHES = 0.26
 

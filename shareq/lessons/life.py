@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from shareq.model.events import MemberJoined, RecordsChanged, SharePartitionLoaded
-from shareq.model.states import RecordEvent, RecordState
+from shareq.model.states import PREPARED, SETTLED, RecordEvent, RecordState
 from shareq.trace import view
-from shareq.trace.changes import PREPARED, SETTLED
-from shareq.trace.story import journal_of
+from shareq.trace.journal import journal_of
 
 LOADED = "loaded"
 """What happens to a record when a leader begins with what is durable, and that is less than the last one knew."""

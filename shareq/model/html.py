@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from typing import NamedTuple
 
 _LINE = "1px solid var(--jp-border-color2, rgba(128, 128, 128, .35))"
 _TABLE = "border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 4px 0"
@@ -36,6 +37,27 @@ def html(value: object) -> Html:
 def strong(value: object) -> Html:
     """A value that is to be seen first."""
     return Html(f"<b>{html(value)}</b>")
+
+
+class Table(NamedTuple):
+    """Columns and rows to be shown, as plain values. `limit`: rows beyond it are only counted."""
+
+    columns: Sequence[str]
+    rows: Iterable[Sequence[object]]
+    caption: object = None
+    limit: int = 60
+
+
+class Tables:
+    """Base of data that a notebook shows as tables: the class names columns and rows, and knows no HTML."""
+
+    __slots__ = ()
+
+    def tables(self) -> Iterable[Table]:
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        return "".join(table(*shown[:2], caption=shown.caption, limit=shown.limit) for shown in self.tables())
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, caption: object = None, limit: int = 60) -> Html:

@@ -7,6 +7,7 @@ intermediate state (KIP-1191).
 from __future__ import annotations
 
 from enum import IntEnum, StrEnum
+from typing import Final
 
 
 class RecordState(IntEnum):
@@ -21,10 +22,10 @@ class RecordState(IntEnum):
     @property
     def terminal(self) -> bool:
         """Whether no event can change the record any more, so that the SPSO may pass it."""
-        return self in _TERMINAL
+        return self in TERMINAL
 
 
-_TERMINAL = frozenset({RecordState.ACKNOWLEDGED, RecordState.ARCHIVED})
+TERMINAL = frozenset({RecordState.ACKNOWLEDGED, RecordState.ARCHIVED})
 
 
 class AcknowledgeType(IntEnum):
@@ -51,6 +52,12 @@ class RecordEvent(StrEnum):
     LOG_START = "log_start"
     MISSING = "missing"
     ABORTED = "aborted"
+
+
+PREPARED: Final = "prepared"
+SETTLED: Final = "settled"
+ABANDONED: Final = "abandoned"
+"""Causes of a `RecordsChanged` beside the record events: a state write is under way, succeeded, failed."""
 
 
 _A, _Q, _K, _R = RecordState.AVAILABLE, RecordState.ACQUIRED, RecordState.ACKNOWLEDGED, RecordState.ARCHIVED

@@ -1,4 +1,4 @@
-"""Watching a share group of any Kafka from outside, by reading only: its share-partitions as a journal."""
+"""Observes a share group of any Kafka cluster from outside, by reading only, and writes a journal of its changes."""
 
 from shareq.observer.observer import Observer, observe
 

@@ -1,6 +1,6 @@
-"""The durable state of one group's share-partitions, as the log of `__share_group_state` tells it.
+"""Durable state of one group's share-partitions, folded from the log of `__share_group_state`.
 
-The log is folded by the share coordinator's own shard, so that both merge alike.
+The share coordinator's own shard folds the log, so that both merge alike.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from shareq.model.records import RecordBatch
 
 
 class StateLog:
-    """What has been read of the state topic. `positions` are where to read on, by partition."""
+    """The records read from the state topic. `positions`: partition -> offset of the next fetch."""
 
     def __init__(self, group: str) -> None:
         self._group = group
@@ -26,27 +26,27 @@ class StateLog:
         self.partition_count = 0
         self.positions: dict[int, int] = {}
 
-    def begin(self, topic_id: TopicId, partition_count: int) -> None:
-        """The state topic as it is now; with another id it is another topic, and nothing is known of it."""
+    def set_topic(self, topic_id: TopicId, partition_count: int) -> None:
+        """Set id and partition count of the state topic. A topic with another id is read from its beginning."""
         if topic_id != self.topic_id:
             self.topic_id = topic_id
             for partition in list(self.positions):
-                self.forget(partition)
+                self.discard(partition)
         self.partition_count = partition_count
 
-    def forget(self, partition: int) -> None:
-        """Read a partition anew, from its beginning."""
+    def discard(self, partition: int) -> None:
+        """Discard a partition, so that it is read again from its log start."""
         self.positions.pop(partition, None)
         self._shards.pop(partition, None)
         self._read.discard(partition)
 
     def partition_of(self, key: SharePartitionKey) -> int:
-        """Which partition can hold the key."""
+        """The partition that can hold the key."""
         return partition_for(str(key), self.partition_count)
 
-    def take_in(self, partition: int, batches: Iterable[RecordBatch], high_watermark: int) -> list[StateRecord]:
-        """What a fetch brought: the records of the group. Raises UnreadableRecordError for one that is no record of
-        the state topic, and CorruptBatch; then the position stays before that batch.
+    def add(self, partition: int, batches: Iterable[RecordBatch], high_watermark: int) -> list[StateRecord]:
+        """Add fetched batches; return the records of the group. Raises UnreadableRecordError for a record that is not
+        one of the state topic, and CorruptBatch; then the position stays before that batch.
         """
         shard = self._shards.setdefault(partition, StateShard(ClusterImage))
         found: list[StateRecord] = []
@@ -63,10 +63,10 @@ class StateLog:
         return found
 
     def is_read(self, partition: int) -> bool:
-        """Whether the partition has been read to its end once: before that, what is not known may yet come."""
+        """True if the partition was read to its end once: before that, a key without state may still have one."""
         return partition in self._read
 
     def state(self, key: SharePartitionKey) -> KeyState | None:
-        """What is durable of the share-partition, None where nothing is."""
+        """The durable state of the share-partition, None if it has none."""
         shard = self._shards.get(self.partition_of(key))
         return None if shard is None else shard.states.get(key)

@@ -8,10 +8,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from shareq.model.events import RecordsAppended, RecordsChanged, WindowMoved
-from shareq.model.states import RecordEvent, RecordState
+from shareq.model.states import PREPARED, SETTLED, RecordEvent, RecordState
 from shareq.sim.scenario import Scenario
 from shareq.trace import Journal, ledger
-from shareq.trace.changes import PREPARED, SETTLED
 
 NO_FIGURE = float("nan")
 

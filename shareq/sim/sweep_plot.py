@@ -7,7 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from shareq.trace import Plot
-from shareq.trace.palette import SERIES
+from shareq.trace.views.palette import SERIES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,15 +1,21 @@
-"""The journal of everything that happened, and what is derived from it: states, words, figures, pictures."""
+"""The trace of a cluster: the journal of its events, the analysis of a journal, and views of both.
 
-from shareq.trace.fold import JournalCorrupt, SharePartitionState
-from shareq.trace.groups import ClusterView, GroupView, cluster_view, group_view
-from shareq.trace.journal import Entry, Journal
-from shareq.trace.jsonl import JournalFileError
-from shareq.trace.lag import Attempts, attempts, lag_over_time
-from shareq.trace.ledger import Ledger, ledger
-from shareq.trace.messages import Exchange, Messages, messages
-from shareq.trace.metrics import Metric, Metrics, metrics
-from shareq.trace.plots import Plot, lag_plot, raster
-from shareq.trace.view import View, view
+`journal`: entries, their index, their file forms. `analysis`: states, ledgers, lag and metrics, all derived from a
+journal. `views`: text, HTML and plots. Imports run only from views to analysis to journal.
+"""
+
+from shareq.trace.analysis.exchanges import Exchange
+from shareq.trace.analysis.fold import JournalCorrupt
+from shareq.trace.analysis.groups import ClusterView, GroupView, cluster_view, group_view
+from shareq.trace.analysis.lag import Attempts, attempts, lag_over_time
+from shareq.trace.analysis.ledger import Ledger, ledger
+from shareq.trace.analysis.metrics import Metric, Metrics, metrics
+from shareq.trace.analysis.share_partition_state import SharePartitionState
+from shareq.trace.journal import Entry, Journal, JournalFileError
+from shareq.trace.views.messages import Messages, messages
+from shareq.trace.views.plots import Plot, lag_plot, raster
+from shareq.trace.views.state_diagram import state_diagram
+from shareq.trace.views.view import View, view
 
 __all__ = [
     "Attempts",
@@ -36,5 +42,6 @@ __all__ = [
     "messages",
     "metrics",
     "raster",
+    "state_diagram",
     "view",
 ]

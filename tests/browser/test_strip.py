@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from shareq.trace.palette import DARK, LIGHT
+from shareq.trace.views.palette import DARK, LIGHT
 from tests.browser.pages import cells, execute, notebook, open_strip
 from tests.widgets.fakes import payments
 

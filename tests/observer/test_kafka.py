@@ -1,4 +1,4 @@
-"""An observer of an Apache Kafka: what its share coordinator keeps, as the strip's text and in figures."""
+"""An observer of Apache Kafka: the durable state of its share coordinator, as the strip's text and as figures."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class Stage:
         return consumer
 
     def expect(self, text: str) -> None:
-        """The strip comes to say so, or has said so since it said what was expected before: locks may run out while
-        nobody looks."""
-        assert self.observer.wait(partial(self._said, text), PATIENCE_S), self.view
+        """Wait until the strip has shown the text, now or at any event since the last expected text: a lock may run out
+        before the next call."""
+        assert self.observer.wait(partial(self._shown, text), PATIENCE_S), self.view
 
-    def _said(self, text: str) -> bool:
+    def _shown(self, text: str) -> bool:
         for order in range(self.seen, self.view.total() + 1):
             if self.view.snapshot(order)["text"] == text:
                 self.seen = order
@@ -61,7 +61,7 @@ class Stage:
 
 
 def names(view: View) -> list[str]:
-    """Who is in the group."""
+    """Names of the members in the group."""
     return [member["name"] for member in view.snapshot()["members"] if member["alive"]]
 
 
@@ -72,8 +72,8 @@ def stage(kafka: Reachable, fresh: Callable[[str], str]) -> Iterator[Stage]:
     made.close()
 
 
-def test_the_strip_follows_accepts_releases_rejects_and_locks_that_run_out(stage: Stage) -> None:
-    """A consumer of this process, on a broker that keeps no journal."""
+def test_the_strip_follows_accepts_releases_rejects_and_lock_timeouts(stage: Stage) -> None:
+    """The consumer is of this process; the broker keeps no journal."""
     stage.expect("SPSO 0 | empty | log end 10 (nothing durable)")
     with stage.consumer("anna") as anna:
         messages = anna.poll(PATIENCE_S)
@@ -90,16 +90,16 @@ def test_the_strip_follows_accepts_releases_rejects_and_locks_that_run_out(stage
         configure(stage.admin, stage.group, {"share.record.lock.duration.ms": 2000})
         assert [message.offset() for message in anna.poll(PATIENCE_S)] == [3]
         stage.expect("SPSO 3 | A2 ✕ ✓ ✓ ✓ ✓ ✓ | log end 10")
-        stage.expect("SPSO 3 | ◌2 ✕ ✓ ✓ ✓ ✓ ✓ | log end 10")  # nobody said anything: the lock ran out
+        stage.expect("SPSO 3 | ◌2 ✕ ✓ ✓ ✓ ✓ ✓ | log end 10")  # the lock ran out without an acknowledgement
         assert stage.view.snapshot()["lag"] == 1
         assert "1 in the end" in lag_plot(stage.observer, stage.group).text
 
 
-def test_what_is_read_is_what_kafka_says_of_the_group(stage: Stage) -> None:
-    """Start offset and lag as DescribeShareGroupOffsets tells them; members by name until they leave."""
+def test_start_offset_lag_and_members_agree_with_kafka(stage: Stage) -> None:
+    """Start offset and lag equal those of DescribeShareGroupOffsets; members have names until they leave."""
     with stage.consumer("anna") as anna, stage.consumer("ben") as ben:
         messages = anna.poll(PATIENCE_S)
-        assert not ben.poll(0)  # it joins; there is nothing left for it
+        assert not ben.poll(0)  # it joins, and finds no records left
         for message in messages[1::2]:
             anna.acknowledge(message, ACCEPT)
         anna.commit_sync()
@@ -107,8 +107,8 @@ def test_what_is_read_is_what_kafka_says_of_the_group(stage: Stage) -> None:
         assert stage.observer.wait(lambda: names(stage.view) == ["anna", "ben"], PATIENCE_S)
     stage.expect("SPSO 0 | ◌1 ✓ ◌1 ✓ ◌1 ✓ ◌1 ✓ ◌1 ✓ | log end 10")
     assert stage.observer.wait(lambda: len(stage.observer.journal.select(MemberLeft)) == 2, PATIENCE_S)
-    told = stage.admin.lag(stage.group)
-    assert stage.view.snapshot()["lag"] == told.total == 5
+    lag = stage.admin.lag(stage.group)
+    assert stage.view.snapshot()["lag"] == lag.total == 5
     durable = stage.observer.journal.select(DurableStateRead)[-1].event
     assert isinstance(durable, DurableStateRead)
     assert (durable.spso, durable.delivery_complete_count) == (0, 5)
@@ -116,7 +116,7 @@ def test_what_is_read_is_what_kafka_says_of_the_group(stage: Stage) -> None:
     assert not stage.observer.trouble
 
 
-def test_offsets_that_are_altered_and_groups_that_are_deleted(stage: Stage) -> None:
+def test_altered_offsets_and_a_deleted_group_are_observed(stage: Stage) -> None:
     stage.admin.alter_share_group_offsets(stage.group, {(stage.topic, 0): 7}).check()
     stage.expect("SPSO 7 | ? ? ? | log end 10")
     stage.admin.alter_share_group_offsets(stage.group, {(stage.topic, 0): 2}).check()
@@ -125,7 +125,7 @@ def test_offsets_that_are_altered_and_groups_that_are_deleted(stage: Stage) -> N
     stage.expect("SPSO 0 | empty | log end 10 (nothing durable)")
 
 
-def test_an_observer_that_names_no_topics_finds_them(stage: Stage) -> None:
+def test_an_observer_without_topics_finds_those_of_the_group(stage: Stage) -> None:
     stage.admin.alter_share_group_offsets(stage.group, {(stage.topic, 0): 7}).check()
     with observe(stage.address["bootstrap.servers"], stage.group) as finder:
         assert isinstance(finder, Observer)

@@ -1,4 +1,4 @@
-"""Observers of a cluster of ours over TCP, whose own journal tells what is true."""
+"""Observers of a shareq cluster over TCP, compared with the cluster's own journal."""
 
 from __future__ import annotations
 
@@ -60,47 +60,47 @@ def consumer(cluster: Cluster, name: str, group: str = "crew", most: int = 10, *
     return made
 
 
-def settle(consumer: ShareConsumer, messages: Any, verdict: Callable[[int], AcknowledgeType | None]) -> None:
+def acknowledge_all(consumer: ShareConsumer, messages: Any, verdict: Callable[[int], AcknowledgeType | None]) -> None:
     for message in messages:
-        said = verdict(message.offset())
-        if said is not None:
-            consumer.acknowledge(message, said)
+        acknowledge_type = verdict(message.offset())
+        if acknowledge_type is not None:
+            consumer.acknowledge(message, acknowledge_type)
     assert not any(consumer.commit_sync().values())
 
 
 def agrees(seen: View, truth: View) -> bool:
-    """Whether what is seen is what the leader knows, as far as that is durable: SPSO, log, final states, deliveries of
-    what has been returned; and that nothing else is claimed."""
+    """True if the observed state equals the durable part of the leader's state (SPSO, log, final states, delivery
+    counts of returned records) and contradicts no other part."""
     ours, real = seen.state(), truth.state()
     if (ours.spso, ours.log_start, ours.log_end) != (real.spso, real.log_start, real.log_end):
         return False
-    known = {o: (cell.name, cell.delivery_count) for first, end, cell in ours.runs for o in range(first, end)}
-    held = {o: cell.member_id for first, end, cell in ours.runs for o in range(first, end)}
-    for first, end, cell in real.runs:
+    known = {o: (status.name, status.delivery_count) for first, end, status in ours.runs for o in range(first, end)}
+    held = {o: status.member_id for first, end, status in ours.runs for o in range(first, end)}
+    for first, end, status in real.runs:
         for offset in range(first, end):
             name, count = known.get(offset, ("unknown", 0))
-            terminal = cell.state.terminal
-            if terminal and (name, count) != (cell.name, cell.delivery_count):
+            terminal = status.state.terminal
+            if terminal and (name, count) != (status.name, status.delivery_count):
                 return False
             if not terminal and name not in ("acquired", "returned", "unknown"):
                 return False
-            if cell.state is RecordState.AVAILABLE and cell.delivery_count and count != cell.delivery_count:
+            if status.state is RecordState.AVAILABLE and status.delivery_count and count != status.delivery_count:
                 return False
-            if held.get(offset) is not None and held[offset] != cell.member_id:
+            if held.get(offset) is not None and held[offset] != status.member_id:
                 return False
     return not real.writes
 
 
 def expect(observer: Observer, cluster: Cluster, *places: tuple[str, int]) -> None:
-    """Everything comes to be seen as it is."""
+    """Wait until the observer agrees with the cluster's journal about all these partitions."""
     for place in places:
         seen, truth = observer.view(*place), view(cluster, observer.group, *place)
         assert observer.wait(partial(agrees, seen, truth), PATIENCE_S), f"{seen!r}\n{truth!r}"
 
 
-def test_what_is_seen_is_what_is_true(cluster: Cluster, seed: int) -> None:
-    """Two groups, three partitions, verdicts at random; seen by one who is there from the start and one who comes
-    late, and reads snapshots."""
+def test_an_observer_agrees_with_the_clusters_own_journal(cluster: Cluster, seed: int) -> None:
+    """Two groups, three partitions, random acknowledgements; one observer from the start, and a late one that reads
+    snapshots."""
     rng = random.Random(seed)
 
     def verdict(_: int) -> AcknowledgeType:
@@ -115,10 +115,10 @@ def test_what_is_seen_is_what_is_true(cluster: Cluster, seed: int) -> None:
         for _ in range(8):
             polled = [(member, member.poll(0.5)) for member in crew]
             for member, messages in polled:
-                settle(member, messages[::2], verdict)
+                acknowledge_all(member, messages[::2], verdict)
             expect(early, cluster, *places)
             for member, messages in polled:
-                settle(member, messages[1::2], verdict)
+                acknowledge_all(member, messages[1::2], verdict)
             expect(early, cluster, *places)
         with observe(address(cluster), "crew", interval_ms=20) as late:
             assert late.refresh()
@@ -132,7 +132,7 @@ def test_what_is_seen_is_what_is_true(cluster: Cluster, seed: int) -> None:
         assert not any(m["held"] for m in early.view("bills").snapshot()["members"])
 
 
-def test_seeing_goes_on_when_brokers_die(cluster: Cluster) -> None:
+def test_observation_continues_when_brokers_are_killed(cluster: Cluster) -> None:
     """Each broker in turn: the partition's leader, the group's coordinator and the state's move."""
     produce(cluster, "orders", 0, 30)
     with observe(address(cluster), "crew", ["orders"], interval_ms=20) as observer:
@@ -141,20 +141,20 @@ def test_seeing_goes_on_when_brokers_die(cluster: Cluster) -> None:
             messages = anna.poll(PATIENCE_S)
             assert messages
             cluster.kill_broker(broker)
-            settle_somehow(anna, messages)
+            accept_what_is_still_held(anna, messages)
             expect(observer, cluster, ("orders", 0))
             cluster.start_broker(broker)
         anna.close()
 
 
-def settle_somehow(consumer: ShareConsumer, messages: Any) -> None:
-    """Accept what may still be accepted: a new leader does not know the locks of the old one."""
+def accept_what_is_still_held(consumer: ShareConsumer, messages: Any) -> None:
+    """Accept all; a new leader refuses what was locked at the old one."""
     for message in messages:
         consumer.acknowledge(message, ACCEPT)
     consumer.commit_sync()
 
 
-def test_a_dead_cluster_is_said_plainly_and_a_new_one_at_its_ports_is_seen() -> None:
+def test_an_unreachable_cluster_is_shown_until_another_one_serves_its_ports() -> None:
     with Cluster(brokers=1, clock="wall", config=CONFIG) as cluster:
         cluster.create_topic("orders")
         ports = quiet_ports(1)
@@ -173,10 +173,10 @@ def starts_at(seen: View, spso: int) -> bool:
     return seen.state().spso == spso
 
 
-def test_altered_offsets_and_deleted_groups_reset_what_is_seen(cluster: Cluster) -> None:
+def test_altered_offsets_and_a_deleted_group_reset_the_state(cluster: Cluster) -> None:
     produce(cluster, "orders", 0, 20)
     anna = consumer(cluster, "anna", most=20)
-    settle(anna, anna.poll(PATIENCE_S), lambda offset: ACCEPT if offset % 2 else None)
+    acknowledge_all(anna, anna.poll(PATIENCE_S), lambda offset: ACCEPT if offset % 2 else None)
     anna.close()
     with observe(address(cluster), "crew", ["orders"], interval_ms=20) as observer, admin(cluster) as boss:
         seen = observer.view("orders")
@@ -184,13 +184,13 @@ def test_altered_offsets_and_deleted_groups_reset_what_is_seen(cluster: Cluster)
         for offset in (15, 0):
             boss.alter_share_group_offsets("crew", {("orders", 0): offset}).check()
             assert observer.wait(partial(starts_at, seen, offset), PATIENCE_S)
-            assert {cell.name for _, _, cell in seen.state().runs} == {"unknown"}
+            assert {status.name for _, _, status in seen.state().runs} == {"unknown"}
         boss.delete_share_groups(["crew"]).check()
         assert observer.wait(lambda: not seen.state().loaded, PATIENCE_S)
         assert seen.snapshot()["text"] == "SPSO 0 | empty | log end 20 (nothing durable)"
 
 
-def test_a_topic_made_anew_is_seen_anew(cluster: Cluster) -> None:
+def test_a_topic_created_again_is_observed_from_its_start(cluster: Cluster) -> None:
     produce(cluster, "bills", 0, 5)
     with observe(address(cluster), "crew", ["bills"], interval_ms=20) as observer, admin(cluster) as boss:
         seen = observer.view("bills")
@@ -206,23 +206,23 @@ def admin(cluster: Cluster) -> Admin:
 
 
 def test_an_observer_changes_nothing(cluster: Cluster) -> None:
-    """It joins no group, and the state topic holds what it held."""
+    """It joins no group, and the state topic has no new records."""
     produce(cluster, "orders", 0, 5)
     anna = consumer(cluster, "anna")
-    settle(anna, anna.poll(PATIENCE_S), lambda _: ACCEPT)
+    acknowledge_all(anna, anna.poll(PATIENCE_S), lambda _: ACCEPT)
     ends = [cluster.log(SHARE_STATE_TOPIC, index).log_end_offset for index in range(7)]
     before = cluster.journal.total
     with observe(address(cluster), "crew") as observer:
         for _ in range(5):
             assert observer.refresh()
     assert [cluster.log(SHARE_STATE_TOPIC, index).log_end_offset for index in range(7)] == ends
-    told = {type(entry.event).__name__ for entry in cluster.journal.since(before)}
-    assert told <= {"HeartbeatReceived"}
+    recorded = {type(entry.event).__name__ for entry in cluster.journal.since(before)}
+    assert recorded <= {"HeartbeatReceived"}
     anna.close()
 
 
 def test_a_cluster_in_this_process_is_observed_without_sockets() -> None:
-    """On its own clock, which passes while somebody waits."""
+    """On the cluster's virtual clock, which advances during calls that wait."""
     with Cluster(brokers=1) as cluster:
         cluster.create_topic("orders")
         cluster.configure_group("crew", {"share.auto.offset.reset": "earliest"})
@@ -243,7 +243,7 @@ def test_a_cluster_in_this_process_is_observed_without_sockets() -> None:
 def test_views_strips_and_plots_take_an_address(cluster: Cluster) -> None:
     produce(cluster, "orders", 0, 6)
     anna = consumer(cluster, "anna")
-    settle(anna, anna.poll(PATIENCE_S), lambda offset: ACCEPT if offset < 2 else None)
+    acknowledge_all(anna, anna.poll(PATIENCE_S), lambda offset: ACCEPT if offset < 2 else None)
     seen = view(address(cluster), "crew", "orders")
     assert seen.source.wait(lambda: seen.snapshot()["spso"] == 2, PATIENCE_S)
     seen.close()
@@ -262,7 +262,7 @@ def test_views_strips_and_plots_take_an_address(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("show", [lambda source: view(source, "crew", "orders"),
                                   lambda source: strip(source, group="crew", topic="orders")])  # fmt: skip
-def test_a_server_is_its_cluster(cluster: Cluster, show: Callable[[Any], Any]) -> None:
+def test_a_server_is_a_source_like_its_cluster(cluster: Cluster, show: Callable[[Any], Any]) -> None:
     produce(cluster, "orders", 0, 6)
     shown = show(cluster._server)
     assert repr(shown).endswith(repr(view(cluster, "crew", "orders")).rpartition(": ")[2])

@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shareq.model.events import RecordsAppended, RecordsChanged, WindowMoved
-from shareq.model.states import RecordEvent, RecordState
+from shareq.model.states import SETTLED, RecordEvent, RecordState
 from shareq.sim import Result, Scenario, run
 from shareq.sim.result import measure
 from shareq.sim.run import TOPIC, Simulation
-from shareq.trace.changes import SETTLED
 
 EVERYTHING: dict[str, Any] = {
     "records": 600,

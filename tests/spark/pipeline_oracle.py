@@ -17,7 +17,7 @@ from shareq.spark.pipeline.events import columns
 from shareq.spark.pipeline.figures import BINS
 from shareq.spark.pipeline.schema import TABLES
 from shareq.trace import Entry, Journal
-from shareq.trace.codec import encode
+from shareq.trace.journal.event_codec import encode
 
 STATES = ("available", "acquired", "acknowledged", "archiving", "archived")
 KEY = "journal, group_id, topic, partition"

@@ -1,4 +1,4 @@
-"""Journals for the tests: told by hand, and by a real leader that is driven at random."""
+"""Journals for the tests: written by hand, and by a real leader under random requests."""
 
 from __future__ import annotations
 

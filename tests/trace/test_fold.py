@@ -1,4 +1,4 @@
-"""The state at any point is the fold of the journal up to it, equal to the live one; an impossible story is refused."""
+"""The fold of a journal gives the leader's state at every entry, and refuses a sequence that no leader can produce."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from shareq.model.events import (
     TopicDeleted,
     WindowMoved,
 )
-from shareq.model.states import RecordEvent, RecordState
+from shareq.model.states import ABANDONED, PREPARED, SETTLED, RecordEvent, RecordState
 from shareq.trace import Entry, Journal, JournalCorrupt, SharePartitionState
-from shareq.trace.changes import ABANDONED, PREPARED, SETTLED
-from shareq.trace.story import Story
+from shareq.trace.analysis.fold import apply_entry
+from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from tests.leader.oracle_rig import Rig
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded, random_history
 
@@ -34,7 +34,7 @@ Known = dict[int, tuple[Any, ...]]
 
 
 class Naive:
-    """The same fold, offset by offset, without any check."""
+    """The fold offset by offset, without checks."""
 
     def __init__(self) -> None:
         self.window = (0, 0)
@@ -59,7 +59,7 @@ class Naive:
 
 
 def by_offset(state: SharePartitionState) -> Known:
-    return {offset: cell[:6] for first, end, cell in state.runs for offset in range(first, end)}
+    return {offset: status[:6] for first, end, status in state.runs for offset in range(first, end)}
 
 
 def live(rig: Rig) -> Known:
@@ -70,13 +70,13 @@ def live(rig: Rig) -> Known:
     }
 
 
-def test_the_fold_is_the_live_state(seed: int) -> None:
+def test_the_fold_equals_the_leaders_state_after_every_step(seed: int) -> None:
     for number in range(15):
-        story = None
+        timeline = None
         for journal, rig in random_history(Random(f"{seed}/{number}"), 150):
-            story = story or Story(journal, GROUP, TOPIC, 0)
-            story.refresh()
-            state = story.state(len(story.entries))
+            timeline = timeline or PartitionTimeline(journal, GROUP, TOPIC, 0)
+            timeline.refresh()
+            state = timeline.state(len(timeline.entries))
             assert by_offset(state) == live(rig)
             assert (state.spso, state.speo) == (rig.subject.spso, rig.subject.speo)
             assert state.delivery_complete_count == rig.subject.delivery_complete_count
@@ -84,37 +84,39 @@ def test_the_fold_is_the_live_state(seed: int) -> None:
             assert state.in_flight == rig.subject.in_flight
 
 
-def test_any_point_can_be_had_in_any_order_and_equals_the_naive_fold(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("shareq.trace.story.CHECKPOINT_EVERY", 16)
+def test_states_in_any_order_equal_the_naive_fold(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shareq.trace.analysis.partition_timeline.CHECKPOINT_EVERY", 16)
     rng = Random(seed)
     *_, (journal, _) = random_history(rng, 900)
-    story = Story(journal, GROUP, TOPIC, 0)
-    story.refresh()
+    timeline = PartitionTimeline(journal, GROUP, TOPIC, 0)
+    timeline.refresh()
     naive = Naive()
-    told: list[tuple[Known, tuple[int, int]]] = [({}, (0, 0))]
-    for entry in story.entries:
+    naive_states: list[tuple[Known, tuple[int, int]]] = [({}, (0, 0))]
+    for entry in timeline.entries:
         naive.take(entry.event)
-        told.append((dict(naive.records), naive.window))
-    assert len(told) > 3 * 16
-    for order in [*range(len(told)), *rng.sample(range(len(told)), 300), *reversed(range(0, len(told), 7))]:
-        state = story.state(order)
-        assert (by_offset(state), (state.spso, state.speo)) == told[order], order
+        naive_states.append((dict(naive.records), naive.window))
+    assert len(naive_states) > 3 * 16
+    for order in [
+        *range(len(naive_states)),
+        *rng.sample(range(len(naive_states)), 300),
+        *reversed(range(0, len(naive_states), 7)),
+    ]:
+        state = timeline.state(order)
+        assert (by_offset(state), (state.spso, state.speo)) == naive_states[order], order
 
 
 def test_a_copy_is_independent(seed: int) -> None:
     *_, (journal, _) = random_history(Random(seed), 200)
-    story = Story(journal, GROUP, TOPIC, 0)
-    story.refresh()
-    half = story.state(len(story.entries) // 2).copy()
+    timeline = PartitionTimeline(journal, GROUP, TOPIC, 0)
+    timeline.refresh()
+    half = timeline.state(len(timeline.entries) // 2).copy()
     before = (by_offset(half), list(half.past), dict(half.writes), half.spso)
-    story.state(len(story.entries))
+    timeline.state(len(timeline.entries))
     assert (by_offset(half), half.past, half.writes, half.spso) == before
 
 
-def test_what_is_below_the_window_is_remembered_for_a_while() -> None:
-    state = told(loaded(0, 200, (0, 100, 2, 1), (100, 200, 0, 1)), WindowMoved(*WHERE, 100, 200))
+def test_final_states_below_the_spso_are_kept_up_to_a_limit() -> None:
+    state = folded(loaded(0, 200, (0, 100, 2, 1), (100, 200, 0, 1)), WindowMoved(*WHERE, 100, 200))
     assert state.past == [(36, 100, state.past[0][2])]
     assert state.past[0][2].state is RecordState.ACKNOWLEDGED
 
@@ -126,10 +128,10 @@ TAGGED = HELD._replace(cause=PREPARED, write_id=0, to_state=2, why="accept")
 START: tuple[Event, ...] = (loaded(10, 10), HELD, WindowMoved(*WHERE, 10, 15))
 
 
-def told(*events: Event, broker: int = 0, partial: bool = False) -> SharePartitionState:
+def folded(*events: Event, broker: int = 0, partial: bool = False) -> SharePartitionState:
     state = SharePartitionState(*WHERE, partial=partial)
     for order, event in enumerate(events):
-        state.apply(Entry(order, ORIGIN_MS + order, broker, event))
+        apply_entry(state, Entry(order, ORIGIN_MS + order, broker, event))
     return state
 
 
@@ -161,20 +163,20 @@ def told(*events: Event, broker: int = 0, partial: bool = False) -> SharePartiti
         pytest.param(loaded(12, 15, (13, 15, 0, 1)), {"spso": 12, "in_flight": 3, "writes": {}}, id="loaded again"),
     ],
 )
-def test_an_event_around_the_records(event: Event, expected: dict[str, Any]) -> None:
-    state = told(*START, event)
+def test_events_around_the_share_partition(event: Event, expected: dict[str, Any]) -> None:
+    state = folded(*START, event)
     assert {name: getattr(state, name) for name in expected} == expected
 
 
-def test_a_leader_that_is_gone_takes_its_locks_and_writes_along() -> None:
-    state = told(*START, TAGGED, StateWritePrepared(*WHERE, 0, 10, 5, ()), BrokerStopped(0, True))
-    ((first, end, cell),) = state.runs
-    assert (first, end, cell.state, cell.member_id, cell.deadline_ms) == (10, 15, RecordState.ACQUIRED, "m", None)
-    assert (cell.write_id, cell.to_state, state.writes) == (None, None, {})
+def test_a_stopped_leader_loses_its_locks_and_writes() -> None:
+    state = folded(*START, TAGGED, StateWritePrepared(*WHERE, 0, 10, 5, ()), BrokerStopped(0, True))
+    ((first, end, status),) = state.runs
+    assert (first, end, status.state, status.member_id, status.deadline_ms) == (10, 15, RecordState.ACQUIRED, "m", None)
+    assert (status.write_id, status.to_state, state.writes) == (None, None, {})
 
 
-def test_a_superseded_leader_speaks_of_its_own_memory_only() -> None:
-    state = told(*START)
+def test_events_of_a_superseded_leader_do_not_count() -> None:
+    state = folded(*START)
     for event in (
         HELD._replace(cause="lock_timeout", state=0, member_id=None, deadline_ms=None),
         WindowMoved(*WHERE, 15, 15),
@@ -182,13 +184,13 @@ def test_a_superseded_leader_speaks_of_its_own_memory_only() -> None:
         StateWriteSettled(*WHERE, 9, 0),
         SharePartitionDropped(*WHERE, "another broker leads"),
     ):
-        state.apply(Entry(9, ORIGIN_MS, 1, event))
-    assert by_offset(state) == by_offset(told(*START))
+        apply_entry(state, Entry(9, ORIGIN_MS, 1, event))
+    assert by_offset(state) == by_offset(folded(*START))
     assert state.loaded
     assert (state.spso, state.speo, state.writes) == (10, 15, {})
 
 
-# ---- impossible stories ----------------------------------------------------------------------------------------------
+# ---- inconsistent journals -------------------------------------------------------------------------------------------
 
 FREE = HELD._replace(cause="lock_timeout", state=0, member_id=None, deadline_ms=None)
 DONE = HELD._replace(cause=SETTLED, state=2, member_id=None, deadline_ms=None, why="accept")
@@ -207,7 +209,7 @@ DONE = HELD._replace(cause=SETTLED, state=2, member_id=None, deadline_ms=None, w
         pytest.param([*START, HELD._replace(first=9, end=10)], "below the SPSO 10", id="a change below the window"),
         pytest.param([*START, HELD], "cannot go from ACQUIRED by m", id="acquired twice"),
         pytest.param([*START, HELD._replace(first=20, end=22, delivery_count=2)], "cannot begin", id="begins at 2"),
-        pytest.param([*START, HELD._replace(cause="sneeze")], "nothing is called 'sneeze'", id="an unknown cause"),
+        pytest.param([*START, HELD._replace(cause="sneeze")], "the cause 'sneeze' is not known", id="an unknown cause"),
         pytest.param([*START, DONE], "cannot go", id="settled without a write"),
         pytest.param([*START, FREE._replace(end=17)], "is not all in flight", id="a time-out in a hole"),
         pytest.param([*START, WindowMoved(*WHERE, 9, 15)], "cannot become", id="the SPSO goes back"),
@@ -223,15 +225,15 @@ DONE = HELD._replace(cause=SETTLED, state=2, member_id=None, deadline_ms=None, w
         ),
     ],
 )  # fmt: skip
-def test_an_impossible_story_is_refused(events: list[Event], why: str) -> None:
+def test_an_inconsistent_journal_is_refused(events: list[Event], why: str) -> None:
     with pytest.raises(JournalCorrupt, match=why) as caught:
-        told(*events)
+        folded(*events)
     assert caught.value.entry.order == len(events) - 1
     assert str(caught.value).startswith(f"entry {len(events) - 1} ({type(events[-1]).__name__})")
 
 
-def test_what_the_log_has_lost_may_be_passed_while_held() -> None:
-    state = told(*START, LogStartMoved(TOPIC, 0, 13), WindowMoved(*WHERE, 13, 15))
+def test_the_spso_may_pass_held_records_below_the_log_start() -> None:
+    state = folded(*START, LogStartMoved(TOPIC, 0, 13), WindowMoved(*WHERE, 13, 15))
     assert (state.spso, sorted(by_offset(state))) == (13, [13, 14])
 
 
@@ -289,43 +291,43 @@ LEGAL = {
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("state", STATES)
-def test_every_change_in_every_state(state: str, change: str) -> None:
+def test_every_change_is_legal_only_in_its_states(state: str, change: str) -> None:
     events = [loaded(10, 10), *STATES[state], CHANGES[change]]
     if change in LEGAL[state]:
-        after = told(*events)
+        after = folded(*events)
         assert by_offset(after)[10][0] == CHANGES[change].state
     else:
         with pytest.raises(JournalCorrupt):
-            told(*events)
+            folded(*events)
 
 
-# ---- a story without its beginning -----------------------------------------------------------------------------------
+# ---- a journal without its first entries -----------------------------------------------------------------------------
 
 
-def test_a_bounded_journal_tells_what_it_still_knows_and_all_after_the_next_load() -> None:
+def test_a_fold_without_the_first_entries_is_partial_until_the_next_load() -> None:
     journal = Journal(ORIGIN_MS, capacity=2)
     for event in (*START, TAGGED, StateWritePrepared(*WHERE, 0, 10, 5, ())):
         journal.record(ORIGIN_MS, 0, event)
-    story = Story(journal, GROUP, TOPIC, 0)
-    assert [entry.event for entry in story.refresh()] == [TAGGED, StateWritePrepared(*WHERE, 0, 10, 5, ())]
-    state = story.state(2)
+    timeline = PartitionTimeline(journal, GROUP, TOPIC, 0)
+    assert [entry.event for entry in timeline.refresh()] == [TAGGED, StateWritePrepared(*WHERE, 0, 10, 5, ())]
+    state = timeline.state(2)
     assert (state.partial, state.loaded, sorted(by_offset(state))) == (True, True, [10, 11, 12, 13, 14])
     for event in (StateWriteSettled(*WHERE, 0, 0), DONE, WindowMoved(*WHERE, 15, 15), loaded(15, 15)):
         journal.record(ORIGIN_MS, 0, event)
-        story.refresh()
-    assert len(story.entries) == 6
-    assert (story.state(5).spso, story.state(5).partial) == (15, True)
-    assert not story.state(6).partial
+        timeline.refresh()
+    assert len(timeline.entries) == 6
+    assert (timeline.state(5).spso, timeline.state(5).partial) == (15, True)
+    assert not timeline.state(6).partial
 
 
-def test_what_was_dropped_between_two_looks_makes_the_story_partial_from_there() -> None:
+def test_entries_dropped_between_two_refreshes_make_the_fold_partial_from_there() -> None:
     journal = Journal(ORIGIN_MS, capacity=3)
-    story = Story(journal, GROUP, TOPIC, 0)
+    timeline = PartitionTimeline(journal, GROUP, TOPIC, 0)
     for event in START:
         journal.record(ORIGIN_MS, 0, event)
-    story.refresh()
+    timeline.refresh()
     for event in (FREE, *[HELD._replace(delivery_count=n) for n in range(2, 5)]):
         journal.record(ORIGIN_MS, 0, event)
-    story.refresh()
-    assert [story.state(n).partial for n in range(len(story.entries) + 1)] == [False] * 4 + [True] * 3
-    assert by_offset(story.state(6))[10][1] == 4
+    timeline.refresh()
+    assert [timeline.state(n).partial for n in range(len(timeline.entries) + 1)] == [False] * 4 + [True] * 3
+    assert by_offset(timeline.state(6))[10][1] == 4

@@ -7,7 +7,7 @@ from shareq.model.states import GroupState
 from shareq.trace import Journal, cluster_view, group_view
 
 ASSIGNED = (("t", (0, 1)),)
-STORY: list[e.Event] = [
+HISTORY: list[e.Event] = [
     e.BrokerStarted(0),
     e.BrokerStarted(1),
     e.TopicCreated("t", "id", 2),
@@ -33,14 +33,14 @@ STORY: list[e.Event] = [
 ]
 
 
-def journal_of(count: int = len(STORY)) -> Journal:
+def journal_of(count: int = len(HISTORY)) -> Journal:
     journal = Journal()
-    for event in STORY[:count]:
+    for event in HISTORY[:count]:
         journal.record(0, 0, event)
     return journal
 
 
-def test_a_group() -> None:
+def test_group_view_folds_the_groups_events() -> None:
     group = group_view(journal_of(), "g", until=14)
     member = group.members["m"]
     assert (group.state, group.group_epoch, group.assignment_epoch) == (GroupState.STABLE, 2, 2)
@@ -51,7 +51,7 @@ def test_a_group() -> None:
     assert (gone.state, gone.group_epoch, gone.initialized, gone.configs) == (GroupState.EMPTY, 0, {}, {})
 
 
-def test_a_cluster() -> None:
+def test_cluster_view_folds_brokers_and_topics() -> None:
     cluster = cluster_view(journal_of(), until=18)
     assert cluster.brokers == {0: True, 1: False}
     assert [len(partitions) for partitions in cluster.topics.values()] == [3, 50]
@@ -61,7 +61,7 @@ def test_a_cluster() -> None:
     assert cluster_view(journal_of()).own_topics() == {}
 
 
-def test_a_journal_that_begins_in_the_middle() -> None:
+def test_partitions_without_their_creation_are_added() -> None:
     journal = Journal()
     journal.record(0, 0, e.RecordsAppended("t", 2, 5, 9))
     assert [partition.log_end for partition in cluster_view(journal).topics["t"]] == [0, 0, 9]

@@ -20,8 +20,8 @@ from shareq.model.events import (
     WindowMoved,
 )
 from shareq.trace import Entry, Journal, SharePartitionState, view
-from shareq.trace.index import Subject, index_of, subject
-from shareq.trace.story import journal_of
+from shareq.trace.journal import Subject, journal_of
+from shareq.trace.journal.index import subject_of
 
 
 def journal_of_faults(count: int, capacity: int | None = None) -> Journal:
@@ -55,7 +55,7 @@ def test_a_bounded_journal_keeps_the_newest(capacity: int, count: int) -> None:
     assert [entry.order for entry in journal.select()] == kept
 
 
-def test_its_storage_is_bounded_too() -> None:
+def test_a_bounded_journal_has_bounded_storage() -> None:
     assert len(journal_of_faults(10_000, 10)._entries) <= 20
 
 
@@ -66,12 +66,12 @@ def test_a_journal_that_is_off_keeps_nothing() -> None:
     assert repr(journal) == "<Journal off>"
 
 
-def test_how_much_was_dropped_is_shown() -> None:
+def test_the_repr_shows_the_number_of_dropped_entries() -> None:
     assert repr(journal_of_faults(3000, 2)) == "<Journal 2 events, 2,998 older ones dropped>"
 
 
 @pytest.mark.parametrize("capacity", [0, -1])
-def test_an_absurd_capacity(capacity: int) -> None:
+def test_a_capacity_below_one_is_refused(capacity: int) -> None:
     with pytest.raises(ConfigException, match=rf"capacity={capacity}: must be >= 1"):
         Journal(capacity=capacity)
 
@@ -91,11 +91,11 @@ def test_an_absurd_capacity(capacity: int) -> None:
         pytest.param(StateLogPruned(7, 0), Subject(None, "__share_group_state", 7), id="a state partition"),
     ],
 )
-def test_what_an_event_is_about(event: Event, about: Subject) -> None:
-    assert subject(event) == about
+def test_subject_of_an_event(event: Event, about: Subject) -> None:
+    assert subject_of(event) == about
 
 
-def test_selecting_equals_looking_at_everything(seed: int) -> None:
+def test_select_equals_a_scan_of_all_entries(seed: int) -> None:
     rng = Random(seed)
     journal = Journal()
     kinds: list[Event] = [
@@ -113,23 +113,23 @@ def test_selecting_equals_looking_at_everything(seed: int) -> None:
                     entry
                     for entry in journal
                     if (not types or isinstance(entry.event, types))
-                    and group in (None, subject(entry.event).group)
-                    and topic in (None, subject(entry.event).topic)
-                    and partition in (None, subject(entry.event).partition)
+                    and group in (None, subject_of(entry.event).group)
+                    and topic in (None, subject_of(entry.event).topic)
+                    and partition in (None, subject_of(entry.event).partition)
                 ]
                 assert journal.select(*types, group=group, topic=topic, partition=partition) == wanted
 
 
-def test_the_index_of_a_bounded_journal_forgets_what_is_dropped() -> None:
+def test_the_index_of_a_bounded_journal_drops_entries_with_it() -> None:
     journal = Journal(capacity=5)
     for number in range(50):
         journal.record(0, 0, MemberLeft(f"g{number}", "m", "left"))
-        index_of(journal).about(Subject(f"g{number}"))
-    assert index_of(journal).subjects() == [Subject(f"g{number}") for number in range(45, 50)]
-    assert index_of(journal).about(Subject("g1")) == []
+        journal.about(Subject(f"g{number}"))
+    assert journal.subjects() == [Subject(f"g{number}") for number in range(45, 50)]
+    assert journal.about(Subject("g1")) == []
 
 
-def test_it_can_be_read_while_it_is_written() -> None:
+def test_one_thread_reads_while_another_one_writes() -> None:
     journal = Journal()
     done = []
 
@@ -152,12 +152,12 @@ def test_it_can_be_read_while_it_is_written() -> None:
 
 
 @pytest.mark.parametrize("source", [None, 3, "journal", object()])
-def test_a_source_that_is_none(source: object) -> None:
+def test_a_source_without_a_journal_is_refused(source: object) -> None:
     with pytest.raises(ConfigException, match="must be a Journal"):
         journal_of(source)
 
 
-def test_a_cluster_is_a_source() -> None:
+def test_an_object_with_a_journal_is_a_source() -> None:
     class Source:
         journal = Journal(7)
 

@@ -1,4 +1,4 @@
-"""Every record is accounted for, exactly: by hand, against a recount offset by offset, and over lost leaders."""
+"""The ledger of every record: by hand, against a recount offset by offset, and after lost leaders."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from shareq.model.events import (
 )
 from shareq.model.states import RecordState
 from shareq.trace import Journal, attempts, lag_over_time, ledger
-from shareq.trace.ledger import Ledger
+from shareq.trace.analysis.ledger import Ledger
 from tests.trace.histories import GROUP, TOPIC, WHERE, loaded, random_history
 
 
@@ -48,13 +48,13 @@ def timeout(first: int, end: int, state: int, count: int = 1) -> RecordsChanged:
 
 @dataclass
 class By:
-    """An event of another broker than the leader."""
+    """An event of a broker that is not the leader."""
 
     broker: int
     event: Event
 
 
-def told(*events: Event | By, step_ms: int = 0) -> Journal:
+def journal_of(*events: Event | By, step_ms: int = 0) -> Journal:
     journal = Journal()
     for number, event in enumerate(events):
         by = event if isinstance(event, By) else By(0, event)
@@ -119,7 +119,7 @@ WRITE, WRITTEN = StateWritePrepared(*WHERE, 0, 0, 0, ()), StateWriteSettled(*WHE
         pytest.param(
             [*SIX, prepare(0, 2, 2), WRITE, StateWriteSettled(*WHERE, 0, 7), timeout(0, 2, 0), loaded(2, 2)],
             {"accepted": 2, "in_flight": 4},
-            id="a write was said to have failed, and had come through",
+            id="a write recorded as failed turns out to be durable",
         ),
         pytest.param(
             [*SIX, prepare(0, 2, 2), WRITE, loaded(0, 0)], {"accepted": 0, "in_flight": 6}, id="a write was lost"
@@ -140,8 +140,8 @@ WRITE, WRITTEN = StateWritePrepared(*WHERE, 0, 0, 0, ()), StateWriteSettled(*WHE
         ),
     ],
 )  # fmt: skip
-def test_the_account(events: list[Event | By], expected: dict[str, Any]) -> None:
-    account = ledger(told(*BEGIN, *events), GROUP, TOPIC)
+def test_the_figures_of_a_ledger(events: list[Event | By], expected: dict[str, Any]) -> None:
+    account = ledger(journal_of(*BEGIN, *events), GROUP, TOPIC)
     assert {name: getattr(account, name) for name in expected} == expected
     adds_up(account)
 
@@ -155,7 +155,7 @@ def adds_up(account: Ledger) -> None:
 
 def test_the_arrays_of_a_partition() -> None:
     events = (prepare(0, 4, 2), WRITE, WRITTEN, settle(0, 4, 2), timeout(4, 6, 0), acquire(4, 6, 2))
-    part = ledger(told(*BEGIN, *SIX, *events), GROUP, TOPIC)[0]
+    part = ledger(journal_of(*BEGIN, *SIX, *events), GROUP, TOPIC)[0]
     assert (part.base, part.spso, part.records) == (0, 0, 10)
     assert part.state.tolist() == [2, 2, 2, 2, 1, 1, -1, -1, -1, -1]
     assert part.delivery_count.tolist() == [1, 1, 1, 1, 2, 2, 0, 0, 0, 0]
@@ -164,15 +164,17 @@ def test_the_arrays_of_a_partition() -> None:
     assert part.times_archived.tolist() == [0] * 10
 
 
-def test_a_log_that_begins_late() -> None:
+def test_a_log_that_starts_above_zero() -> None:
     account = ledger(
-        told(TopicCreated(TOPIC, "id", 1), RecordsAppended(TOPIC, 0, 1000, 1010), loaded(1004, 1004)), GROUP, TOPIC
+        journal_of(TopicCreated(TOPIC, "id", 1), RecordsAppended(TOPIC, 0, 1000, 1010), loaded(1004, 1004)),
+        GROUP,
+        TOPIC,
     )
     assert (account[0].base, account.records, account.passed_over, account.never_delivered) == (1000, 10, 4, 6)
 
 
 class Recount:
-    """The same account, offset by offset; knows nothing of writes that nobody was told of."""
+    """The ledger offset by offset, without the unsettled writes that turn out to be durable."""
 
     def __init__(self) -> None:
         self.state: dict[int, int] = {}
@@ -189,8 +191,8 @@ class Recount:
                 self.deliveries[offset] += event.cause == "acquire" and event.state == RecordState.ACQUIRED
 
 
-def test_the_account_equals_a_recount(seed: int) -> None:
-    """As long as one leader lives, the two agree on everything; what was told as accepted always is."""
+def test_the_ledger_equals_a_recount(seed: int) -> None:
+    """With a single leader both are equal; after a lost leader every recorded acceptance still counts."""
     checked = 0
     for number in range(25):
         recount, loads = Recount(), 0
@@ -215,8 +217,8 @@ def test_the_account_equals_a_recount(seed: int) -> None:
     assert checked
 
 
-def test_several_partitions_are_added_up() -> None:
-    journal = told(*BEGIN, *SIX, settle(0, 6, 2), RecordsAppended(TOPIC, 3, 0, 5))
+def test_figures_are_summed_over_partitions() -> None:
+    journal = journal_of(*BEGIN, *SIX, settle(0, 6, 2), RecordsAppended(TOPIC, 3, 0, 5))
     account = ledger(journal, GROUP, TOPIC)
     assert (list(account), account.records, account.accepted, account[3].never_delivered) == ([0, 3], 15, 6, 5)
     assert repr(account) == (
@@ -231,11 +233,11 @@ def test_several_partitions_are_added_up() -> None:
 @pytest.mark.parametrize(
     ("journal", "topic", "why"),
     [
-        pytest.param(told(*BEGIN), "nope", "topic='nope': must be one", id="an unknown topic"),
+        pytest.param(journal_of(*BEGIN), "nope", "topic='nope': must be one", id="an unknown topic"),
         pytest.param(None, TOPIC, "must be complete", id="a bounded journal"),
     ],
 )
-def test_what_cannot_be_accounted_for(journal: Journal | None, topic: str, why: str) -> None:
+def test_a_ledger_that_cannot_be_exact_is_refused(journal: Journal | None, topic: str, why: str) -> None:
     if journal is None:
         journal = Journal(capacity=1)
         for event in BEGIN:
@@ -247,17 +249,17 @@ def test_what_cannot_be_accounted_for(journal: Journal | None, topic: str, why: 
 # ---- attempts and lag ------------------------------------------------------------------------------------------------
 
 
-def test_attempts_and_how_long_they_took() -> None:
+def test_attempts_have_counts_and_latencies() -> None:
     events = (*BEGIN, *SIX, prepare(0, 3, 2), WRITE, WRITTEN, settle(0, 3, 2), timeout(3, 6, 0), acquire(3, 6, 2))
-    found = attempts(told(*events, settle(3, 5, 2, 2), step_ms=100), GROUP, TOPIC)
+    found = attempts(journal_of(*events, settle(3, 5, 2, 2), step_ms=100), GROUP, TOPIC)
     assert found.deliveries == {1: 3, 2: 3}
     assert found.latency_ms == {50: 500.0, 95: 500.0, 99: 500.0, 100: 500.0}  # three took 500 ms, two 100 ms
-    assert attempts(told(*BEGIN), GROUP, TOPIC).latency_ms == {}
+    assert attempts(journal_of(*BEGIN), GROUP, TOPIC).latency_ms == {}
 
 
-def test_lag_over_time() -> None:
+def test_lag_over_time_has_one_value_for_each_change() -> None:
     events = (*BEGIN, *SIX, prepare(0, 3, 2), WRITE, WRITTEN, settle(0, 3, 2), WindowMoved(*WHERE, 3, 6))
-    journal = told(*events, RecordsAppended(TOPIC, 0, 10, 12), step_ms=100)
+    journal = journal_of(*events, RecordsAppended(TOPIC, 0, 10, 12), step_ms=100)
     assert lag_over_time(journal, GROUP, TOPIC) == [(0, 0), (100, 10), (500, 7), (1000, 9)]
-    assert lag_over_time(told(*events), GROUP, TOPIC) == [(0, 7)]
+    assert lag_over_time(journal_of(*events), GROUP, TOPIC) == [(0, 7)]
     assert lag_over_time(Journal(), GROUP, TOPIC) == []

@@ -1,4 +1,4 @@
-"""A whole cluster under random faults: its journal folds to what its leaders have in memory, and accounts for all."""
+"""A cluster under random faults: its journal folds to the leaders' memory, and its ledger adds up."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from shareq import AcknowledgeType, Cluster, Producer, ShareConsumer
 from shareq.leader.share_partition import SharePartition
 from shareq.model.states import PartitionLoadState
 from shareq.trace import Journal, ledger, metrics, view
-from shareq.trace.view import View
+from shareq.trace.views.view import View
 
 GROUP, TOPIC, RECORDS = "payments", "orders", 400
 ANSWERS = (AcknowledgeType.ACCEPT, AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT)
 
 
 def live(cluster: Cluster) -> dict[int, SharePartition]:
-    """What the brokers that are alive have in memory of the group."""
+    """The group's share-partitions in the memory of the running brokers."""
     leaders: list[Any] = [broker._leader.actor for broker in cluster._brokers.values()]
     return {
         led.key.partition: led.share_partition
@@ -30,22 +30,22 @@ def live(cluster: Cluster) -> dict[int, SharePartition]:
     }
 
 
-def same(told: View, memory: SharePartition | None) -> None:
-    state = told.state()
+def assert_same(shown: View, memory: SharePartition | None) -> None:
+    state = shown.state()
     if memory is None:
         assert not state.loaded
         return
     assert state.loaded
     runs = [(run.first, run.end, run.state, run.delivery_count) for run in memory.runs()]
     by_offset = {offset: run[2:] for run in runs for offset in range(*run[:2])}
-    folded = {offset: cell[:2] for first, end, cell in state.runs for offset in range(first, end)}
+    folded = {offset: status[:2] for first, end, status in state.runs for offset in range(first, end)}
     assert folded == by_offset
     assert (state.spso, state.speo) == (memory.spso, memory.speo)
     assert state.delivery_complete_count == memory.delivery_complete_count
 
 
 def consumers_of(cluster: Cluster) -> list[ShareConsumer]:
-    """A topic full of records, and a team that works on it."""
+    """A topic with records, and consumers that share it."""
     cluster.create_topic(TOPIC, 2)
     cluster.configure_group(GROUP, {"share.auto.offset.reset": "earliest"})
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
@@ -61,7 +61,7 @@ def consumers_of(cluster: Cluster) -> list[ShareConsumer]:
 
 
 def break_something(rng: Random, cluster: Cluster, consumers: list[ShareConsumer], turn: int) -> None:
-    """Now and then a broker dies or comes back; once a consumer is gone."""
+    """Now and then kill or start a broker; crash one consumer."""
     down = sorted(set(range(3)) - set(cluster._brokers))
     if turn == 4:
         cluster.crash(consumers.pop())
@@ -72,7 +72,7 @@ def break_something(rng: Random, cluster: Cluster, consumers: list[ShareConsumer
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_the_journal_of_a_cluster_is_its_life(seed: int, number: int, tmp_path: Path) -> None:
+def test_a_journal_folds_to_the_memory_of_the_leaders_and_adds_up(seed: int, number: int, tmp_path: Path) -> None:
     rng = Random(f"{seed}/{number}")
     with Cluster(3, seed=rng.randrange(1000)) as cluster:
         consumers = consumers_of(cluster)
@@ -83,11 +83,11 @@ def test_the_journal_of_a_cluster_is_its_life(seed: int, number: int, tmp_path: 
                     consumer.acknowledge(message, rng.choice(ANSWERS))
             break_something(rng, cluster, consumers, turn)
             memory = live(cluster)
-            for partition, told in enumerate(views):
-                same(told, memory.get(partition))
-    for told in views:
-        for order in (*range(0, told.total(), 29), told.total()):
-            assert json.loads(json.dumps(told.snapshot(order)))["order"] == order
+            for partition, shown in enumerate(views):
+                assert_same(shown, memory.get(partition))
+    for shown in views:
+        for order in (*range(0, shown.total(), 29), shown.total()):
+            assert json.loads(json.dumps(shown.snapshot(order)))["order"] == order
     adds_up(cluster)
     cluster.journal.to_jsonl(tmp_path / "journal")
     assert list(Journal.from_jsonl(tmp_path / "journal")) == list(cluster.journal)

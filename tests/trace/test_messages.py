@@ -1,5 +1,4 @@
-"""The messages of a journal: what is told of each, which ones are found, how they look, and that nobody pays who does
-not ask."""
+"""Protocol messages of a journal: their JSON, filters and forms; and that a cluster without them makes none."""
 
 from __future__ import annotations
 
@@ -25,12 +24,12 @@ from shareq.model.messages.share_fetch import (
 )
 from shareq.model.records import RecordBatch
 from shareq.trace import Journal, Messages, messages, view
-from shareq.trace.telling import MOST_ITEMS, tell
+from shareq.trace.journal.message_json import MAX_ITEMS, message_json
 
 T = TopicId("AAAAAAAAAAAAAAAAAAAARA")
 ORIGIN_MS = 1_000_000
 
-# ---- what is told ----------------------------------------------------------------------------------------------------
+# ---- message JSON ----------------------------------------------------------------------------------------------------
 
 
 def batch(first: int, last: int, attributes: int = 0) -> RecordBatch:
@@ -42,8 +41,8 @@ def fetched(**fields: Any) -> ShareFetchResponse:
     return ShareFetchResponse(responses=(ShareFetchResponse.Topic(topic_id=T, partitions=(part,)),))
 
 
-def partition_of(told: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = told["responses"][0]["partitions"][0]
+def partition_of(message: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = message["responses"][0]["partitions"][0]
     return found
 
 
@@ -76,63 +75,63 @@ PARTITIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("fields", "told"), PARTITIONS)
-def test_what_is_told_of_a_partition(fields: dict[str, Any], told: dict[str, Any]) -> None:
-    assert partition_of(json.loads(tell(fetched(**fields)))) == told
+@pytest.mark.parametrize(("fields", "expected"), PARTITIONS)
+def test_json_of_a_fetched_partition(fields: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert partition_of(json.loads(message_json(fetched(**fields)))) == expected
 
 
-@pytest.mark.parametrize(("types", "told"), [
+@pytest.mark.parametrize(("types", "expected"), [
     pytest.param((1,), "3..5: ACCEPT", id="one type for all"),
     pytest.param((0, 2, 3), "3..5: GAP RELEASE REJECT", id="one for each"),
     pytest.param((9,), "3..5: 9", id="none that there is"),
 ])  # fmt: skip
-def test_acknowledgements_by_name(types: tuple[int, ...], told: str) -> None:
-    request = json.loads(tell(acknowledged(*types)))
-    assert request["topics"][0]["partitions"][0]["acknowledgement_batches"] == [told]
+def test_json_names_acknowledge_types(types: tuple[int, ...], expected: str) -> None:
+    request = json.loads(message_json(acknowledged(*types)))
+    assert request["topics"][0]["partitions"][0]["acknowledgement_batches"] == [expected]
 
 
-@pytest.mark.parametrize(("records", "told"), [
+@pytest.mark.parametrize(("records", "expected"), [
     pytest.param(encode_batch([(None, b"v", [], 7)] * 3), ["0..2: 3 records, 85 B"], id="a batch"),
     pytest.param(b"no batch", "8 B", id="nonsense"),
     pytest.param(encode_batch([(None, b"v", [], 7)])[:16] + b"\1" * 60, "76 B", id="a batch of another kind"),
 ])  # fmt: skip
-def test_what_is_produced(records: bytes, told: object) -> None:
+def test_json_of_produced_batches(records: bytes, expected: object) -> None:
     part = ProduceRequest.Partition(index=0, records=records)
     request = ProduceRequest(acks=-1, topics=(ProduceRequest.Topic(topic_id=T, partitions=(part,)),))
-    assert json.loads(tell(request))["topics"][0]["partitions"][0]["records"] == told
+    assert json.loads(message_json(request))["topics"][0]["partitions"][0]["records"] == expected
 
 
 def test_long_lists_are_cut() -> None:
-    part = tuple(ShareFetchRequest.Partition(partition_index=index) for index in range(MOST_ITEMS + 3))
+    part = tuple(ShareFetchRequest.Partition(partition_index=index) for index in range(MAX_ITEMS + 3))
     request = ShareFetchRequest(
         group_id="g", member_id="m", share_session_epoch=0,
         topics=(ShareFetchRequest.Topic(topic_id=T, partitions=part),),
     )  # fmt: skip
-    listed = json.loads(tell(request))["topics"][0]["partitions"]
-    assert (len(listed), listed[-1]) == (MOST_ITEMS + 1, "and 3 more")
+    listed = json.loads(message_json(request))["topics"][0]["partitions"]
+    assert (len(listed), listed[-1]) == (MAX_ITEMS + 1, "and 3 more")
 
 
-def test_an_empty_message_says_nothing() -> None:
-    assert tell(MetadataRequest(topics=None)) == "{}"
+def test_a_message_of_defaults_is_empty() -> None:
+    assert message_json(MetadataRequest(topics=None)) == "{}"
 
 
 # ---- which ones are found --------------------------------------------------------------------------------------------
 
 
 def journal() -> Journal:
-    told = Journal(ORIGIN_MS)
-    asked = tell(ShareFetchRequest(group_id="g", member_id="m", share_session_epoch=0))
-    said = tell(fetched(records=(batch(0, 9),)))
+    journal = Journal(ORIGIN_MS)
+    asked = message_json(ShareFetchRequest(group_id="g", member_id="m", share_session_epoch=0))
+    body = message_json(fetched(records=(batch(0, 9),)))
     for time_ms, event in (
         (0, e.TopicCreated("orders", T, 1)),
         (100, e.RequestSent("10.0.0.1:5", "broker-0", "ShareFetchRequest", 7, "reader", 2, asked)),
         (200, e.RequestSent("broker-1", "broker-0", "MetadataRequest", 8, "", 32767, "{}")),
         (250, e.ResponseSent("broker-0", "broker-1", "MetadataResponse", 6, 8, "{}")),
-        (300, e.ResponseSent("broker-0", "10.0.0.1:5", "ShareFetchResponse", 0, 7, said)),
+        (300, e.ResponseSent("broker-0", "10.0.0.1:5", "ShareFetchResponse", 0, 7, body)),
         (400, e.RequestSent("10.0.0.1:5", "broker-0", "ShareFetchRequest", 9, "reader", 2, asked)),
     ):
-        told.record(ORIGIN_MS + time_ms, -1, event)
-    return told
+        journal.record(ORIGIN_MS + time_ms, -1, event)
+    return journal
 
 
 FILTERS = [
@@ -140,7 +139,7 @@ FILTERS = [
     pytest.param({"client": "reader"}, [7, 9], id="by client id"),
     pytest.param({"client": "10.0.0.1:5"}, [7, 9], id="by connection"),
     pytest.param({"client": "broker-1"}, [8], id="by broker"),
-    pytest.param({"client": "nobody"}, [], id="by a client that is none"),
+    pytest.param({"client": "unknown"}, [], id="by an unknown client"),
     pytest.param({"api": "ShareFetch"}, [7, 9], id="by API"),
     pytest.param({"api": ["Metadata", "ListOffsets"]}, [8], id="by APIs"),
     pytest.param({"since_ms": ORIGIN_MS + 200}, [8, 9], id="from a time on"),
@@ -151,7 +150,7 @@ ORDERS = {7: 1, 8: 2, 9: 5}
 
 
 @pytest.mark.parametrize(("filters", "exchanges"), FILTERS)
-def test_filters(filters: dict[str, Any], exchanges: list[int]) -> None:
+def test_messages_are_filtered_by_client_api_and_time(filters: dict[str, Any], exchanges: list[int]) -> None:
     assert [one.order for one in messages(journal(), **filters)] == [ORDERS[number] for number in exchanges]
 
 
@@ -166,7 +165,7 @@ def test_an_exchange_has_both_sides_with_topics_by_name() -> None:
     assert (open_one.response, open_one.duration_ms) == (None, None)
 
 
-def test_events_of_before_are_exchanges_without_contents() -> None:
+def test_events_without_bodies_are_exchanges_without_fields() -> None:
     old = Journal()
     old.record(5, -1, e.RequestSent("c", "broker-0", "ShareFetchRequest"))
     old.record(6, -1, e.ResponseSent("broker-0", "c", "ShareFetchResponse", 0))
@@ -175,15 +174,15 @@ def test_events_of_before_are_exchanges_without_contents() -> None:
 
 
 def test_a_slice_is_messages_too() -> None:
-    told = messages(journal())
-    assert isinstance(told[1:], Messages)
-    assert [one.order for one in told[1:]] == [2, 5]
+    found = messages(journal())
+    assert isinstance(found[1:], Messages)
+    assert [one.order for one in found[1:]] == [2, 5]
 
 
 # ---- how they look ---------------------------------------------------------------------------------------------------
 
 
-def test_lines() -> None:
+def test_each_exchange_is_two_lines_of_text() -> None:
     answer = "responses [{topic_id orders, partitions [{partition_index 0, records [0..9: 10 records, 7…"
     assert repr(messages(journal())).splitlines() == [
         "     0.100 s  reader -> broker-0  ShareFetch v2  group_id g, member_id m, share_session_epoch 0",
@@ -219,7 +218,7 @@ class Shown(HTMLParser):
         self.text.append(data)
 
 
-def test_the_table_folds_what_is_long() -> None:
+def test_the_table_folds_long_messages() -> None:
     shown = Shown(messages(journal())._repr_html_())
     assert "3 exchanges" in shown.text
     assert shown.folded == 1
@@ -230,7 +229,7 @@ def test_the_table_folds_what_is_long() -> None:
     ]  # fmt: skip
 
 
-def test_nothing_foreign_gets_into_the_page() -> None:
+def test_values_are_escaped_in_the_page() -> None:
     evil = Journal()
     body = json.dumps({"group_id": "<script>alert(1)</script>" * 9})
     evil.record(0, -1, e.RequestSent("<script>", "b", "ShareFetchRequest", 1, "<script>", 2, body))
@@ -242,7 +241,7 @@ def test_nothing_foreign_gets_into_the_page() -> None:
 
 
 def run(*, trace_messages: bool) -> Cluster:
-    """The same happenings, traced or not."""
+    """The same run, with or without traced messages."""
     with Cluster(brokers=2, seed=3, trace_messages=trace_messages) as cluster:
         cluster.create_topic("orders", 1)
         cluster.configure_group("g", {"share.auto.offset.reset": "earliest"})
@@ -258,20 +257,20 @@ def run(*, trace_messages: bool) -> Cluster:
         return cluster
 
 
-def test_one_poll_in_order() -> None:
-    told = messages(run(trace_messages=True), client="reader")
-    apis = [one.api for one in told]
+def test_the_exchanges_of_one_poll_in_order() -> None:
+    found = messages(run(trace_messages=True), client="reader")
+    apis = [one.api for one in found]
     assert apis.index("FindCoordinator") < apis.index("ShareGroupHeartbeat") < apis.index("ShareFetch")
-    delivered = [one for one in told if "acquired_records" in json.dumps(one.response)]
+    delivered = [one for one in found if "acquired_records" in json.dumps(one.response)]
     (topic,) = (delivered[0].response or {})["responses"]
     (partition,) = topic["partitions"]
     assert partition["acquired_records"] == ["0..4: delivery 1"]
     assert topic["topic_id"] == "orders"
-    sent = json.dumps([one.request for one in told])
+    sent = json.dumps([one.request for one in found])
     assert "0..4: ACCEPT" in sent
 
 
-def test_what_is_folded_from_the_journal_is_the_same_with_and_without_messages() -> None:
+def test_states_are_the_same_with_and_without_messages() -> None:
     traced, plain = run(trace_messages=True), run(trace_messages=False)
     flying = e.RequestSent, e.ResponseSent
     events = [
@@ -288,11 +287,11 @@ def test_what_is_folded_from_the_journal_is_the_same_with_and_without_messages()
     assert len(messages(plain)) == 0
 
 
-def test_nothing_is_told_where_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_traced_messages_no_json_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(message: object) -> str:
         raise AssertionError(message)
 
-    monkeypatch.setattr("shareq.broker.network.tell", fail)
+    monkeypatch.setattr("shareq.broker.network.message_json", fail)
     assert len(run(trace_messages=False).journal) > 0
 
 

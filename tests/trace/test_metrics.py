@@ -1,4 +1,4 @@
-"""Kafka's metrics on little histories that were worked out by hand."""
+"""Kafka's metrics of short histories, computed by hand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from shareq.model import events as e
 from shareq.trace import Journal, Metric, Metrics, metrics
-from shareq.trace.metrics import LEFT_OUT
+from shareq.trace.analysis.metrics import LEFT_OUT
 from tests.trace.histories import GROUP, TOPIC, WHERE, loaded
 
 CHANGED = e.RecordsChanged(*WHERE, "acquire", 0, 10, 1, 1, "m", 99)
@@ -97,7 +97,7 @@ SP: dict[str, Any] = {"group": GROUP, "topic": TOPIC, "partition": 0}
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_a_value(name: str, tags: dict[str, Any], value: float) -> None:
+def test_the_value_of_a_metric(name: str, tags: dict[str, Any], value: float) -> None:
     assert at_the_end().value(name, **tags) == value
 
 
@@ -113,7 +113,7 @@ def test_a_value(name: str, tags: dict[str, Any], value: float) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_a_meter(name: str, tags: dict[str, Any], count: int) -> None:
+def test_the_count_and_rate_of_a_meter(name: str, tags: dict[str, Any], count: int) -> None:
     found = at_the_end()
     assert found.value(name, attribute="Count", **tags) == count
     assert found.value(name, attribute="MeanRate", **tags) == count / 4
@@ -121,7 +121,7 @@ def test_a_meter(name: str, tags: dict[str, Any], count: int) -> None:
         found.value(name, **tags)
 
 
-def test_earlier_points() -> None:
+def test_metrics_at_earlier_entries() -> None:
     journal = journal_of(HISTORY)
     opened = next(entry.order for entry in journal if isinstance(entry.event, e.WindowMoved)) + 1
     then = metrics(journal, until=opened)
@@ -132,7 +132,7 @@ def test_earlier_points() -> None:
     assert then.value("share-group-rebalance-rate") == 1
 
 
-def test_the_end_of_a_leader_ends_its_gauges() -> None:
+def test_a_stopped_leader_has_no_gauges() -> None:
     for event in (e.SharePartitionDropped(*WHERE, "x"), e.BrokerStopped(0, True)):
         gone = at_the_end((4000, 0, event))
         assert "InFlightMessageCount" not in {metric.name for metric in gone}
@@ -143,14 +143,14 @@ def test_the_end_of_a_leader_ends_its_gauges() -> None:
     assert "last-pruned-offset" not in {metric.name for metric in moved}
 
 
-def test_what_no_longer_exists_is_not_counted() -> None:
+def test_deleted_groups_and_topics_are_not_counted() -> None:
     deleted = at_the_end((4000, 1, e.GroupDeleted(GROUP)))
     assert deleted.value("group-count", protocol="share") == 0
     assert deleted.value("num-partitions", protocol="share") == 0
     assert at_the_end((4000, -1, e.TopicDeleted(TOPIC, "id"))).value("num-partitions", protocol="share") == 0
 
 
-def test_requests_are_counted_where_messages_are_traced() -> None:
+def test_requests_are_counted_if_messages_are_traced() -> None:
     assert not [metric for metric in at_the_end() if "Requests" in metric.name]
     sent = [(4000, -1, e.RequestSent("c", "b", api)) for api in ("ShareFetchRequest", "ShareFetchRequest", "X")]
     answers = [(4000, -1, e.ResponseSent("b", "c", "ShareFetchResponse", error)) for error in (0, 6)]
@@ -164,7 +164,7 @@ def test_requests_are_counted_where_messages_are_traced() -> None:
     }
 
 
-def test_what_cannot_be_derived_is_left_out_with_a_reason() -> None:
+def test_a_metric_that_cannot_be_derived_is_left_out_with_a_reason() -> None:
     found = at_the_end()
     assert found.left_out is LEFT_OUT
     assert all(LEFT_OUT.values())
@@ -172,14 +172,14 @@ def test_what_cannot_be_derived_is_left_out_with_a_reason() -> None:
     assert not [name for line in LEFT_OUT for name in line.split(", ") if name in names]
 
 
-def test_an_empty_journal() -> None:
+def test_an_empty_journal_has_zero_groups() -> None:
     found = metrics(Journal())
     assert found.value("group-count", protocol="share") == 0
     assert all(value == 0 for value in found.values())
     assert not [metric for metric in found if metric.name.startswith("write-latency")]
 
 
-def test_the_forms_of_metrics() -> None:
+def test_metrics_as_text_and_as_a_frame() -> None:
     found = at_the_end()
     metric = Metric("EvictionsPerSec", (), "Count")
     assert found[metric] == 1

@@ -1,4 +1,4 @@
-"""A share-partition told from outside: after each story its text, its lag, and what a view says of it."""
+"""An observed share-partition: its text after each history, its lag, and its view."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from shareq.model.events import (
 )
 from shareq.model.states import RecordState
 from shareq.trace import Journal, View, lag_plot, ledger, raster, view
-from shareq.trace.observed import Hold, Knowledge
+from shareq.trace.analysis.observed_knowledge import Hold, Knowledge
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE
 
 AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED = 0, 2, 3, 4
@@ -54,7 +54,7 @@ TEN: list[Event] = [*START, read(0), grown(10)]
 MIXED = read(2, (3, 5, ACKNOWLEDGED, 1), (5, 6, AVAILABLE, 1), (6, 7, ARCHIVED, 5), (8, 9, AVAILABLE, 3))
 
 
-def told(events: list[Event]) -> View:
+def observed(events: list[Event]) -> View:
     journal = Journal(ORIGIN_MS)
     for place, event in enumerate(events):
         journal.record(ORIGIN_MS + 1000 * place, -1, event)
@@ -67,7 +67,7 @@ def told(events: list[Event]) -> View:
         pytest.param(
             [ObservationDisturbed("why")],
             "SPSO 0 | empty | log end unknown (nothing durable, why)",
-            id="nobody has ever answered",
+            id="the cluster has never responded",
         ),
         pytest.param(
             [*TEN, TopicDeleted(TOPIC, "id")],
@@ -83,12 +83,12 @@ def told(events: list[Event]) -> View:
         pytest.param(
             [*START, NOTHING, grown(9), held("a", 4, 6)],
             "SPSO 4 | A A ? ? ? | log end 9 (nothing durable)",
-            id="nothing durable, but a member is heard",
+            id="nothing durable, but a member reports its records",
         ),
         pytest.param([*START, read(3)], "SPSO 3 | empty | log end 0", id="before the log is known"),
         pytest.param(TEN, "SPSO 0 | ?×10 | log end 10", id="nothing is known of any record"),
         pytest.param([*START, grown(10), read(0)], "SPSO 0 | ?×10 | log end 10", id="the other way round"),
-        pytest.param([*TEN, read(10)], "SPSO 10 | empty | log end 10", id="all is done with"),
+        pytest.param([*TEN, read(10)], "SPSO 10 | empty | log end 10", id="all records are terminal"),
         pytest.param([*TEN, MIXED], "SPSO 2 | ? ✓ ✓ ◌1 ✕ ? ◌3 ? | log end 10", id="terminal, returned, unknown"),
         pytest.param(
             [*TEN, read(0, (0, 2, ACKNOWLEDGED, 1), (2, 3, ARCHIVED, 5), (3, 4, AVAILABLE, 1), (4, 5, ARCHIVED, 1))],
@@ -99,7 +99,9 @@ def told(events: list[Event]) -> View:
             [*TEN, read(0, (0, 2, ACKNOWLEDGED, 1)), read(2)], "SPSO 2 | ?×8 | log end 10", id="and then it is written"
         ),
         pytest.param(
-            [*TEN, read(0, (0, 10, ACKNOWLEDGED, 1))], "SPSO 10 | empty | log end 10", id="all done, not written yet"
+            [*TEN, read(0, (0, 10, ACKNOWLEDGED, 1))],
+            "SPSO 10 | empty | log end 10",
+            id="all terminal, SPSO not written yet",
         ),
         pytest.param(
             [*TEN, MIXED, grown(12, 10)], "SPSO 2 | ? ✓ ✓ ◌1 ✕ ? ◌3 ? ? ? | log end 12", id="records are appended"
@@ -107,9 +109,11 @@ def told(events: list[Event]) -> View:
         pytest.param(
             [*TEN, read(2, (3, 5, ARCHIVING, 5))],
             "SPSO 2 | ? ⧗5 ⧗5 ? ? ? ? ? | log end 10",
-            id="on the way to the dead letters is neither returned nor done",
+            id="archiving is neither returned nor terminal",
         ),
-        pytest.param([*TEN, held("a", 0, 3)], "SPSO 0 | A A A ?×7 | log end 10", id="a member that is heard"),
+        pytest.param(
+            [*TEN, held("a", 0, 3)], "SPSO 0 | A A A ?×7 | log end 10", id="a member that reports its records"
+        ),
         pytest.param(
             [*TEN, held("a", 0, 3), read(0, (1, 2, ACKNOWLEDGED, 1))],
             "SPSO 0 | A ✓ A ?×7 | log end 10",
@@ -118,7 +122,7 @@ def told(events: list[Event]) -> View:
         pytest.param(
             [*TEN, read(0, (1, 2, ACKNOWLEDGED, 1)), held("a", 0, 3)],
             "SPSO 0 | A ✓ A ?×7 | log end 10",
-            id="what is durable counts more than what is heard late",
+            id="a durable state overrides a late report",
         ),
         pytest.param(
             [*TEN, held("a", 0, 3), read(0, (0, 3, AVAILABLE, 1))],
@@ -128,7 +132,7 @@ def told(events: list[Event]) -> View:
         pytest.param(
             [*TEN, read(0, (0, 3, AVAILABLE, 1)), held("a", 0, 3)],
             "SPSO 0 | ◌1 ◌1 ◌1 ?×7 | log end 10",
-            id="returned before it is heard that it was held",
+            id="returned before its delivery is reported",
         ),
         pytest.param(
             [*TEN, read(0, (0, 3, AVAILABLE, 1)), held("b", 1, 3, 2)],
@@ -143,23 +147,25 @@ def told(events: list[Event]) -> View:
         pytest.param(
             [*TEN, held("b", 1, 2, 2), held("a", 0, 3)],
             "SPSO 0 | A B2 A ?×7 | log end 10",
-            id="the later delivery counts, in whichever order they are heard",
+            id="the later delivery counts, in any order of reports",
         ),
         pytest.param(
             [*TEN, held("a", 0, 3), held("b", 3, 5), MemberLeft(GROUP, "a", "left")],
             "SPSO 0 | ? ? ? B B ? ? ? ? ? | log end 10",
-            id="a member that is gone holds nothing",
+            id="a member that left holds nothing",
         ),
         pytest.param(
             [*TEN, held("a", 0, 3), LeaderElected(TOPIC, 0, 2, 1)],
             "SPSO 0 | ?×10 | log end 10",
-            id="a new leader knows no locks",
+            id="a new leader has no locks",
         ),
         pytest.param(
             [*TEN, held("a", 0, 6), read(4)], "SPSO 4 | A A ? ? ? ? | log end 10", id="the SPSO passes what was held"
         ),
         pytest.param(
-            [*TEN, MIXED, held("a", 2, 3), read(0)], "SPSO 0 | ?×10 | log end 10", id="offsets altered: begun anew"
+            [*TEN, MIXED, held("a", 2, 3), read(0)],
+            "SPSO 0 | ?×10 | log end 10",
+            id="offsets altered: the state starts again",
         ),
         pytest.param(
             [*TEN, MIXED, NOTHING], "SPSO 0 | empty | log end 10 (nothing durable)", id="the group was deleted"
@@ -167,7 +173,7 @@ def told(events: list[Event]) -> View:
         pytest.param(
             [*TEN, MIXED, TopicDeleted(TOPIC, "id"), TopicCreated(TOPIC, "other", 1), read(0), grown(3)],
             "SPSO 0 | ? ? ? | log end 3",
-            id="the topic is another one now",
+            id="the topic was created again",
         ),
         pytest.param(
             [*TEN, LogStartMoved(TOPIC, 0, 5)], "SPSO 0 | ?×10 | log end 10", id="the SPSO does not follow by itself"
@@ -175,12 +181,12 @@ def told(events: list[Event]) -> View:
         pytest.param(
             [*TEN, ObservationDisturbed("the cluster does not answer")],
             "SPSO 0 | ?×10 | log end 10 (the cluster does not answer)",
-            id="nobody answers",
+            id="no broker responds",
         ),
         pytest.param(
             [*TEN, ObservationDisturbed("why"), ObservationDisturbed("")],
             "SPSO 0 | ?×10 | log end 10",
-            id="they answer again",
+            id="brokers respond again",
         ),
         pytest.param(
             [ConfigChanged(f"group:{GROUP}", "share.partition.max.record.locks", "100"), *START, read(5), grown(1000)],
@@ -194,8 +200,8 @@ def told(events: list[Event]) -> View:
         ),
     ],
 )
-def test_a_story_from_outside(events: list[Event], text: str) -> None:
-    seen = told(events)
+def test_the_text_after_an_observed_history(events: list[Event], text: str) -> None:
+    seen = observed(events)
     snapshot = seen.snapshot()
     assert snapshot["text"] == text
     assert snapshot["observed"]
@@ -207,47 +213,47 @@ def test_a_story_from_outside(events: list[Event], text: str) -> None:
 @pytest.mark.parametrize(
     ("events", "lag"),
     [
-        pytest.param(TEN, 10, id="nothing done"),
-        pytest.param([*TEN, MIXED], 5, id="behind the SPSO and done above it"),
-        pytest.param([*TEN, held("a", 0, 3)], 10, id="held is not done"),
-        pytest.param([*TEN, read(10)], 0, id="all done"),
+        pytest.param(TEN, 10, id="no record terminal"),
+        pytest.param([*TEN, MIXED], 5, id="terminal below and above the SPSO"),
+        pytest.param([*TEN, held("a", 0, 3)], 10, id="a held record counts"),
+        pytest.param([*TEN, read(10)], 0, id="all terminal"),
     ],
 )
-def test_lag(events: list[Event], lag: int) -> None:
-    assert told(events).snapshot()["lag"] == lag
+def test_the_lag_of_an_observed_share_partition(events: list[Event], lag: int) -> None:
+    assert observed(events).snapshot()["lag"] == lag
 
 
 def test_a_member_has_its_records_without_a_deadline_and_others_are_named() -> None:
-    assert told([*TEN, held("b", 1, 3)]).snapshot()["members"] == [
+    assert observed([*TEN, held("b", 1, 3)]).snapshot()["members"] == [
         {"id": "a", "name": "anna", "letter": "A", "held": 0, "deadline_ms": None, "alive": True},
         {"id": "b", "name": "ben", "letter": "B", "held": 2, "deadline_ms": None, "alive": True},
     ]
 
 
-def test_what_is_done_with_stays_to_be_seen_below_the_spso() -> None:
-    again = told([*TEN, read(0, (0, 2, ACKNOWLEDGED, 1)), read(1, (1, 4, ACKNOWLEDGED, 1)), read(4)])
+def test_final_states_are_kept_below_the_spso() -> None:
+    again = observed([*TEN, read(0, (0, 2, ACKNOWLEDGED, 1)), read(1, (1, 4, ACKNOWLEDGED, 1)), read(4)])
     assert again.snapshot()["past"] == [[0, 2, "acknowledged", 1], [2, 4, "acknowledged", 1]]
-    seen = told([*TEN, MIXED, read(8, (8, 9, AVAILABLE, 3))])
+    seen = observed([*TEN, MIXED, read(8, (8, 9, AVAILABLE, 3))])
     assert seen.snapshot()["past"] == [[3, 5, "acknowledged", 1], [6, 7, "archived", 5]]
-    assert told([*TEN, MIXED, read(8), read(0)]).snapshot()["past"] == []
+    assert observed([*TEN, MIXED, read(8), read(0)]).snapshot()["past"] == []
 
 
-def test_a_journal_from_outside_comes_back_from_its_file(tmp_path: Any) -> None:
-    seen = told([*TEN, MIXED, held("a", 2, 3)])
+def test_an_observers_journal_is_equal_after_writing_and_reading(tmp_path: Any) -> None:
+    seen = observed([*TEN, MIXED, held("a", 2, 3)])
     seen.source.to_jsonl(tmp_path / "journal.jsonl")
     again = view(Journal.from_jsonl(tmp_path / "journal.jsonl"), GROUP, TOPIC)
     assert again.snapshot() == seen.snapshot()
 
 
 def test_the_html_names_returned_and_unknown_and_no_window() -> None:
-    page = told([*TEN, MIXED])._repr_html_()
+    page = observed([*TEN, MIXED])._repr_html_()
     assert "◌ returned" in page
     assert "? unknown" in page
     assert "◌<sup>1</sup>" in page
 
 
-def test_plots_tell_the_same() -> None:
-    journal = told([*TEN, held("a", 0, 2), MIXED, grown(12, 10)]).source
+def test_plots_of_an_observers_journal() -> None:
+    journal = observed([*TEN, held("a", 0, 2), MIXED, grown(12, 10)]).source
     picture = raster(journal, GROUP, TOPIC)
     assert "2 acknowledged, 1 archived" in picture.text
     labels = {text.get_text() for text in picture.figure.legends[0].get_texts()}
@@ -255,9 +261,9 @@ def test_plots_tell_the_same() -> None:
     assert lag_plot(journal, GROUP).text == "Lag of g. t-0: at most 10, 7 in the end."
 
 
-def test_there_is_no_exact_account_from_outside() -> None:
-    with pytest.raises(ConfigException, match="seen from outside"):
-        ledger(told([*TEN, MIXED]).source, GROUP, TOPIC)
+def test_a_ledger_of_an_observers_journal_is_refused() -> None:
+    with pytest.raises(ConfigException, match="an observer's is not complete"):
+        ledger(observed([*TEN, MIXED]).source, GROUP, TOPIC)
 
 
 @st.composite
@@ -280,16 +286,16 @@ HOLDS = st.lists(
 
 @given(durable(), HOLDS, st.integers(0, 20))
 def test_runs_agree_with_a_naive_oracle(runs: tuple[Run, ...], holds: list[Hold], spso: int) -> None:
-    """Offset by offset: a final state, else the latest of the durable return and the deliveries heard of."""
+    """Offset by offset: the terminal state, else the later one of the durable return and the reported deliveries."""
     knowledge = Knowledge(runs, tuple(holds))
-    speo = knowledge.reach(spso, 25, 20)
-    found = {o: cell for first, end, cell in knowledge.runs(spso, speo) for o in range(first, end)}
+    speo = knowledge.highest_speo(spso, 25, 20)
+    found = {o: status for first, end, status in knowledge.runs(spso, speo) for o in range(first, end)}
     assert sorted(found) == [*range(spso, speo)]
-    for offset, cell in found.items():
+    for offset, status in found.items():
         kept = next((run for run in runs if run.first <= offset < run.end), Run(0, 0, AVAILABLE, 0))
         if kept.state != AVAILABLE:
-            assert (int(cell.state), cell.member_id) == (kept.state, None)
+            assert (int(status.state), status.member_id) == (kept.state, None)
             continue
         latest = max((h.delivery_count for h in holds if h.first <= offset < h.end), default=0)
-        assert cell.delivery_count == max(latest, kept.delivery_count)
-        assert (cell.state is RecordState.ACQUIRED) == (latest > kept.delivery_count) == cell.known
+        assert status.delivery_count == max(latest, kept.delivery_count)
+        assert (status.state is RecordState.ACQUIRED) == (latest > kept.delivery_count) == status.known

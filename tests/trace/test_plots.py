@@ -1,4 +1,4 @@
-"""Pictures: their artists and words are the data; nothing is compared pixel by pixel."""
+"""Plots: their artists and texts hold the data; no pixels are compared."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from shareq.model.events import (
     WindowMoved,
 )
 from shareq.trace import Journal, Plot, lag_over_time, lag_plot, raster
-from shareq.trace.palette import DARK, LIGHT, STATES
-from shareq.trace.sampling import COLUMNS, PAST, ROWS, sample
-from shareq.trace.story import Story
+from shareq.trace.analysis.partition_timeline import PartitionTimeline
+from shareq.trace.views.palette import DARK, LIGHT, STATES
+from shareq.trace.views.raster_sampling import COLUMNS, PAST, ROWS, sample
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded, random_history
 
 FREE = RecordsChanged(*WHERE, "lock_timeout", 4, 6, 0, 1)
 DONE = FREE._replace(cause="settled", first=0, end=4, state=2, why="accept")
-STORY: list[tuple[int, int, Event]] = [
+HISTORY: list[tuple[int, int, Event]] = [
     (0, -1, TopicCreated(TOPIC, "id", 2)),
     (0, 0, RecordsAppended(TOPIC, 0, 0, 20)),
     (1000, 0, loaded(0, 10, (6, 7, 4, 1), (7, 8, 3, 1), (8, 9, 2, 1), (9, 10, 0, 1))),
@@ -47,9 +47,9 @@ STORY: list[tuple[int, int, Event]] = [
 ]
 
 
-def journal_of(story: list[tuple[int, int, Event]]) -> Journal:
+def journal_of(history: list[tuple[int, int, Event]]) -> Journal:
     journal = Journal(ORIGIN_MS)
-    for at, broker, event in story:
+    for at, broker, event in history:
         journal.record(ORIGIN_MS + at, broker, event)
     return journal
 
@@ -67,7 +67,7 @@ def corners(collection: PolyCollection) -> list[tuple[float, float, float, float
 
 
 def test_each_state_has_its_rectangles() -> None:
-    plot = raster(journal_of(STORY), GROUP, TOPIC, 0)
+    plot = raster(journal_of(HISTORY), GROUP, TOPIC, 0)
     assert corners(patches(plot, "acquired")) == [(2, 4, 0, 4), (2, 5, 4, 6)]
     assert corners(patches(plot, "acknowledged")) == [(1, 8.2, 8, 9)]
     assert corners(patches(plot, "acknowledged below the SPSO")) == [(4, 8.2, 0, 4)]
@@ -79,8 +79,8 @@ def test_each_state_has_its_rectangles() -> None:
     assert hatched == {"available", "archiving", "archived"}
 
 
-def test_lines_marks_and_words() -> None:
-    plot = raster(journal_of(STORY), GROUP, TOPIC, 0)
+def test_a_raster_has_lines_marks_and_a_text() -> None:
+    plot = raster(journal_of(HISTORY), GROUP, TOPIC, 0)
     (axis,) = plot.axes
     lines = {str(line.get_label()): line for line in axis.get_lines()}
     assert list(lines) == ["SPSO", "SPEO", "lock ran out", "① broker 2 killed, m crashed"]
@@ -98,31 +98,31 @@ def test_lines_marks_and_words() -> None:
     )  # fmt: skip
 
 
-def test_by_event() -> None:
-    plot = raster(journal_of(STORY), GROUP, TOPIC, 0, by="event")
+def test_a_raster_by_event_has_equal_steps() -> None:
+    plot = raster(journal_of(HISTORY), GROUP, TOPIC, 0, by="event")
     assert plot.axes[0].get_xlabel() == "event of the share-partition"
     assert corners(patches(plot, "acquired")) == [(4, 6, 0, 4), (4, 8, 4, 6)]
 
 
 def test_all_partitions_one_below_the_other() -> None:
-    journal = journal_of([*STORY, (8500, 0, RecordsAppended(TOPIC, 1, 0, 5))])
+    journal = journal_of([*HISTORY, (8500, 0, RecordsAppended(TOPIC, 1, 0, 5))])
     plot = raster(journal, GROUP, TOPIC)
     assert [axis.get_title(loc="left") for axis in plot.axes] == ["g on t-0", "g on t-1"]
     assert plot.axes[0].get_xlim() == plot.axes[1].get_xlim() == (0.0, 8.67)
     assert len(plot.text.splitlines()) == 2
 
 
-def test_a_picture_is_a_png_once() -> None:
-    plot = raster(journal_of(STORY), GROUP, TOPIC, 0)
+def test_a_plot_is_a_png_unless_its_axes_were_given() -> None:
+    plot = raster(journal_of(HISTORY), GROUP, TOPIC, 0)
     png = plot._repr_png_()
     assert png is not None
     assert png.startswith(b"\x89PNG")
-    assert png == raster(journal_of(STORY), GROUP, TOPIC, 0)._repr_png_()
+    assert png == raster(journal_of(HISTORY), GROUP, TOPIC, 0)._repr_png_()
     axis = Figure().subplots()
-    mine = raster(journal_of(STORY), GROUP, TOPIC, 0, ax=axis)
+    mine = raster(journal_of(HISTORY), GROUP, TOPIC, 0, ax=axis)
     assert (mine.axes, mine._repr_png_()) == ([axis], None)
     assert axis.get_legend() is not None
-    assert lag_plot(journal_of(STORY), GROUP, ax=axis)._repr_png_() is None
+    assert lag_plot(journal_of(HISTORY), GROUP, ax=axis)._repr_png_() is None
 
 
 @pytest.mark.parametrize(("style", "palette"), [("default", LIGHT), ("dark_background", DARK)])
@@ -130,7 +130,7 @@ def test_colours_follow_the_style(style: str, palette: dict[str, str]) -> None:
     from matplotlib.colors import to_rgba
 
     with matplotlib.style.context(style):
-        plot = raster(journal_of(STORY), GROUP, TOPIC, 0)
+        plot = raster(journal_of(HISTORY), GROUP, TOPIC, 0)
     assert np.allclose(patches(plot, "acquired").get_facecolor()[0], to_rgba(palette["acquired"]))
 
 
@@ -141,20 +141,20 @@ def test_colours_follow_the_style(style: str, palette: dict[str, str]) -> None:
         pytest.param(None, "time", r"must be one of \[\] of 'nope'", id="an unknown topic"),
     ],
 )
-def test_absurd_pictures(partition: int | None, by: str, why: str) -> None:
+def test_invalid_raster_arguments_are_refused(partition: int | None, by: str, why: str) -> None:
     topic = TOPIC if partition == 0 else "nope"
     with pytest.raises(ConfigException, match=why):
-        raster(journal_of(STORY), GROUP, topic, partition, by=by)
+        raster(journal_of(HISTORY), GROUP, topic, partition, by=by)
 
 
 def test_several_partitions_do_not_fit_one_axis() -> None:
-    journal = journal_of([*STORY, (8500, 0, RecordsAppended(TOPIC, 1, 0, 5))])
+    journal = journal_of([*HISTORY, (8500, 0, RecordsAppended(TOPIC, 1, 0, 5))])
     with pytest.raises(ConfigException, match=r"must be one of \[0, 1\]"):
         raster(journal, GROUP, TOPIC, ax=Figure().subplots())
 
 
-def test_lag() -> None:
-    journal = journal_of(STORY)
+def test_a_lag_plot_has_a_line_for_each_partition() -> None:
+    journal = journal_of(HISTORY)
     plot = lag_plot(journal, GROUP)
     line, moment = plot.axes[0].get_lines()
     x, y = (np.asarray(data).tolist() for data in line.get_data())
@@ -173,18 +173,18 @@ def test_lag() -> None:
 
 
 def test_samples_are_the_states_of_the_fold(seed: int) -> None:
-    """Each pixel is the state of its offset at its moment; where offsets are few, each has its row."""
+    """Each sample is the state of its offset at its time; few offsets have a row each."""
     for number in range(5):
         *_, (journal, _) = random_history(Random(f"{seed}/{number}"), 150)
-        story = Story(journal, GROUP, TOPIC, 0)
-        entries = story.refresh()
+        timeline = PartitionTimeline(journal, GROUP, TOPIC, 0)
+        entries = timeline.refresh()
         count = len(entries)
         picture = sample(entries, [float(i) for i in range(1, count + 1)], (0.0, float(count)))
         centres = (picture.x[:-1] + picture.x[1:]) / 2
         low = int(picture.offsets[0])
         assert len(picture.codes) < ROWS
         for column in range(0, COLUMNS, 37):
-            state = story.state(int(centres[column]))
+            state = timeline.state(int(centres[column]))
             window = (state.spso, state.speo) if state.loaded else (low, low)
             assert (picture.spso[column], picture.speo[column]) == window
             expected = {o: STATES.index(c.state.name.lower()) + 1 for f, e, c in state.runs for o in range(f, e)}
@@ -193,9 +193,9 @@ def test_samples_are_the_states_of_the_fold(seed: int) -> None:
             assert drawn == expected
 
 
-def test_rectangles_cover_what_they_stand_for_once(seed: int) -> None:
+def test_rectangles_cover_each_sample_once(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    picture = sample(journal_of(STORY).entries(), [at / 1000 for at, _, _ in STORY], (0.0, 8.0))
+    picture = sample(journal_of(HISTORY).entries(), [at / 1000 for at, _, _ in HISTORY], (0.0, 8.0))
     picture.codes = rng.integers(0, 3, picture.codes.shape, np.uint8)
     for code in (1, 2):
         area = 0.0
@@ -209,11 +209,11 @@ def test_rectangles_cover_what_they_stand_for_once(seed: int) -> None:
 
 
 def test_many_offsets_are_sampled_in_proportion() -> None:
-    story: list[tuple[int, int, Event]] = [
+    history: list[tuple[int, int, Event]] = [
         (0, 0, RecordsAppended(TOPIC, 0, 0, 300_000)),
         (1, 0, loaded(0, 300_000, (0, 200_000, 2, 1), (200_000, 300_000, 0, 1))),
     ]
-    journal = journal_of(story)
+    journal = journal_of(history)
     picture = sample(journal.entries(), [0.0, 0.5], (0.0, 1.0))
     assert picture.codes.shape == (ROWS, COLUMNS)
     last = picture.codes[:, -1].tolist()
@@ -222,6 +222,6 @@ def test_many_offsets_are_sampled_in_proportion() -> None:
 
 
 def test_a_superseded_leader_is_not_drawn() -> None:
-    before = corners(patches(raster(journal_of(STORY), GROUP, TOPIC, 0), "acquired"))
-    story = [*STORY[:4], (2500, 1, FREE), (2500, 1, SharePartitionDropped(*WHERE, "x")), *STORY[4:]]
-    assert corners(patches(raster(journal_of(story), GROUP, TOPIC, 0), "acquired")) == before
+    before = corners(patches(raster(journal_of(HISTORY), GROUP, TOPIC, 0), "acquired"))
+    history = [*HISTORY[:4], (2500, 1, FREE), (2500, 1, SharePartitionDropped(*WHERE, "x")), *HISTORY[4:]]
+    assert corners(patches(raster(journal_of(history), GROUP, TOPIC, 0), "acquired")) == before

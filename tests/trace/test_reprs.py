@@ -1,4 +1,4 @@
-"""Rich reprs: the figures are there, nothing foreign gets into the page unescaped."""
+"""HTML reprs: their figures, and that every value is escaped."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def shown(source: str) -> str:
 
 
 def journal() -> Journal:
-    told = Journal(ORIGIN_MS)
+    journal = Journal(ORIGIN_MS)
     for event in (
         e.BrokerStarted(0),
         e.BrokerStopped(1, True),
@@ -57,11 +57,11 @@ def journal() -> Journal:
         e.RecordsChanged(EVIL, TOPIC, 0, "prepared", 1, 2, 1, 3, "m", 99, 0, 2, "accept"),
         e.FaultInjected(EVIL),
     ):
-        told.record(ORIGIN_MS + 1500, 0, event)
-    return told
+        journal.record(ORIGIN_MS + 1500, 0, event)
+    return journal
 
 
-def test_a_journal() -> None:
+def test_html_of_a_journal() -> None:
     text = shown(journal()._repr_html_())
     assert "Journal 11 events" in text
     assert "MemberJoined 2" in text
@@ -70,7 +70,7 @@ def test_a_journal() -> None:
     assert shown(Journal()._repr_html_()).startswith("Journal 0 events")
 
 
-def test_a_share_partition() -> None:
+def test_html_and_text_of_a_share_partition() -> None:
     watching = view(journal(), EVIL, TOPIC)
     source = watching._repr_html_()
     text = shown(source)
@@ -89,7 +89,7 @@ def test_a_share_partition() -> None:
     assert "■" in shown(alone._repr_html_())
 
 
-def test_a_group_and_a_cluster() -> None:
+def test_html_of_a_group_and_a_cluster() -> None:
     text = shown(group_view(journal(), EVIL)._repr_html_())
     assert f"{EVIL} · Stable · group epoch 0" in text
     assert f"{EVIL} m 3 t t-0 nothing" in text
@@ -99,7 +99,7 @@ def test_a_group_and_a_cluster() -> None:
     assert "t-0 – -1 0 2,000" in text
 
 
-def test_a_ledger_and_metrics() -> None:
+def test_html_of_a_ledger_and_metrics() -> None:
     text = shown(ledger(journal(), EVIL, TOPIC)._repr_html_())
     assert "all 2,000 1 54 1 1,944 0 0" in text
     assert "delivery count records 3 1" in text
@@ -120,12 +120,12 @@ def test_a_ledger_and_metrics() -> None:
         (Html("<b>x</b>"), "<b>x</b>"),
     ],
 )
-def test_a_value(value: object, shown_as: str) -> None:
+def test_a_value_as_html(value: object, shown_as: str) -> None:
     assert html(value) == shown_as
     assert strong(value) == f"<b>{shown_as}</b>"
 
 
-def test_a_table() -> None:
+def test_a_table_escapes_aligns_and_limits() -> None:
     source = table(("a", "<b>"), [(1, EVIL), (None, strong(2))], caption="1 < 2")
     assert shown(source) == f"1 < 2 a <b> 1 {EVIL} – 2"
     assert source.count("text-align: right") == 1

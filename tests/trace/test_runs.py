@@ -1,4 +1,4 @@
-"""Runs against a dict of offsets."""
+"""Runs compared with a dict of offsets."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from itertools import pairwise
 from random import Random
 
 from shareq.model.states import RecordState
-from shareq.trace.runs import Cell, Runs
+from shareq.trace.analysis.runs import RecordStatus, Runs
 
-CELLS = [Cell(RecordState(state), count) for state in (0, 1, 2, 4) for count in (1, 2)]
-CELLS.append(Cell(RecordState.ACQUIRED, 1, "m", 9, 1, RecordState.ACKNOWLEDGED, "accept"))
+STATUSES = [RecordStatus(RecordState(state), count) for state in (0, 1, 2, 4) for count in (1, 2)]
+STATUSES.append(RecordStatus(RecordState.ACQUIRED, 1, "m", 9, 1, RecordState.ACKNOWLEDGED, "accept"))
 
 
-def test_runs_are_a_dict_of_offsets(seed: int) -> None:
+def test_runs_equal_a_dict_of_offsets(seed: int) -> None:
     for number in range(40):
         rng = Random(f"{seed}/{number}")
-        runs, naive = Runs(), dict[int, Cell]()
+        runs, naive = Runs(), dict[int, RecordStatus]()
         for _ in range(120):
             first = rng.randrange(60)
             end = first + rng.randrange(1, 12)
@@ -24,23 +24,23 @@ def test_runs_are_a_dict_of_offsets(seed: int) -> None:
                 assert {o: c for f, e, c in gone for o in range(f, e)} == {o: c for o, c in naive.items() if o < first}
                 naive = {o: c for o, c in naive.items() if o >= first}
             else:
-                cell = rng.choice(CELLS)
-                (runs.append if first >= runs.end else runs.assign)(first, end, cell)
-                naive |= dict.fromkeys(range(first, end), cell)
+                status = rng.choice(STATUSES)
+                (runs.append if first >= runs.end else runs.assign)(first, end, status)
+                naive |= dict.fromkeys(range(first, end), status)
             listed = list(runs)
-            assert {o: cell for f, e, cell in listed for o in range(f, e)} == naive
+            assert {o: status for f, e, status in listed for o in range(f, e)} == naive
             assert all(a[1] < b[0] or (a[1] == b[0] and a[2] != b[2]) for a, b in pairwise(listed))
-            assert runs.complete == sum(cell.complete for cell in naive.values())
+            assert runs.complete == sum(status.complete for status in naive.values())
             assert runs.end == max(naive, default=-1) + 1
-            inside = {o: cell for f, e, cell in runs.overlap(first, end) for o in range(f, e)}
-            assert inside == {o: cell for o, cell in naive.items() if first <= o < end}
+            inside = {o: status for f, e, status in runs.overlap(first, end) for o in range(f, e)}
+            assert inside == {o: status for o, status in naive.items() if first <= o < end}
             assert len(runs) == len(listed)
 
 
-def test_a_copy_is_its_own() -> None:
+def test_a_copy_is_independent() -> None:
     runs = Runs()
-    runs.assign(0, 5, CELLS[0])
+    runs.assign(0, 5, STATUSES[0])
     other = runs.copy()
-    other.assign(2, 3, CELLS[4])
-    assert list(runs) == [(0, 5, CELLS[0])]
+    other.assign(2, 3, STATUSES[4])
+    assert list(runs) == [(0, 5, STATUSES[0])]
     assert (runs.complete, other.complete) == (0, 1)

@@ -1,4 +1,4 @@
-"""A view's snapshots: what widgets are promised, in plain values, at any point of the journal."""
+"""A view's snapshots: the contract with the widgets, at any entry of the journal."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from shareq.model.events import (
 )
 from shareq.model.messages.share_state import StateBatch
 from shareq.trace import Journal, view
-from shareq.trace.marks import MARKS
-from shareq.trace.roster import letter
+from shareq.trace.views.marks import MARKS
+from shareq.trace.views.member_names import letter
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded, random_history
 
 KEYS: dict[str, Any] = {
@@ -50,7 +50,7 @@ def has(value: dict[str, Any], types: dict[str, Any]) -> bool:
 
 
 def keeps_the_contract(snapshot: dict[str, Any]) -> None:
-    """Keys, types, and what must agree with what."""
+    """Keys, types, and relations between values."""
     assert json.loads(json.dumps(snapshot)) == snapshot
     assert has(snapshot, KEYS)
     position = snapshot["spso"]
@@ -84,11 +84,11 @@ def test_every_snapshot_keeps_the_contract(seed: int) -> None:
         assert watching.snapshot() == snapshot
 
 
-# ---- a story told by hand --------------------------------------------------------------------------------------------
+# ---- a history by hand ----------------------------------------------------------------------------------------------
 
 ACQUIRED = RecordsChanged(*WHERE, "acquire", 100, 103, 1, 1, "id-1", ORIGIN_MS + 31_000)
 TAGGED = ACQUIRED._replace(cause="prepared", end=102, write_id=4, to_state=2, why="accept")
-STORY: list[tuple[int, int, Event]] = [
+HISTORY: list[tuple[int, int, Event]] = [
     (0, -1, TopicCreated(TOPIC, "id", 1)),
     (0, -1, LeaderElected(TOPIC, 0, 2, 0)),
     (0, 2, RecordsAppended(TOPIC, 0, 0, 126)),
@@ -103,15 +103,15 @@ STORY: list[tuple[int, int, Event]] = [
 ]
 
 
-def told(story: list[tuple[int, int, Event]] = STORY, source: Any = None) -> Any:
+def view_of(history: list[tuple[int, int, Event]] = HISTORY, source: Any = None) -> Any:
     journal = Journal(ORIGIN_MS) if source is None else source
-    for at, broker, event in story:
+    for at, broker, event in history:
         journal.record(ORIGIN_MS + at, broker, event)
     return view(journal, GROUP, TOPIC, 0)
 
 
 def test_a_snapshot_in_full() -> None:
-    snapshot = told().snapshot()
+    snapshot = view_of().snapshot()
     keeps_the_contract(snapshot)
     assert snapshot == {
         "version": 1, "group": "g", "topic": "t", "partition": 0, "leader": 2,
@@ -140,8 +140,8 @@ def test_a_snapshot_in_full() -> None:
     }  # fmt: skip
 
 
-def test_earlier_points() -> None:
-    watching = told()
+def test_snapshots_at_earlier_events() -> None:
+    watching = view_of()
     beginning = watching.snapshot(0)
     keeps_the_contract(beginning)
     assert (beginning["loaded"], beginning["now_ms"], beginning["log_end"]) == (False, ORIGIN_MS, -1)
@@ -155,11 +155,11 @@ def test_earlier_points() -> None:
     assert watching.entry(1).event == TopicCreated(TOPIC, "id", 1)
 
 
-def test_it_follows_its_journal() -> None:
+def test_a_view_follows_its_journal() -> None:
     journal = Journal(ORIGIN_MS)
     watching = view(journal, GROUP, TOPIC)
     assert watching.snapshot()["event"] is None
-    told(source=journal)
+    view_of(source=journal)
     assert watching.total() == 11
     journal.record(ORIGIN_MS + 2500, 2, WindowMoved("g", "t", 1, 0, 0))
     journal.record(ORIGIN_MS + 2500, 2, WindowMoved("h", "t", 0, 0, 0))
@@ -174,9 +174,9 @@ def test_it_follows_its_journal() -> None:
     assert watching.snapshot(13)["text"] == "SPSO 100 | ✓ ✓ A – C | SPEO 104"
 
 
-def test_the_live_end_is_at_the_time_of_its_source() -> None:
+def test_the_live_snapshot_has_the_time_of_its_source() -> None:
     class Source:
-        journal = told()._journal
+        journal = view_of()._journal
         now_ms = ORIGIN_MS + 77_000
 
     watching = view(Source(), GROUP, TOPIC)
@@ -184,30 +184,30 @@ def test_the_live_end_is_at_the_time_of_its_source() -> None:
     assert watching.snapshot(watching.total())["now_ms"] == ORIGIN_MS + 2000
 
 
-def test_a_write_of_records_that_nobody_holds() -> None:
+def test_a_write_of_records_without_a_holder() -> None:
     """A lock that ran out changes the records at once; the write only makes it durable."""
     gone = ACQUIRED._replace(cause="lock_timeout", state=0, member_id=None, deadline_ms=None)
     write = StateWritePrepared(*WHERE, 4, 100, 0, (StateBatch(100, 102, 0, 1),))
-    story = [*STORY[:9], (31_000, 2, gone), (31_000, 2, write)]
-    assert told(story).snapshot()["writes"][0]["text"] == "100–102 available"
-    story[-1] = (31_000, 2, write._replace(state_batches=()))
-    assert told(story).snapshot()["writes"][0]["text"] == "SPSO 100"
+    history = [*HISTORY[:9], (31_000, 2, gone), (31_000, 2, write)]
+    assert view_of(history).snapshot()["writes"][0]["text"] == "100–102 available"
+    history[-1] = (31_000, 2, write._replace(state_batches=()))
+    assert view_of(history).snapshot()["writes"][0]["text"] == "SPSO 100"
 
 
 @pytest.mark.parametrize("order", [-1, 12, 1.0, True, "1"])
 @pytest.mark.parametrize("question", ["snapshot", "state", "entry", "sentence"])
-def test_an_order_that_is_none(question: str, order: Any) -> None:
+def test_an_invalid_order_is_refused(question: str, order: Any) -> None:
     with pytest.raises(ValueError, match=r"order must be a whole number from \d to 11"):
-        getattr(told(), question)(order)
+        getattr(view_of(), question)(order)
 
 
 @pytest.mark.parametrize("partition", [-1, True, "0", None])
-def test_a_partition_that_is_none(partition: Any) -> None:
+def test_an_invalid_partition_is_refused(partition: Any) -> None:
     with pytest.raises(ConfigException, match="must be a whole number from 0"):
         view(Journal(), GROUP, TOPIC, partition)
 
 
-def test_letters() -> None:
+def test_letters_continue_after_z_with_two() -> None:
     assert [letter(place) for place in (0, 1, 25, 26, 27, 51, 52, 701, 702)] == [
         "A", "B", "Z", "AA", "AB", "AZ", "BA", "ZZ", "AAA"
     ]  # fmt: skip
@@ -223,14 +223,14 @@ def test_letters() -> None:
         pytest.param([(0, 4, 0, 1)], "○ ○ ○ ○", id="a short run offset by offset"),
     ],
 )
-def test_the_text_form(runs: list[tuple[int, int, int, int]], text: str) -> None:
-    assert told([(0, 0, loaded(0, 4, *runs))]).snapshot()["text"] == f"SPSO 0 | {text} | SPEO 3"
+def test_the_text_of_a_window(runs: list[tuple[int, int, int, int]], text: str) -> None:
+    assert view_of([(0, 0, loaded(0, 4, *runs))]).snapshot()["text"] == f"SPSO 0 | {text} | SPEO 3"
 
 
 def test_long_runs_and_long_windows_are_shortened() -> None:
-    assert told([(0, 0, loaded(0, 90, (0, 90, 0, 2)))]).snapshot()["text"] == "SPSO 0 | ○2×90 | SPEO 89"
+    assert view_of([(0, 0, loaded(0, 90, (0, 90, 0, 2)))]).snapshot()["text"] == "SPSO 0 | ○2×90 | SPEO 89"
     many = [(offset, offset + 1, 2 if offset % 2 else 0, 1) for offset in range(90)]
-    text = told([(0, 0, loaded(0, 90, *many))]).snapshot()["text"]
+    text = view_of([(0, 0, loaded(0, 90, *many))]).snapshot()["text"]
     assert text == "SPSO 0 | " + "○ ✓ " * 20 + "... | SPEO 89"
 
 
@@ -240,7 +240,7 @@ FREE = RecordsChanged(*WHERE, "lock_timeout", 100, 101, 0, 1)
 
 
 @pytest.mark.parametrize(
-    ("story", "marks"),
+    ("history", "marks"),
     [
         pytest.param([(1, 2, FREE)], [("lock_timeout", "time-out")], id="a lock runs out"),
         pytest.param([(1, 2, FREE), (1, 2, FREE)], [("lock_timeout", "time-out")], id="two locks at one moment"),
@@ -270,19 +270,19 @@ FREE = RecordsChanged(*WHERE, "lock_timeout", 100, 101, 0, 1)
         pytest.param([(1, -1, FaultInjected("c crashed"))], [("fault", "c crashed")], id="a fault"),
     ],
 )  # fmt: skip
-def test_what_is_worth_scrubbing_to(story: list[tuple[int, int, Event]], marks: list[tuple[str, str]]) -> None:
-    watching = told(story)
+def test_the_marks_of_a_history(history: list[tuple[int, int, Event]], marks: list[tuple[str, str]]) -> None:
+    watching = view_of(history)
     watching.total()
     assert [(mark["kind"], mark["text"]) for mark in watching._shown_marks()] == marks
 
 
 def test_too_many_marks_are_thinned_and_the_rare_ones_stay() -> None:
-    story: list[tuple[int, int, Event]] = [(0, 2, loaded(0, 0))]
+    history: list[tuple[int, int, Event]] = [(0, 2, loaded(0, 0))]
     for number in range(300):
-        story.append((number, 2, FREE._replace(cause="settled", first=number, end=number + 1, state=4)))
-        story += [(number, 2, FREE)] * (number % 3 == 0)
-    story.insert(450 // 2, (100, -1, BrokerStopped(1, True)))
-    watching = told(story)
+        history.append((number, 2, FREE._replace(cause="settled", first=number, end=number + 1, state=4)))
+        history += [(number, 2, FREE)] * (number % 3 == 0)
+    history.insert(450 // 2, (100, -1, BrokerStopped(1, True)))
+    watching = view_of(history)
     total = watching.total()
     marks = watching._shown_marks()
     assert len(marks) == MARKS

@@ -1,4 +1,4 @@
-"""Share-partitions for the widgets' tests: snapshots as the trace gives them, told by a naive story of offsets."""
+"""Share-partitions for the widgets' tests: snapshots in the trace's form, from a naive history of offsets."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 from itertools import groupby
 from typing import Any
 
-from shareq.trace.palette import SYMBOLS
+from shareq.trace.views.palette import SYMBOLS
 
 ORIGIN_MS = 1_767_225_600_000
 LOCK_MS = 30_000
@@ -16,8 +16,8 @@ KEPT = ("acknowledged", "archived")
 Record = tuple[str, int, str | None, int | None, int | None, str | None]
 
 
-class Story:
-    """A share-partition told offset by offset; each sentence adds one snapshot."""
+class History:
+    """History of a share-partition, offset by offset; each method adds one snapshot."""
 
     def __init__(self, spso: int = 100, log_end: int = 126, limit: int = 5, locks: int = 20) -> None:
         self.spso = self.speo = spso
@@ -28,17 +28,17 @@ class Story:
         self.marks: list[dict[str, Any]] = []
         self.members = dict(NAMES)
         self.snapshots: list[dict[str, Any]] = []
-        self._tell(None)
+        self._add(None)
 
-    def acquire(self, member: str, first: int, end: int, after_ms: int = 400) -> Story:
+    def acquire(self, member: str, first: int, end: int, after_ms: int = 400) -> History:
         self.now_ms += after_ms
         for offset in range(first, end):
             count = self.records[offset][1] if offset in self.records else 0
             self.records[offset] = ("acquired", count + 1, member, self.now_ms + LOCK_MS, None, None)
         self.speo = max(self.speo, end)
-        return self._tell("acquire", first, end, member, f"{self.members[member]} acquired {_span(first, end)}")
+        return self._add("acquire", first, end, member, f"{self.members[member]} acquired {_span(first, end)}")
 
-    def prepare(self, first: int, end: int, to_state: str, after_ms: int = 300) -> Story:
+    def prepare(self, first: int, end: int, to_state: str, after_ms: int = 300) -> History:
         self.now_ms += after_ms
         for offset in range(first, end):
             state, count, member, deadline_ms, _, _ = self.records[offset]
@@ -46,9 +46,9 @@ class Story:
         member = self.records[first][2]
         verb = {"acknowledged": "accepted", "available": "released", "archived": "rejected"}[to_state]
         text = f"{self.members[member or '']} {verb} {_span(first, end)}, state write under way"
-        return self._tell("accept", first, end, member, text)
+        return self._add("accept", first, end, member, text)
 
-    def settle(self, first: int, end: int, state: str, cause: str = "write_done", after_ms: int = 5) -> Story:
+    def settle(self, first: int, end: int, state: str, cause: str = "write_done", after_ms: int = 5) -> History:
         self.now_ms += after_ms
         for offset in range(first, end):
             self.records[offset] = (state, self.records[offset][1], None, None, None, None)
@@ -58,18 +58,18 @@ class Story:
             if self.spso in self.records:
                 self.past.append([self.spso, self.spso + 1, *self.records[self.spso][:2]])
             self.spso += 1
-        return self._tell(
+        return self._add(
             cause, first, end, None, f"{_span(first, end)} became {state}, the window starts at {self.spso}"
         )
 
-    def gap(self, first: int, end: int) -> Story:
+    def gap(self, first: int, end: int) -> History:
         for offset in range(first, end):
             self.records.pop(offset, None)
-        return self._tell("gap", first, end, None, f"{_span(first, end)} hold no records")
+        return self._add("gap", first, end, None, f"{_span(first, end)} hold no records")
 
-    def _tell(
+    def _add(
         self, cause: str | None, first: int = 0, end: int = 0, member: str | None = None, text: str = ""
-    ) -> Story:
+    ) -> History:
         order = len(self.snapshots)
         event = {"order": order, "time_ms": self.now_ms, "cause": cause, "first": first, "end": end}
         event |= {"member": member, "text": text}
@@ -112,7 +112,7 @@ def _mark(order: int, time_ms: int, kind: str, text: str) -> dict[str, Any]:
 
 
 def _runs(inside: list[tuple[int, Record]]) -> list[list[Any]]:
-    """Neighbours that are alike, as one run: same record at consecutive offsets."""
+    """Runs of equal records at consecutive offsets."""
     runs = []
     for _, cells in groupby(enumerate(inside), key=lambda item: (item[1][0] - item[0], item[1][1])):
         offsets = [(offset, record) for _, (offset, record) in cells]
@@ -127,7 +127,7 @@ def _text(spso: int, speo: int, inside: list[tuple[int, Record]]) -> str:
 
 
 class FakeView:
-    """A view on told snapshots; `grow` is how the journal gets longer."""
+    """A view of given snapshots."""
 
     def __init__(self, snapshots: list[dict[str, Any]]) -> None:
         self.snapshots = snapshots
@@ -145,12 +145,12 @@ class FakeView:
 
 
 class FakeCluster:
-    """A cluster on a virtual clock that has `coming` snapshots still before it; other partitions take steps too."""
+    """A cluster on a virtual clock with the snapshots that are `coming`; `others` partitions take steps as well."""
 
-    def __init__(self, story: Story, shown: int, clock: str | float = "virtual", others: int = 2) -> None:
+    def __init__(self, history: History, shown: int, clock: str | float = "virtual", others: int = 2) -> None:
         self.clock = clock
-        self.view = FakeView(story.snapshots[: shown + 1])
-        self.coming = story.snapshots[shown + 1 :]
+        self.view = FakeView(history.snapshots[: shown + 1])
+        self.coming = history.snapshots[shown + 1 :]
         self.others, self.steps, self.closed = others, 0, False
         self.now_ms = self.view.snapshot()["now_ms"]
 
@@ -163,26 +163,26 @@ class FakeCluster:
         return True
 
     def arrive(self) -> None:
-        """The partition's next event happens, if any is left."""
+        """Add the partition's next snapshot, if any is left."""
         if not self.coming:
             return
         self.view.snapshots.append(self.coming.pop(0))
         self.now_ms = self.view.snapshots[-1]["now_ms"]
 
 
-def payments() -> Story:
-    """The study's partition: every state, a write under way, a last attempt, three holders, a gap."""
-    story = Story().acquire("m-a", 100, 106).acquire("m-b", 106, 113)
+def payments() -> History:
+    """A partition with every state, a write under way, a last attempt, three holders and a gap."""
+    history = History().acquire("m-a", 100, 106).acquire("m-b", 106, 113)
     for _ in range(4):
-        story.settle(105, 106, "available", "lock_timeout", 900).acquire("m-c", 105, 106)
-    story.settle(102, 103, "acknowledged").settle(105, 106, "archived", "archived")
-    story.settle(106, 111, "available", "release", 6000).acquire("m-b", 108, 111).acquire("m-c", 113, 118, 9000)
+        history.settle(105, 106, "available", "lock_timeout", 900).acquire("m-c", 105, 106)
+    history.settle(102, 103, "acknowledged").settle(105, 106, "archived", "archived")
+    history.settle(106, 111, "available", "release", 6000).acquire("m-b", 108, 111).acquire("m-c", 113, 118, 9000)
     for _ in range(4):
-        story.settle(113, 114, "available", "lock_timeout", 100).acquire("m-c", 113, 114, 50)
-    story.prepare(111, 113, "acknowledged", 3000)
-    story.settle(111, 113, "acknowledged").settle(100, 102, "acknowledged", "accept")
-    story.prepare(103, 104, "available").settle(103, 104, "available", "release").prepare(104, 105, "archived")
-    return story
+        history.settle(113, 114, "available", "lock_timeout", 100).acquire("m-c", 113, 114, 50)
+    history.prepare(111, 113, "acknowledged", 3000)
+    history.settle(111, 113, "acknowledged").settle(100, 102, "acknowledged", "accept")
+    history.prepare(103, 104, "available").settle(103, 104, "available", "release").prepare(104, 105, "archived")
+    return history
 
 
 def every_state() -> dict[str, Any]:
@@ -194,18 +194,18 @@ def every_state() -> dict[str, Any]:
     return {**snapshot, "runs": snapshot["runs"] + extra, "speo": end + 3}
 
 
-def wide(offsets: int = 4000, seed: int = 7, members: int = 3) -> Story:
+def wide(offsets: int = 4000, seed: int = 7, members: int = 3) -> History:
     """A window of many short runs."""
-    story, rng = Story(spso=1000, log_end=1000 + offsets * 2, locks=offsets), random.Random(seed)
-    story.members = {f"m-{index}": f"consumer-{index + 1}" for index in range(members)}
+    history, rng = History(spso=1000, log_end=1000 + offsets * 2, locks=offsets), random.Random(seed)
+    history.members = {f"m-{index}": f"consumer-{index + 1}" for index in range(members)}
     offset = 1000
     while offset < 1000 + offsets:
         end = min(offset + rng.randint(1, 3), 1000 + offsets)
-        member, state = rng.choice(list(story.members)), rng.choice(["acquired", "acquired", "available", *KEPT])
+        member, state = rng.choice(list(history.members)), rng.choice(["acquired", "acquired", "available", *KEPT])
         held = state == "acquired"
         deadline_ms = ORIGIN_MS + rng.randint(1000, LOCK_MS) if held else None
         for one in range(offset, end):
-            story.records[one] = (state, rng.randint(1, 5), member if held else None, deadline_ms, None, None)
+            history.records[one] = (state, rng.randint(1, 5), member if held else None, deadline_ms, None, None)
         offset = end
-    story.speo = offset
-    return story._tell("acquire", 1000, offset, "m-0", "a wide window")
+    history.speo = offset
+    return history._add("acquire", 1000, offset, "m-0", "a wide window")

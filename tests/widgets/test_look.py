@@ -1,4 +1,4 @@
-"""One source for colours, sizes and shapes: what draws asks for them by name."""
+"""Colours, sizes and shapes have one source; renderers use them by name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import shareq_widgets
-from shareq.trace.palette import DARK, LIGHT, STATES, SYMBOLS, UNKNOWNS
+from shareq.trace.views.palette import DARK, LIGHT, STATES, SYMBOLS, UNKNOWNS
 from shareq_widgets.look import MARKS, SHAPES, SIZES, look, palette
 from shareq_widgets.partition_strip import bundle
 
@@ -18,7 +18,7 @@ SCRIPTS = [path for path in SOURCES if path.suffix == ".js"]
 
 
 @pytest.mark.parametrize("path", DRAWING, ids=lambda path: path.name)
-def test_no_colour_but_the_palettes(path: Path) -> None:
+def test_files_contain_no_colours_of_their_own(path: Path) -> None:
     assert not re.findall(r"#[0-9a-fA-F]{3,8}\b(?!\w)", path.read_text(encoding="utf-8"))
 
 
@@ -47,7 +47,7 @@ def test_scripts_ask_for_sizes_that_exist(path: Path) -> None:
     assert names <= SIZES.keys()
 
 
-def test_the_browser_gets_all_of_it() -> None:
+def test_the_browser_gets_all_colours_sizes_and_shapes() -> None:
     assert palette() == {
         "light": LIGHT,
         "dark": DARK,

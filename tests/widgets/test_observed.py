@@ -1,4 +1,4 @@
-"""Seen from outside: what nobody can know has its own fill, shape, words and place in the legend."""
+"""Observed share-partitions: unknown states have their own fill, shape, text and place in the legend."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 
 from shareq.model.events import ConfigChanged, Event, ObservationDisturbed
 from shareq.trace import Journal
-from shareq.trace.palette import DARK, LIGHT
+from shareq.trace.views.palette import DARK, LIGHT
 from shareq_widgets import strip
 from shareq_widgets.look import SHAPES, SIZES, in_legend
 from shareq_widgets.picture import Cell, cell_at, cell_markup, draw
 from shareq_widgets.words import chips, where
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC
-from tests.trace.test_observed import MIXED, NOTHING, START, TEN, grown, held, told
+from tests.trace.test_observed import MIXED, NOTHING, START, TEN, grown, held, observed
 from tests.widgets.fakes import payments
 
 SEEN: list[Event] = [*TEN, MIXED, held("b", 9, 10)]
@@ -23,14 +23,14 @@ SEEN: list[Event] = [*TEN, MIXED, held("b", 9, 10)]
 
 
 def snapshot(*events: Event) -> dict[str, Any]:
-    return told(list(events)).snapshot()
+    return observed(list(events)).snapshot()
 
 
 ALL = snapshot(*SEEN)
 
 
 class Watching:
-    """What an observer is to a strip: a journal, and a clock that runs by itself."""
+    """An observer as a strip uses it: a journal, and a clock that runs by itself."""
 
     clock = "wall"
 
@@ -76,10 +76,10 @@ def test_fill_and_shape_and_colour(state: str, theme: str, colours: dict[str, st
     assert 'id="sq-veil"' in picture
 
 
-def test_the_picture_says_so() -> None:
+def test_the_picture_names_unknown_states() -> None:
     texts = " ".join(ET.fromstring(draw(ALL)).itertext()).replace("\N{NO-BREAK SPACE}", " ")
-    for said in ("SPEO unknown", "? unknown", "◌ returned", "available, or held by somebody", "seen from outside"):
-        assert said in texts
+    for text in ("SPEO unknown", "? unknown", "◌ returned", "available, or held by somebody", "seen from outside"):
+        assert text in texts
     assert "in flight" not in texts
     assert "lock time left" not in texts
 
@@ -98,7 +98,9 @@ def test_a_wide_window_is_drawn_as_blocks() -> None:
         pytest.param(TEN, ["unknown 10", "lag 10"], id="all is unknown"),
         pytest.param([*START, NOTHING], ["lag 0"], id="there is nothing"),
         pytest.param(
-            [*TEN, ObservationDisturbed("why")], ["not all can be seen!", "unknown 10", "lag 10"], id="nobody answers"
+            [*TEN, ObservationDisturbed("why")],
+            ["not all can be seen!", "unknown 10", "lag 10"],
+            id="no broker responds",
         ),
     ],
 )
@@ -108,7 +110,7 @@ def test_chips(events: list[Event], shown: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("events", "said"),
+    ("events", "text"),
     [
         pytest.param(TEN, "t-0 · leader broker 1 · seen from outside", id="watching"),
         pytest.param(
@@ -116,16 +118,16 @@ def test_chips(events: list[Event], shown: list[str]) -> None:
         ),
     ],
 )
-def test_where(events: list[Event], said: str) -> None:
-    assert where(snapshot(*events)) == said
+def test_where(events: list[Event], text: str) -> None:
+    assert where(snapshot(*events)) == text
 
 
-def test_legends_explain_what_can_be_shown() -> None:
+def test_the_legend_has_the_states_that_can_be_shown() -> None:
     assert in_legend(ALL) == ["acquired", "acknowledged", "archived", "returned", "unknown"]
     assert in_legend(payments().snapshots[-1]) == ["available", "acquired", "acknowledged", "archived"]
 
 
-def test_a_strip_follows_an_observer_by_itself_and_stands_still_when_it_is_closed() -> None:
+def test_a_strip_follows_an_observer_until_it_is_closed() -> None:
     source = Watching(*TEN)
     shown = strip(source, group=GROUP, topic=TOPIC)
     assert shown._playback.next_tick_ms() == 100
@@ -135,7 +137,7 @@ def test_a_strip_follows_an_observer_by_itself_and_stands_still_when_it_is_close
     assert shown.words["sentence"][1] == "durable now: SPSO 2"
     source.see(ObservationDisturbed("the cluster does not answer"))
     shown.tick()
-    assert shown.words["sentence"][3]  # hot: a person should look
+    assert shown.words["sentence"][3]  # hot: needs attention
     source.closed = True
     shown.tick()
     assert shown._playback.next_tick_ms() is None

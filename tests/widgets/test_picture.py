@@ -1,4 +1,4 @@
-"""The static picture: well-formed, complete, in the palette's colours, and the same cells as a naive reading."""
+"""The static picture: well-formed, complete, in the palette's colours, with the cells of a naive reading."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shareq.trace.palette import DARK, LIGHT, STATES
+from shareq.trace.views.palette import DARK, LIGHT, STATES
 from shareq_widgets.look import SHAPES, SIZES, fit
 from shareq_widgets.picture import Cell, cell_at, cell_markup, draw
 from tests.widgets.fakes import every_state, payments, wide
@@ -132,7 +132,7 @@ def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
 
 
 def _naive(snapshot: dict[str, Any], offset: int) -> Cell:
-    """By asking every run."""
+    """The cell of an offset, by a scan of all runs."""
     letters = {member["id"]: member["letter"] for member in snapshot["members"]}
     for first, end, state, count, member, _, _, to_state in snapshot["runs"]:
         if first <= offset < end:
@@ -144,5 +144,5 @@ def _naive(snapshot: dict[str, Any], offset: int) -> Cell:
 
 
 @given(st.sampled_from([*SNAPSHOTS, ALL]), st.integers(80, 140))
-def test_cell_at_agrees_with_asking_every_run(snapshot: dict[str, Any], offset: int) -> None:
+def test_cell_at_equals_a_scan_of_all_runs(snapshot: dict[str, Any], offset: int) -> None:
     assert cell_at(snapshot, offset) == _naive(snapshot, offset)

@@ -1,4 +1,4 @@
-"""How the play head moves: over a journal that is over, over a virtual cluster, after a running one."""
+"""The moves of a playback: in a finished journal, with a virtual cluster, after a running one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shareq_widgets.playback import EVENT_MAX_MS, EVENT_MIN_MS, STEPS_AT_ONCE, Playback
-from tests.widgets.fakes import FakeCluster, FakeView, Story, payments
+from tests.widgets.fakes import FakeCluster, FakeView, History, payments
 
 END = len(payments().snapshots) - 1
 
@@ -84,21 +84,21 @@ def test_step_drives_a_virtual_cluster_until_the_partition_has_an_event() -> Non
     assert playback.message == ""
 
 
-def test_step_behind_the_end_leaves_the_cluster_alone() -> None:
+def test_step_before_the_end_does_not_drive_the_cluster() -> None:
     playback, source = cluster(shown=5)
     playback.seek(2)
     playback.step()
     assert (playback.order, source.steps) == (3, 0)
 
 
-def test_step_says_when_nothing_can_happen() -> None:
+def test_step_sets_a_message_if_nothing_can_happen() -> None:
     playback, source = cluster(shown=END)
     playback.step()
     assert (playback.order, source.steps) == (END, 1)
     assert playback.message.startswith("Nothing more happens to this partition")
 
 
-def test_step_gives_up_on_a_cluster_that_is_busy_elsewhere() -> None:
+def test_step_stops_after_a_bound_if_only_other_partitions_have_events() -> None:
     source = FakeCluster(payments(), 5, others=STEPS_AT_ONCE * 2)
     playback = Playback(source.view, source)
     playback.step()
@@ -119,7 +119,7 @@ def test_step_at_an_end_that_cannot_be_driven(shown: int, scale: float, message:
     assert playback.message == message
 
 
-def test_back_at_the_beginning_says_so() -> None:
+def test_back_at_the_beginning_sets_a_message() -> None:
     playback = journal()
     playback.seek(0)
     playback.back()
@@ -137,7 +137,7 @@ def test_back_at_the_beginning_says_so() -> None:
     ],
 )
 def test_how_long_an_event_is_shown(gap_ms: int, speed: float, wait_ms: float, rate: float) -> None:
-    story = Story().acquire("m-a", 100, 106, after_ms=400)
+    story = History().acquire("m-a", 100, 106, after_ms=400)
     story.acquire("m-b", 106, 110, after_ms=gap_ms)
     playback = Playback(FakeView(story.snapshots))
     playback.seek(1)
@@ -183,7 +183,7 @@ def test_play_at_the_end_of_a_running_cluster_follows_it() -> None:
 
 
 def test_one_late_tick_shows_a_bounded_number_of_events() -> None:
-    story = Story(locks=500)
+    story = History(locks=500)
     for offset in range(100, 300):
         story.acquire("m-a", offset, offset + 1, after_ms=0)
     playback = Playback(FakeView(story.snapshots))
@@ -195,8 +195,8 @@ def test_one_late_tick_shows_a_bounded_number_of_events() -> None:
     assert playback.order == 51
 
 
-def test_speed_changed_on_the_way_counts_for_what_is_left() -> None:
-    story = Story().acquire("m-a", 100, 106).acquire("m-b", 106, 110, after_ms=1000)
+def test_a_changed_speed_applies_to_the_rest_of_the_wait() -> None:
+    story = History().acquire("m-a", 100, 106).acquire("m-b", 106, 110, after_ms=1000)
     playback = Playback(FakeView(story.snapshots))
     playback.seek(1)
     playback.play()
@@ -255,7 +255,7 @@ def test_live_while_playing_jumps_to_the_end_and_plays_on() -> None:
         pytest.param(False, False, True, 0.0, 20, id="playing: the next event is due"),
     ],
 )
-def test_when_the_next_tick_is_wanted(
+def test_the_time_until_the_next_tick(
     source: bool, live: bool, playing: bool, scale: float, wanted: int | None
 ) -> None:
     playback, owner = cluster(shown=5, scale=scale)
@@ -270,7 +270,7 @@ def test_when_the_next_tick_is_wanted(
 
 
 @pytest.mark.parametrize("scale", [pytest.param(0.0, id="virtual"), pytest.param(1.0, id="wall")])
-def test_a_closed_cluster_is_a_journal(scale: float) -> None:
+def test_a_closed_cluster_plays_like_a_journal(scale: float) -> None:
     playback, source = cluster(shown=5, scale=scale)
     source.closed = True
     playback.step()
@@ -284,7 +284,7 @@ MOVE_NAMES = ["step", "back", "play", "pause", "tick", "follow", "unfollow", "fi
 
 
 @given(st.lists(st.sampled_from(MOVE_NAMES), max_size=60), st.sampled_from([0.0, 1.0]))
-def test_any_moves_keep_the_head_within_the_journal(moves: list[str], scale: float) -> None:
+def test_any_moves_keep_the_position_within_the_journal(moves: list[str], scale: float) -> None:
     playback, source = cluster(shown=5, scale=scale)
     actions: dict[str, Callable[[], Any]] = {
         "step": playback.step, "back": playback.back, "play": playback.play, "pause": playback.pause,

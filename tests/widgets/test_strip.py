@@ -1,4 +1,4 @@
-"""The widget: traits that never lie, commands of the browser, and what readers without widgets get."""
+"""The widget: its traits, the browser's commands, and the forms for readers without widgets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES: dict[str, Any] = {"group": "payments", "topic": "orders"}
 
 
 class Clock:
-    """Real time that passes when told."""
+    """Real time that tests set."""
 
     def __init__(self) -> None:
         self.ms = 0.0
@@ -72,14 +72,14 @@ def test_commands_of_the_browser(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        pytest.param({"do": "explode"}, "the strip knows no command 'explode'", id="unknown command"),
-        pytest.param({}, "the strip knows no command None", id="no command"),
+        pytest.param({"do": "explode"}, "unknown command 'explode'", id="unknown command"),
+        pytest.param({}, "unknown command None", id="no command"),
         pytest.param({"do": "seek", "value": 99}, "order must be a whole number", id="seek past the end"),
         pytest.param({"do": "speed", "value": -1}, "speed must be from 0.25 to 10", id="negative speed"),
-        pytest.param({"do": "_mirror"}, "the strip knows no command '_mirror'", id="no way to what is private"),
+        pytest.param({"do": "_mirror"}, "unknown command '_mirror'", id="a private method"),
     ],
 )
-def test_bad_commands_are_told_and_answered(
+def test_bad_commands_have_an_error_and_a_response(
     content: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     widget, _ = make()
@@ -93,7 +93,7 @@ def test_bad_commands_are_told_and_answered(
     assert widget.error == ""
 
 
-def test_a_failing_view_stops_the_play_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_view_stops_the_play_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     widget, source = make()
     monkeypatch.setattr(source, "step", lambda: 1 // 0)
     sent = answers(widget, monkeypatch)
@@ -123,7 +123,7 @@ def test_traits_can_be_set(name: str, value: Any, traits: dict[str, Any]) -> Non
 @pytest.mark.parametrize(
     ("name", "value", "kept"), [("order", 77, 5), ("order", -1, 5), ("speed", 0.0, 1.0), ("speed", -2.0, 1.0)]
 )
-def test_refused_traits_are_taken_back(name: str, value: Any, kept: Any) -> None:
+def test_refused_traits_are_restored(name: str, value: Any, kept: Any) -> None:
     widget, _ = make()
     with pytest.raises(ValueError, match=f"{name} must be"):
         setattr(widget, name, value)
@@ -131,13 +131,13 @@ def test_refused_traits_are_taken_back(name: str, value: Any, kept: Any) -> None
 
 
 @pytest.mark.parametrize("name", ["snapshot", "total", "words", "clock", "message", "error", "palette", "look"])
-def test_what_is_shown_cannot_be_set(name: str) -> None:
+def test_display_traits_cannot_be_set(name: str) -> None:
     widget, _ = make()
     with pytest.raises(traitlets.TraitError):
         setattr(widget, name, getattr(widget, name))
 
 
-def test_ticks_are_paced_by_real_time_and_a_blocked_kernel_pauses() -> None:
+def test_ticks_follow_real_time_and_a_blocked_kernel_pauses() -> None:
     clock = Clock()
     widget = PartitionStrip(Playback(FakeView(payments().snapshots)), clock_ms=clock)
     widget.seek(1)
@@ -219,7 +219,7 @@ def test_locks_run_down_as_the_clock_does(clock: str | float, rate: float) -> No
     assert widget.clock == {"rate": rate, "until_ms": None}
 
 
-def test_a_journal_that_was_kept_has_no_clock() -> None:
+def test_a_journal_has_no_clock() -> None:
     widget = strip(object(), view=FakeView(payments().snapshots), **NAMES)
     assert widget.clock["rate"] == 0.0
     widget.step()

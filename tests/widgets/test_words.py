@@ -1,4 +1,4 @@
-"""What the strip says."""
+"""Texts of the strip."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_where(changes: dict[str, Any], text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said", "hot"),
+    ("changes", "text", "hot"),
     [
         pytest.param({}, "in flight 16 / 20", False, id="in flight of the limit"),
         pytest.param({"in_flight": 20}, "in flight 20 / 20 · window full", True, id="window full"),
@@ -37,9 +37,9 @@ def test_where(changes: dict[str, Any], text: str) -> None:
         pytest.param({"writes": [1, 2]}, "2 state writes under way", False, id="two writes"),
     ],
 )
-def test_chips(changes: dict[str, Any], said: str, hot: bool) -> None:
+def test_chips(changes: dict[str, Any], text: str, hot: bool) -> None:
     shown = {"".join(chip[:3]): chip.hot for chip in chips({**WRITING, **changes})}
-    assert shown.get(said) is hot
+    assert shown.get(text) is hot
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ KILLED = {"marks": [{"order": WRITING["order"], "time_ms": 0, "kind": "broker_ki
 
 
 @pytest.mark.parametrize(
-    ("changes", "told", "what", "why", "hot"),
+    ("changes", "messages", "what", "why", "hot"),
     [
         pytest.param({}, (), "consumer-2 accepted 111–112", ", state write under way", False, id="event"),
         pytest.param({"event": None}, (), "nothing has happened here yet", "", False, id="nothing yet"),
@@ -67,9 +67,9 @@ KILLED = {"marks": [{"order": WRITING["order"], "time_ms": 0, "kind": "broker_ki
         pytest.param(KILLED, (), "consumer-2 accepted 111–112", ", state write under way", True, id="alarming mark"),
     ],
 )
-def test_sentence(changes: dict[str, Any], told: tuple[str, ...], what: str, why: str, hot: bool) -> None:
-    said = sentence({**WRITING, **changes}, 512, *told)
-    assert said == (f"event {WRITING['order']} of 512: ", what, why, hot)
+def test_sentence(changes: dict[str, Any], messages: tuple[str, ...], what: str, why: str, hot: bool) -> None:
+    shown = sentence({**WRITING, **changes}, 512, *messages)
+    assert shown == (f"event {WRITING['order']} of 512: ", what, why, hot)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
-// Where offsets lie on the screen: what is in view, how it follows the window, and how it gets there without a jump.
+// Positions of offsets on the screen: the visible range, how it follows the window, and how it moves smoothly.
 
 import { clamp, ease } from "./draw.js";
 
 const MOTION_MS = 200;
 
-// What is in view. `goal` is where it is going, `now` what is drawn; positions of the window and the log glide along.
+// The visible range. `goal` is its target, `now` the range that is drawn; positions of window and log move with it.
 export class Camera {
   constructor(sizes) {
     Object.assign(this, { sizes, width: 0, auto: true, goal: null, now: null, from: null, start: 0 });
@@ -12,11 +12,11 @@ export class Camera {
   x(offset) { return (offset - this.now.first) * this.now.pitch; }
   offset(x) { return this.now.first + x / this.now.pitch; }
   get cells() { return this.now.pitch >= this.sizes.pitch_cells; }
-  // What is left for the window between the gutters, of which lanes have their names and times.
+  // The width for the window between the gutters, which hold the lanes' names and times.
   get right() { return this.width - (this.width >= this.sizes.narrow ? this.sizes.gutter_right : this.sizes.gutter_narrow); }
   get room() { return Math.max(this.right - this.sizes.gutter_left, 1); }
 
-  // The largest step at which the window fits. One step too small is kept: a window that breathes must not zoom.
+  // The largest step at which the window fits. One step below it is kept: small changes of the window do not zoom.
   fitting(count) {
     let pitch = this.sizes.pitch;
     while (pitch * (count + 1) > this.room) pitch *= this.sizes.pitch_step;
@@ -33,7 +33,7 @@ export class Camera {
     if (pitch !== goal.pitch || lost) Object.assign(goal, { pitch, first: this.beginning(spso, pitch) });
     this.glide(goal);
   }
-  // Where the view begins so that the window stands at the gutter; on a cell's edge, where there are cells.
+  // The first visible offset if the window begins at the gutter; with cells, on the edge of one.
   beginning(spso, pitch) {
     const columns = this.sizes.gutter_left / pitch;
     return spso - (pitch >= this.sizes.pitch_cells ? Math.ceil(columns) : columns);
@@ -60,7 +60,7 @@ export class Camera {
     this.now.first = this.goal.first;
     this.from = { ...this.now };
   }
-  // One frame of the glide; true while there is more to come.
+  // One frame of the motion; true until it has ended.
   move(time, still) {
     const t = still ? 1 : clamp((time - this.start) / MOTION_MS, 0, 1), part = ease(t);
     for (const name of Object.keys(this.goal)) {

@@ -1,9 +1,9 @@
-// How a share-partition is read and drawn: pure functions of a snapshot, and small tools for the page.
+// Reading and drawing of a share-partition: pure functions of a snapshot, and small tools for the page.
 // Colours, sizes and shapes come from Python (`palette`, `look`); offsets are half-open ranges, as there.
 
 const NS = "http://www.w3.org/2000/svg";
 
-// ---- small things ------------------------------------------------------------------------------------------------
+// ---- small tools -------------------------------------------------------------------------------------------------
 
 export const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 export const ease = (t) => 1 - (1 - t) ** 3;
@@ -37,7 +37,7 @@ export function add(parent, tag, attributes = {}, text = null) {
 
 export const say = (node, text) => node.textContent === text || (node.textContent = text);
 
-// One node per key: what stays is moved, never made anew, so nothing blinks.
+// One node per key: nodes of known keys are moved and not replaced, so nothing blinks.
 export class Keyed {
   constructor(parent, make) {
     Object.assign(this, { parent, make, nodes: new Map() });
@@ -78,7 +78,7 @@ export function runAt(runs, offset) {
   return run && run[FIRST] <= offset ? run : null;
 }
 
-// What one offset shows. `kind`: run, past, beyond (above the window) or dash (outside the log, or a natural gap).
+// The cell of one offset. `kind`: run, past, beyond (above the window) or dash (outside the log, or a natural gap).
 export function cellAt(snap, offset) {
   const inside = offset >= snap.spso && offset < snap.speo;
   const run = inside ? runAt(snap.runs, offset) : offset < snap.spso ? runAt(snap.past, offset) : null;
@@ -89,11 +89,11 @@ export function cellAt(snap, offset) {
 export const memberOf = (snap, run) => snap.members.find((member) => member.id === run?.[MEMBER]);
 export const lastAttempt = (snap, run) => run[STATE] === "acquired" && run[COUNT] >= snap.delivery_count_limit;
 
-// Seen from outside, nobody can tell whether a record is free.
+// In an observed share-partition no record is known to be available.
 const UNKNOWN = { unknown: "unknown: available, or held by somebody", returned: "returned: available, or held by somebody again" };
 export const patterned = (fill) => ["hatch", "dots", "veil"].includes(fill);
 
-// What a person who points at an offset wants to know.
+// The text of the tooltip of an offset.
 export function describe(snap, cell, now) {
   const { offset, run } = cell;
   if (!run) {
@@ -113,7 +113,7 @@ export function describe(snap, cell, now) {
 
 export const paint = (name) => `var(--sq-${name})`;
 
-// One cell as markup, its corner at 0,0. The picture in Python draws the same from the same shapes.
+// One cell as markup, its corner at 0,0. picture.py draws the same cell from the same shapes.
 export function cellMarkup(cell, snap, look, pitch, hatch) {
   const { sizes, shapes } = look, w = pitch - sizes.gap, h = sizes.cell_height, run = cell.run;
   const box = `<rect width="${w}" height="${h}" rx="6"`;
@@ -127,7 +127,7 @@ export function cellMarkup(cell, snap, look, pitch, hatch) {
     (run[TO] ? `${ring} stroke="${paint("ink")}" stroke-width="1.4" stroke-dasharray="4 3"/>` : "");
 }
 
-// The state's shape. An acquired cell shows its holder or, dashed, what the write under way will make of it.
+// The state's shape. An acquired cell shows its holder or, dashed, the target state of a write under way.
 function glyphMarkup(cell, snap, { sizes, shapes }, w) {
   const run = cell.run, shape = shapes[run[TO] ?? run[STATE]], ink = paint(shapes[run[STATE]].ink);
   if (!shape.glyph) {
@@ -160,8 +160,8 @@ export function patternMarkup(id) {
     `<pattern id="${id}-veil" width="6" height="5" patternUnits="userSpaceOnUse"><path d="M0 1h6" stroke="${paint("unknown")}" stroke-width="1.6" opacity=".5"/></pattern>`;
 }
 
-// Blocks: what stands for a run where cells would be illegible. Height tells the state, so colour never stands alone.
-// Runs that share a pixel column are drawn once, by the tallest: cost follows pixels, however many runs there are.
+// Blocks: the form of runs where cells are illegible. Height stands for the state as well as colour.
+// Runs that share a pixel column are drawn once, by the tallest: cost follows pixels, not runs.
 export function drawBlocks(ctx, snap, x, box, colours, shapes, detail) {
   const last = runIndex(snap.runs, box.end);
   let filled = -Infinity, tallest = 0;
@@ -219,7 +219,7 @@ function drawDetail(ctx, run, snap, shape, at, colours) {
 export function canvasOf(canvas, width, height) {
   const ratio = window.devicePixelRatio || 1, w = Math.round(width * ratio), h = Math.round(height * ratio);
   Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
-  Object.assign(canvas, { width: w, height: h }); // this also clears it, and forgets clip and styles
+  Object.assign(canvas, { width: w, height: h }); // this also clears it, and resets clip and styles
   const ctx = canvas.getContext("2d");
   ctx.scale(ratio, ratio);
   return ctx;

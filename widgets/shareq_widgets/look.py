@@ -1,17 +1,17 @@
-"""Sizes and shapes shared by the live strip (JavaScript) and the static picture (SVG), so that both look alike.
+"""Sizes and shapes of the live strip (JavaScript) and the static picture (SVG), so that both look alike.
 
-Colours are names of the palette, never values: who draws resolves them for its theme. Units: pixels.
+Colours are names of the palette, never values: each renderer resolves them for its theme. Units: pixels.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from shareq.trace.palette import DARK, LIGHT, STATES, SYMBOLS, UNKNOWNS
+from shareq.trace.views.palette import DARK, LIGHT, STATES, SYMBOLS, UNKNOWNS
 
 SIZES: Final[dict[str, float]] = {
     "pitch": 33,  # from one cell to the next, at full size
-    "pitch_step": 0.9,  # smaller sizes are steps of this ratio: a window that breathes must not zoom
+    "pitch_step": 0.9,  # smaller sizes are steps of this ratio, so that small changes of the window do not zoom
     "pitch_cells": 17,  # below this a cell is no longer legible: runs are drawn as blocks
     "pitch_pips": 22,  # below this the delivery count is a number instead of pips
     "gap": 3,
@@ -27,7 +27,7 @@ SIZES: Final[dict[str, float]] = {
     "gutter_right": 124,
     "gutter_narrow": 64,  # right gutter of a picture narrower than `narrow`: seconds without their words
     "narrow": 760,
-    "lanes": 10,  # more members than this are counted in words
+    "lanes": 10,  # further members are only counted
 }
 
 HOURGLASS = "M-5-6h10l-10 12h10z"
@@ -78,17 +78,17 @@ LOCK_ALARM = 6
 
 
 def palette() -> dict[str, Any]:
-    """What the browser needs to know of colours: both themes, the order of the states and their symbols."""
+    """The colours for the browser: both themes, the order of the states and their symbols."""
     return {**THEMES, "states": list(STATES), "unknowns": list(UNKNOWNS), "symbols": SYMBOLS}
 
 
 def look() -> dict[str, Any]:
-    """What the browser needs to know of sizes and shapes."""
+    """The sizes and shapes for the browser."""
     return {"sizes": SIZES, "shapes": SHAPES, "marks": MARKS, "lock_alarm": LOCK_ALARM}
 
 
 def in_legend(snapshot: dict[str, Any]) -> list[str]:
-    """The states that a legend explains. Of a share-partition that is seen from outside none is known to be free."""
+    """The states in a legend. In an observed share-partition no record is known to be available."""
     if snapshot["observed"]:
         return [*[state for state in STATES if state not in ("available", "archiving")], *UNKNOWNS]
     return [state for state in STATES if state != "archiving"]

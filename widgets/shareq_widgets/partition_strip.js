@@ -1,5 +1,5 @@
 // The partition strip in the browser: it draws snapshots and sends commands, and decides nothing about records.
-// Python answers every message with {next_ms}: when the next tick is wanted, or null. So at most one tick is under way.
+// Python responds to every message with {next_ms}: time until the next tick, or null. So one tick at most is under way.
 
 import { Camera } from "./camera.js";
 import { STATE, Keyed, add, cellAt, clamp, clockText, describe, legendMarkup, paint, patternMarkup, put, say } from "./draw.js";
@@ -17,7 +17,7 @@ const KEYS = {
 const DRAWN = ["snapshot", "total", "clock", "words", "theme", "speed", "playing", "live"]; // a change of these is drawn
 let instances = 0;
 
-// The elements, once; all that changes is filled in later. Suppressing the notebook's shortcuts keeps our keys ours.
+// The elements, made once; content is filled in later. Suppressing the notebook's shortcuts keeps the strip's keys.
 function build(host, look, id) {
   const root = add(host, "div", { class: "sq-strip", tabindex: 0, role: "group", "data-lm-suppress-shortcuts": "true" });
   const head = add(root, "div", { class: "sq-head" }), page = { root, title: add(head, "b"), where: add(head, "span", { class: "sq-soft" }) };
@@ -61,7 +61,7 @@ function buildBar(root, page) {
   for (const spec of ZOOMS) button(zoom, spec);
 }
 
-// JupyterLab says its theme on the body, VS Code too; anywhere else the system's preference counts.
+// JupyterLab and VS Code set their theme on the body; elsewhere the system's preference counts.
 function themeOf(wish) {
   if (wish !== "auto") return wish;
   const { jpThemeLight, vscodeThemeKind } = document.body.dataset;
@@ -84,7 +84,7 @@ export class Strip {
     this.wake();
   }
 
-  // ---- what reaches us, and what we send
+  // ---- messages received and sent
 
   listen() {
     const { model, page } = this, signal = this.stopped.signal, system = matchMedia("(prefers-color-scheme: dark)");
@@ -119,7 +119,7 @@ export class Strip {
   }
   get visible() { return this.seen && document.visibilityState === "visible"; }
 
-  // Of scrubs only the newest waits its turn: a slow kernel is never handed a queue of them.
+  // Of several seeks only the newest waits: a slow kernel gets no queue of them.
   send(name, value = null) {
     if (name === "seek" && this.underway) { this.wanted = value; return; }
     this.underway++;
@@ -150,13 +150,13 @@ export class Strip {
   }
   key(event) {
     const name = KEYS[event.key.length === 1 ? event.key.toLowerCase() : event.key], { tagName } = event.target;
-    const native = tagName === "SELECT" || (event.key === " " && tagName === "BUTTON"); // these keys have a meaning there
+    const native = tagName === "SELECT" || (event.key === " " && tagName === "BUTTON"); // these elements use the key themselves
     if (!name || native || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     this.press(name);
   }
 
-  // ---- pointer: drag to pan, ctrl + wheel to zoom, hover to ask
+  // ---- pointer: drag to pan, ctrl + wheel to zoom, hover for the tooltip
 
   point() {
     const { plot, overview, tip } = this.page, at = (event) => event.clientX - plot.getBoundingClientRect().left;
@@ -226,13 +226,13 @@ export class Strip {
     if (this.gliding || (this.clock.rate && this.visible)) this.wake();
   }
 
-  // Journal time now: between snapshots it runs at the rate Python gave, up to where it said to wait.
+  // Journal time now: between snapshots it runs at the rate of the clock trait, up to its `until_ms`.
   now() {
     const { rate, until_ms } = this.clock, ms = this.anchor.ms + (performance.now() - this.anchor.at) * rate;
     return Math.max(this.anchor.ms, Math.min(ms, until_ms ?? Infinity));
   }
 
-  // Take in what changed: a snapshot, a size, a theme, the state of a button.
+  // Apply a change: a snapshot, a size, a theme, the state of a button.
   accept() {
     const { model, page, camera, scene } = this, snap = model.get("snapshot"), before = this.snap, width = page.plot.clientWidth || camera.width;
     this.anchor = { ms: snap === before ? this.now() : snap.now_ms, at: performance.now() };

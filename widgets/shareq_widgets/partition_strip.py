@@ -1,7 +1,7 @@
 """The partition strip: one share-partition, live or at any point of its journal.
 
-The widget is a set of traits over a `Playback`. The browser draws the traits and sends commands; each is answered with
-`{"next_ms": ...}`, when the next tick is wanted, so at most one message is ever under way however busy the kernel is.
+The widget is a set of traits over a `Playback`. The browser draws the traits and sends commands. The response to each
+is `{"next_ms": ...}`, the time until the next tick, so at most one message is under way, however busy the kernel is.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from shareq_widgets.words import words
 
 HERE: Final = Path(__file__).parent
 TICK_LIMIT_MS: Final = 250
-"""What a late tick counts for at most: a kernel that was busy for a minute pauses the play, it does not jump."""
+"""A late tick counts for at most this long: after a minute of other work the play continues without a jump."""
 
 
 def bundle(*names: str) -> str:
-    """JavaScript modules as the one that anywidget takes: joined in order, without the imports between them."""
+    """JavaScript modules as the single one that anywidget takes: joined in order, without the imports between them."""
     source = "\n".join((HERE / name).read_text(encoding="utf-8") for name in names)
     return re.sub(r"^import\s[^;]*?from \"\./[^;]*;\n", "", source, flags=re.MULTILINE)
 
@@ -45,7 +45,7 @@ class PartitionStrip(anywidget.AnyWidget):
     total = traitlets.Int(read_only=True).tag(sync=True)
     clock = traitlets.Dict(read_only=True, help="rate: journal ms per real ms; until_ms: where to wait").tag(sync=True)
     message = traitlets.Unicode(read_only=True, help="why nothing moved, or empty")
-    error = traitlets.Unicode(read_only=True, help="what went wrong with the last command of the browser, or empty")
+    error = traitlets.Unicode(read_only=True, help="error of the browser's last command, or empty")
     words = traitlets.Dict(read_only=True).tag(sync=True)
     palette = traitlets.Dict(read_only=True).tag(sync=True)
     look = traitlets.Dict(read_only=True).tag(sync=True)
@@ -63,7 +63,7 @@ class PartitionStrip(anywidget.AnyWidget):
         clock_ms: Callable[[], float] | None = None,
         end: Callable[[], None] | None = None,
     ) -> None:
-        """`clock_ms` is the real time that paces the play; a test hands in its own. `end` is called when the strip is
+        """`clock_ms` is the real time that paces the play; tests pass their own. `end` is called when the strip is
         closed."""
         super().__init__()
         self._end = end
@@ -78,46 +78,46 @@ class PartitionStrip(anywidget.AnyWidget):
         self.on_msg(self._on_message)
 
     def step(self) -> None:
-        """One event on; at the end of a virtual cluster, run the cluster until this partition has a new event."""
+        """Go one event forward; at the end of a virtual cluster, run it until this partition has a new event."""
         self._do(self._playback.step)
 
     def back(self) -> None:
-        """One event back."""
+        """Go one event back."""
         self._do(self._playback.back)
 
     def first(self) -> None:
-        """To the beginning of the journal."""
+        """Go to the beginning of the journal."""
         self._do(self._playback.seek, 0)
 
     def last(self) -> None:
-        """To the end, and follow it."""
+        """Go to the end, and follow it."""
         self._do(self._playback.follow, True)
 
     def seek(self, order: int) -> None:
-        """To the state after `order` events; ValueError outside 0..total."""
+        """Go to the state after `order` events; ValueError outside 0..total."""
         self._do(self._playback.seek, order)
 
     def seek_time(self, time_ms: int) -> None:
-        """To the last event at or before `time_ms` (absolute, as in the journal)."""
+        """Go to the last event at or before `time_ms` (absolute, as in the journal)."""
         self._do(self._playback.seek, self._playback.view.at_time(time_ms))
 
     def play(self) -> None:
-        """Let time run. The browser paces it: nothing moves while no front end shows the strip."""
+        """Play. The browser sets the pace: nothing moves while no front end shows the strip."""
         self._do(self._playback.play)
 
     def pause(self) -> None:
-        """Stand still."""
+        """Stop playing."""
         self._do(self._playback.pause)
 
     def tick(self) -> None:
-        """Real time has passed: show what has come due. The front end calls this while playing or live."""
+        """Show the events that are due by now. The front end calls this while playing or live."""
         now_ms = self._clock_ms()
         elapsed_ms = min(now_ms - self._ticked_ms, TICK_LIMIT_MS)
         self._ticked_ms = now_ms
         self._do(self._playback.tick, elapsed_ms)
 
     def close(self) -> None:
-        """Take the strip off the page; an observer that was made for it ends. Repeatable."""
+        """Remove the strip from the page, and close an observer that was made for it. Repeatable."""
         if self._end is not None:
             self._end()
         super().close()
@@ -130,13 +130,13 @@ class PartitionStrip(anywidget.AnyWidget):
         return str(self.snapshot["text"])
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The live view, and what readers without widgets (GitHub, nbval, a screen reader) get: picture and text."""
+        """The live view, with a picture and a text for readers without widgets (GitHub, nbval, a screen reader)."""
         data, metadata = super()._repr_mimebundle_(**kwargs) or ({}, {})
         return {**data, "text/plain": repr(self), "image/svg+xml": self.to_svg()}, metadata
 
     @traitlets.observe("order", "playing", "speed", "live")
     def _on_trait(self, change: dict[str, Any]) -> None:
-        """Somebody set or linked a trait: take it as the command it means, and take it back if it is refused."""
+        """Run the command that a set or linked trait stands for, and restore the trait if the command is refused."""
         if self._mirroring or not hasattr(self, "_playback"):
             return
         playback, value = self._playback, change["new"]
@@ -149,7 +149,7 @@ class PartitionStrip(anywidget.AnyWidget):
         self._do(commands[change["name"]])
 
     def _on_message(self, _widget: Any, content: dict[str, Any], _buffers: Any) -> None:
-        """A command of the browser: {"do": name, "value": ...}. Answered even when it fails, or the ticks would end."""
+        """Run a command of the browser: {"do": name, "value": ...}. A failed one has a response too, else ticks end."""
         try:
             self._command(content.get("do"), content.get("value"))
         except Exception as error:
@@ -168,10 +168,10 @@ class PartitionStrip(anywidget.AnyWidget):
         elif name in valued:
             self._do(valued[name], value)
         else:
-            raise ValueError(f"the strip knows no command {name!r}: {', '.join(sorted(plain | valued.keys()))}")
+            raise ValueError(f"unknown command {name!r}: must be one of {', '.join(sorted(plain | valued.keys()))}")
 
     def _do(self, command: Callable[..., None], *arguments: Any) -> None:
-        """Run a command and mirror what it changed, also when it is refused: the traits never lie."""
+        """Run a command and update the traits, also if it is refused."""
         was_playing = self._playback.playing
         try:
             command(*arguments)
@@ -208,11 +208,11 @@ def strip(
     theme: str = "auto",
     speed: float = 1.0,
 ) -> PartitionStrip:
-    """Show one share-partition of a cluster, or of a journal that was kept.
+    """Show one share-partition of a cluster or of a journal.
 
-    `source` is a `Cluster`, served or not, an `Observer` or a `Journal`; or the bootstrap address of a Kafka, which is
-    then observed from outside until the strip is closed. `view` replaces the view made from it. `theme` is "auto" (the
-    notebook's own), "light" or "dark"; `speed` is from 0.25 to 10. Raises ValueError for what cannot be.
+    `source` is a `Cluster`, served or not, an `Observer` or a `Journal`; or the bootstrap address of a Kafka cluster,
+    which is observed from outside until the strip is closed. `view` replaces the view made from it. `theme` is "auto"
+    (the notebook's own), "light" or "dark"; `speed` is from 0.25 to 10. ValueError for other arguments.
     """
     _check(group=group, topic=topic, partition=partition, theme=theme)
     end = None
@@ -225,7 +225,7 @@ def strip(
 
 
 def _check(**given: Any) -> None:
-    """Refuse what cannot name a share-partition or a theme, before anything is made."""
+    """Refuse invalid names, partitions and themes before anything is made."""
     for name in ("group", "topic"):
         if not isinstance(given[name], str) or not given[name]:
             raise ValueError(f"{name} must be a non-empty name, not {given[name]!r}")
@@ -237,7 +237,7 @@ def _check(**given: Any) -> None:
 
 
 def _time_scale(source: Any) -> float:
-    """How fast the source's clock runs by itself: 0 for a journal or a virtual clock, 1 for wall, n for scaled."""
+    """Speed of the source's own clock: 0 for a journal or a virtual clock, 1 for wall, n for scaled."""
     clock = getattr(source, "clock", "virtual")
     named = {"virtual": 0.0, "wall": 1.0}
     return named[clock] if isinstance(clock, str) else float(getattr(clock, "scale", clock))

@@ -8,7 +8,7 @@ from html import escape
 from math import ceil
 from typing import Any, Final, NamedTuple
 
-from shareq.trace.palette import STATES, SYMBOLS, UNKNOWNS
+from shareq.trace.views.palette import STATES, SYMBOLS, UNKNOWNS
 from shareq_widgets.look import LOCK_ALARM, SHAPES, SIZES, THEMES, fit, in_legend
 from shareq_widgets.words import chips, clock_text, sentence, where
 
@@ -22,7 +22,7 @@ Colours = dict[str, str]
 
 
 class Cell(NamedTuple):
-    """What one offset shows. `kind` is run, past, beyond (above the window) or dash (outside the log, or a gap)."""
+    """Content of one offset. `kind` is run, past, beyond (above the window) or dash (outside the log, or a gap)."""
 
     kind: str
     state: str = ""
@@ -32,7 +32,7 @@ class Cell(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """Where offsets lie in a picture: x = (offset - first) * pitch."""
+    """Positions of offsets in a picture: x = (offset - first) * pitch."""
 
     first: float
     pitch: float
@@ -74,7 +74,7 @@ def draw(snapshot: dict[str, Any], *, theme: str = "light", width: int = 1084) -
 
 
 def cell_at(snapshot: dict[str, Any], offset: int) -> Cell:
-    """What to show at an offset: its run, its faded past, or a place that holds no record."""
+    """The cell of an offset: its run, its faded past, or a place without a record."""
     letters = {member["id"]: member["letter"] for member in snapshot["members"]}
     if snapshot["spso"] <= offset < snapshot["speo"]:
         run = _run_at(snapshot["runs"], offset)
@@ -98,7 +98,7 @@ def _text(x: float, y: float, text: str, colour: str, **attributes: Any) -> str:
 
 
 def _patterns(colours: Colours) -> str:
-    """Hatch (archived), dots (archiving), veil (not known): fills that are told apart without colour."""
+    """Hatch (archived), dots (archiving), veil (not known): fills that differ without colour."""
     grey = colours["archived"]
     ground = f'<rect width="6" height="6" fill="{grey}" opacity=".28"/>'
     return (
@@ -118,7 +118,7 @@ def _paint(name: str | None, colours: Colours) -> str:
 
 
 def _head(snapshot: dict[str, Any], width: float, colours: Colours) -> Iterator[str]:
-    """Title to the left, chips in words to the right."""
+    """Title to the left, chips to the right."""
     yield (
         f'<text x="16" y="28"><tspan font-size="17" font-weight="700">{escape(snapshot["group"])}</tspan>'
         f'<tspan dx="14" fill="{colours["soft"]}">{escape(where(snapshot))}</tspan></text>'
@@ -196,7 +196,7 @@ def cell_markup(cell: Cell, snapshot: dict[str, Any], pitch: float, colours: Col
 
 
 def _glyph(cell: Cell, width: float, colours: Colours) -> str:
-    """The state's shape; an acquired cell shows its holder, or, dashed, what a write under way will make of it."""
+    """The state's shape; an acquired cell shows its holder, or, dashed, the target state of a write under way."""
     shape, ink = SHAPES[cell.to_state or cell.state], colours[SHAPES[cell.state]["ink"]]
     if shape["glyph"] is None:
         y = SIZES["glyph"] + 5
@@ -227,7 +227,7 @@ def _count(cell: Cell, limit: int, pitch: float, colours: Colours) -> str:
 
 
 def _blocks(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator[str]:
-    """A wide window, one path per state: height tells the state where no glyph fits. Hollow is a roof and a floor."""
+    """A wide window, one path per state: the height stands for the state, as no glyph fits. Hollow is two lines."""
     foot = SIZES["cell_top"] + SIZES["cell_height"]
     for state in (*STATES, *UNKNOWNS):
         shape, height = SHAPES[state], SIZES["cell_height"] * SHAPES[state]["block"]
@@ -243,7 +243,7 @@ def _blocks(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterato
 
 
 def _spans(runs: list[list[Any]], frame: Frame) -> Iterator[tuple[float, float]]:
-    """Left and right edges of runs, no pixel twice: what is drawn follows the width, however many runs there are."""
+    """Left and right edges of runs, no pixel twice: the cost follows the width, not the number of runs."""
     covered = -1.0
     for first, end, *_ in runs:
         left, right = max(frame.x(first), covered), frame.x(end)
@@ -278,7 +278,7 @@ def _left(snapshot: dict[str, Any], deadline_ms: int) -> tuple[int, bool]:
 
 
 def _locks(snapshot: dict[str, Any], held: list[list[Any]], y: float, frame: Frame, colours: Colours) -> Iterator[str]:
-    """A bar for each held range, as full as its lock has time left; in a wide window one path that only says where."""
+    """A bar for each held range, filled by its lock's time left; in a wide window one path of the ranges only."""
     if frame.pitch < SIZES["pitch_cells"]:
         path = "".join(
             f"M{left:g} {y:g}H{right:g}v{SIZES['lane_bar']:g}H{left:g}z" for left, right in _spans(held, frame)
@@ -286,7 +286,7 @@ def _locks(snapshot: dict[str, Any], held: list[list[Any]], y: float, frame: Fra
         yield f'<path d="{path}" fill="{colours["acquired"]}"/>'
         return
     for first, end, *_, deadline_ms, _, _ in held:
-        known = deadline_ms is not None  # of a lock that is seen from outside nobody knows how long it lasts
+        known = deadline_ms is not None  # an observed lock has no known deadline
         left_ms, hot = _left(snapshot, deadline_ms) if known else (snapshot["lock_duration_ms"], False)
         colour, width = colours["alarm" if hot else "acquired"], frame.x(end) - frame.x(first) - SIZES["gap"]
         bar = f'<rect x="{frame.x(first):g}" y="{y:g}" height="{SIZES["lane_bar"]:g}" rx="4"'
@@ -295,7 +295,7 @@ def _locks(snapshot: dict[str, Any], held: list[list[Any]], y: float, frame: Fra
 
 
 def _tail(snapshot: dict[str, Any], y: float, cells: bool, colours: Colours) -> Iterator[str]:
-    """What just happened, and the legend."""
+    """The last event, and the legend."""
     place, what, why, hot = sentence(snapshot, snapshot["total"])
     yield (
         f'<text x="16" y="{y + 18:g}" fill="{colours["soft"]}">{escape(place)}<tspan font-weight="700" '

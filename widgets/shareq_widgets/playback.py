@@ -1,7 +1,7 @@
-"""Where in the journal a view stands, and how it moves: step, play, scrub, follow.
+"""The position of a view in its journal, and its moves: step, play, seek, follow.
 
-Pure logic over a `View` and its source; the widget mirrors it into traits. Nothing here runs by itself: a front end
-sends ticks, so a busy kernel merely pauses the play, and no thread ever touches a cluster.
+Pure logic over a `View` and its source; the widget copies it into traits. Nothing here runs by itself: a front end
+sends ticks, so a busy kernel only pauses the play, and no thread uses the cluster.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ SPEEDS: Final = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0)
 EVENT_MIN_MS: Final = 150
 """At speed 1 an event is shown for at least this long: a burst at one instant stays readable."""
 EVENT_MAX_MS: Final = 1500
-"""At speed 1 an event is shown for at most this long: a silence of 30 s is not sat through."""
+"""At speed 1 an event is shown for at most this long: a gap of 30 s is shortened."""
 TICK_MIN_MS: Final = 20
 TICK_MAX_MS: Final = 100
 IDLE_TICK_MS: Final = 500
-"""Pace of looking whether other cells of the notebook moved a virtual cluster on."""
+"""Interval of checks whether other cells of the notebook have advanced a virtual cluster."""
 STEPS_AT_ONCE: Final = 2000
-"""How far a virtual cluster is driven in one go in search of the partition's next event."""
+"""Maximum number of steps of a virtual cluster in search of the partition's next event."""
 EVENTS_PER_TICK: Final = 50
 
 
 class View(Protocol):
-    """One share-partition as the journal tells it; `shareq.trace.View` is the real one."""
+    """The part of `shareq.trace.View` that a playback uses."""
 
     def total(self) -> int:
         """Events recorded so far for this share-partition."""
@@ -38,10 +38,10 @@ class View(Protocol):
 
 
 class Playback:
-    """A play head on a view. `rate` is how fast the shown time runs: journal ms for each real ms, 0 when still."""
+    """A position in a view, and its moves. `rate` is the speed of the shown time: journal ms for each real ms."""
 
     def __init__(self, view: View, source: Any = None, *, time_scale: float = 0.0) -> None:
-        """`source` needs `step()` to be driven at its end (a virtual cluster); `time_scale` is 0 for virtual clocks."""
+        """A source with `step()` (a virtual cluster) is driven at its end; `time_scale` is 0 for virtual clocks."""
         self.view = view
         self.source = source
         self._time_scale = time_scale
@@ -63,17 +63,17 @@ class Playback:
 
     @property
     def closed(self) -> bool:
-        """Whether the source was a cluster and is no more: its journal stays, as any kept journal does."""
+        """True if the source is a closed cluster; its journal can still be played."""
         return bool(getattr(self.source, "closed", False))
 
     @property
     def time_scale(self) -> float:
-        """How fast time runs by itself at the live end: 0 for a journal, a virtual clock, or a closed cluster."""
+        """Speed of the time at the live end: 0 for a journal, a virtual clock, or a closed cluster."""
         return 0.0 if self.closed else self._time_scale
 
     @property
     def drivable(self) -> bool:
-        """Whether more can be made to happen at the end: only a virtual cluster waits for us."""
+        """True if the source can be stepped at its end: only an open virtual cluster can."""
         return self._time_scale == 0 and not self.closed and hasattr(self.source, "step")
 
     def seek(self, order: Any) -> None:
@@ -89,7 +89,7 @@ class Playback:
             self._show(self.view.snapshot(order))
 
     def step(self) -> None:
-        """One event on; at the live end of a virtual cluster, run it until this partition has a new event."""
+        """Go one event forward; at the live end of a virtual cluster, run it until this partition has a new event."""
         self.pause()
         following = self._following()
         if following is not None:
@@ -98,10 +98,10 @@ class Playback:
         else:
             self._show_end()
             self.live = True
-            self.message = self._nothing()
+            self.message = self._end_message()
 
     def back(self) -> None:
-        """One event back; at the beginning, say so."""
+        """Go one event back; at the beginning, set a message instead."""
         if self.order > 0:
             self.seek(self.order - 1)
         else:
@@ -109,7 +109,7 @@ class Playback:
             self.message = "This is the beginning of the journal."
 
     def play(self) -> None:
-        """Let time run at `speed`; a journal that is at its end starts again from the beginning."""
+        """Play at `speed`; a journal at its end starts again from the beginning."""
         if self.order == self.view.total() and not self.drivable and self.time_scale == 0:
             self.seek(0)
         self.message = ""
@@ -118,13 +118,13 @@ class Playback:
         self._plan()
 
     def pause(self) -> None:
-        """Stand still. A cluster on a wall clock goes on by itself; `live` says whether its end is followed."""
+        """Stop playing. A cluster on a wall clock continues; `live` is True if its end is followed."""
         self.playing = False
         self._next = None
         self._set_rate()
 
     def follow(self, live: bool) -> None:
-        """Follow the end (True), or stay where we are however the journal grows (False)."""
+        """Follow the end (True), or stay at the shown event while the journal grows (False)."""
         self.live = live
         self._next = None
         self.playing = self.playing and live
@@ -143,7 +143,7 @@ class Playback:
         self._set_rate()
 
     def tick(self, elapsed_ms: float) -> None:
-        """Real time has passed: show what has come due."""
+        """Show the events that are due after `elapsed_ms` of real time."""
         if self._next is not None:
             self._advance(elapsed_ms)
         elif self.playing:
@@ -152,7 +152,7 @@ class Playback:
             self._refresh()
 
     def next_tick_ms(self) -> int | None:
-        """When the next tick is wanted; None when nothing moves until somebody asks for it."""
+        """Time until the next tick; None if nothing moves before the next command."""
         if self._next is not None:
             return round(min(max(self._wait_ms, TICK_MIN_MS), TICK_MAX_MS))
         if (self.live or self.playing) and not self.closed and (self.time_scale or hasattr(self.source, "step")):
@@ -160,42 +160,42 @@ class Playback:
         return None
 
     def _advance(self, elapsed_ms: float) -> None:
-        """Show the events that have come due; only what fits a tick, so that a tick stays short."""
+        """Show the events that are due, at most EVENTS_PER_TICK, so that a tick stays short."""
         self._wait_ms -= elapsed_ms
         for _ in range(EVENTS_PER_TICK):
             if self._next is None or self._wait_ms > 0:
                 return
             self._show(self._next)
             self._plan()
-        self._wait_ms = 0.0 if self._next is None else max(self._wait_ms, self._lasts_ms(self._next))
+        self._wait_ms = 0.0 if self._next is None else max(self._wait_ms, self._duration_ms(self._next))
 
     def _plan(self) -> None:
-        """Fetch the next event and say when it is due; without one, follow a running cluster or stop."""
+        """Fetch the next event and set when it is due; without one, follow a running cluster or stop."""
         self._next = self._following()
         self.live = self._next is None or self._next["order"] == self.view.total()
         if self._next is not None:
-            self._wait_ms += self._lasts_ms(self._next)
+            self._wait_ms += self._duration_ms(self._next)
         else:
             self._show_end()
             self.playing = self.time_scale > 0
-            self.message = "" if self.playing else self._nothing()
+            self.message = "" if self.playing else self._end_message()
         self._set_rate()
 
-    def _lasts_ms(self, following: Snapshot) -> float:
-        """How long the shown snapshot stays: journal time within readable bounds, at this speed."""
+    def _duration_ms(self, following: Snapshot) -> float:
+        """How long the shown snapshot stays: journal time within bounds that are readable, at this speed."""
         gap_ms = following["now_ms"] - self.snapshot["now_ms"]
         return float(min(max(gap_ms, EVENT_MIN_MS), EVENT_MAX_MS)) / self.speed
 
     def _set_rate(self) -> None:
-        """How fast the shown time runs until the next event, and where it must stop to wait for it."""
+        """Set the speed of the shown time until the next event, and where it stops to wait for it."""
         if self._next is not None:
             gap_ms = max(self._next["now_ms"] - self.snapshot["now_ms"], 0)
-            self.rate, self.until_ms = gap_ms / self._lasts_ms(self._next), self._next["now_ms"]
+            self.rate, self.until_ms = gap_ms / self._duration_ms(self._next), self._next["now_ms"]
         else:
             self.rate, self.until_ms = (self.time_scale if self.live else 0.0), None
 
     def _following(self) -> Snapshot | None:
-        """The snapshot one event on, driving a virtual cluster if it takes that."""
+        """The snapshot after the next event; drives a virtual cluster if there is none yet."""
         order = self.order
         if order >= self.view.total() and self.drivable:
             self._drive(order)
@@ -207,8 +207,8 @@ class Playback:
             if not self.source.step() or self.view.total() > total:
                 return
 
-    def _nothing(self) -> str:
-        """Why there is no next event."""
+    def _end_message(self) -> str:
+        """The reason why there is no next event."""
         if self.time_scale > 0:
             return "Nothing new yet: the cluster is running, the strip follows it."
         if self.drivable:
@@ -216,13 +216,13 @@ class Playback:
         return "This is the end of the journal."
 
     def _refresh(self) -> None:
-        """Show the end again if it moved, or if a virtual clock did; a running clock is interpolated by the browser."""
+        """Show the end again if it or a virtual clock has moved; the browser interpolates a running clock."""
         moved = self.view.total() != self.order
         if moved or (self.time_scale == 0 and self._now_ms() > self.snapshot["now_ms"]):
             self._show_end()
 
     def _show_end(self) -> None:
-        """Show the live end, at the source's own time: locks go on running down between events."""
+        """Show the live end, at the source's own time: locks run down between events as well."""
         snapshot = self.view.snapshot()
         self._show({**snapshot, "now_ms": max(snapshot["now_ms"], self._now_ms())})
         self._set_rate()

@@ -1,5 +1,5 @@
-// The picture itself: cells or blocks, the window and its flags, lanes with their locks, and what flows between them.
-// It reads the snapshot and the camera's present, and changes only the page.
+// The picture: cells or blocks, the window and its flags, lanes with their locks, and the flows between them.
+// It reads the snapshot and the camera's current range, and changes only the page.
 
 import {
   COUNT, DEADLINE, END, FIRST, Keyed, MEMBER, STATE, TO,
@@ -8,7 +8,7 @@ import {
 
 const OVERVIEW = 18; // height of the overview
 const FLOW_MS = 200;
-const FLOWS = 12; // more offsets than this changing at once is weather, not cause and effect
+const FLOWS = 12; // with more offsets changing at once no flows are drawn
 
 export class Scene {
   constructor(page, look, camera, id) {
@@ -18,7 +18,7 @@ export class Scene {
     this.names = new Keyed(page.names, (parent) => add(parent, "text"));
   }
 
-  // Take in a snapshot. The height never shrinks: what stands below the strip must not jump.
+  // Apply a snapshot. The height never shrinks, so that content below the strip does not jump.
   take(snap, colours) {
     const { lane, lane_top, lanes } = this.look.sizes, members = snap.members.filter((member) => member.alive || member.held);
     const held = (member) => Number(member.held > 0);
@@ -54,7 +54,7 @@ export class Scene {
     drawBlocks(ctx, snap, (offset) => camera.x(offset), box, colours, look.shapes, true);
   }
 
-  // Flags, ends of the log, offsets. What is out of view is named at the edge, with where to look for it.
+  // Flags, ends of the log, offsets. Those out of view are named at the edge, with their direction.
   drawPlaces() {
     const { camera, snap } = this, { spso, speo, log_start, log_end } = camera.now, { band_below, cell_top, cell_height } = this.look.sizes;
     const empty = snap.spso === snap.speo, foot = cell_top + cell_height, left = camera.x(spso) - 4, right = empty ? left : camera.x(speo) + 1;
@@ -85,7 +85,7 @@ export class Scene {
     if (x > width - 2) return { x: width - 4, text: `${text} ›`, "text-anchor": "end" };
     return { x, text, "text-anchor": x < edge ? "start" : x > width - edge ? "end" : anchor };
   }
-  // Round offsets of the log that are in view, not closer than they can be read.
+  // Round offsets of the log in view, at legible distances.
   offsets() {
     const { camera, snap } = this, half = camera.cells ? (camera.now.pitch - this.look.sizes.gap) / 2 : 0, shown = [];
     const exact = Math.max(100, String(snap.speo).length * 7 + 40) / camera.now.pitch, ten = 10 ** Math.floor(Math.log10(exact));
@@ -111,7 +111,7 @@ export class Scene {
     });
   }
 
-  // The whole window, where it is too wide for cells; hidden, but not gone, while all of it is in view anyway.
+  // The whole window, if it is too wide for cells; hidden, but in place, while all of it is in view.
   drawOverview() {
     const { camera, colours, look, page, snap } = this, { spso, speo } = snap, width = camera.width;
     page.overview.hidden = (speo - spso) * look.sizes.pitch_cells <= camera.room;
@@ -141,7 +141,7 @@ export class Scene {
     });
   }
 
-  // What changes with time alone: lock bars, and the seconds beside them.
+  // The parts that change with time alone: lock bars, and the seconds beside them.
   drawTime(now) {
     const { camera, colours, look, page, snap } = this, { gap, gutter_left, lane, lane_bar, lane_top, narrow } = look.sizes;
     const duration = snap.lock_duration_ms, hot = (left) => left * look.lock_alarm < duration;
@@ -164,7 +164,7 @@ export class Scene {
     }
   }
 
-  // Cause and effect: what is acquired goes down into its holder's lane, what comes back rises from it.
+  // Flows: acquired records move down into their holder's lane, returned records up from it.
   flow(before) {
     const { camera, snap } = this, { first, end } = snap.event ?? {}, changed = [];
     if (!camera.cells || !(first < end)) return;

@@ -1,4 +1,4 @@
-"""What the strip says in words: title, chips and the one sentence. The live view and the picture say the same."""
+"""Texts of the strip: title, chips and a sentence. The live view and the picture share them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from shareq.trace.palette import UNKNOWNS
+from shareq.trace.views.palette import UNKNOWNS
 from shareq_widgets.look import MARKS
 
 
 class Chip(NamedTuple):
-    """A figure with words around it; `hot` is drawn in the alarm colour: a person should look."""
+    """A figure with text around it; `hot` chips need attention and have the alarm colour."""
 
     before: str
     value: str = ""
@@ -20,7 +20,7 @@ class Chip(NamedTuple):
 
 
 class Sentence(NamedTuple):
-    """What just happened (`what`, stressed) and what follows, after its place in the journal."""
+    """An event (`what`, stressed), its reason or consequence (`why`), and its place in the journal."""
 
     place: str
     what: str
@@ -29,7 +29,7 @@ class Sentence(NamedTuple):
 
 
 def where(snapshot: dict[str, Any]) -> str:
-    """Partition and leader, and from where it is seen."""
+    """The partition and its leader, and whether it is observed from outside."""
     leader = f"leader broker {snapshot['leader']}" if snapshot["leader"] >= 0 else "no leader"
     if snapshot["observed"]:
         state = f"{leader} · seen from outside" + ("" if snapshot["loaded"] else ", nothing durable yet")
@@ -39,14 +39,14 @@ def where(snapshot: dict[str, Any]) -> str:
 
 
 def chips(snapshot: dict[str, Any]) -> list[Chip]:
-    """The figures above the strip; the time is not among them, it runs."""
+    """The figures above the strip; without the time, which the renderer adds."""
     last, writes = last_attempts(snapshot), len(snapshot["writes"])
     shown = list(_from_outside(snapshot)) if snapshot["observed"] else [_in_flight(snapshot)]
     if snapshot["lag"] is not None:
         shown.append(Chip("lag ", str(snapshot["lag"])))
     if last:
-        told = f"{last} records on their last attempt" if last > 1 else "1 record on its last attempt"
-        shown.append(Chip(told, hot=True))
+        text = f"{last} records on their last attempt" if last > 1 else "1 record on its last attempt"
+        shown.append(Chip(text, hot=True))
     if writes:
         shown.append(Chip(f"{writes} state write{'s' if writes > 1 else ''} under way"))
     return shown
@@ -59,7 +59,7 @@ def _in_flight(snapshot: dict[str, Any]) -> Chip:
 
 
 def _from_outside(snapshot: dict[str, Any]) -> Iterator[Chip]:
-    """What cannot be known, in the place of how many are in flight; and why not all is seen, if that is so."""
+    """The numbers of unknown and returned records, and a warning if the observer cannot read everything."""
     if snapshot["disturbed"]:
         yield Chip("not all can be seen", hot=True)
     counts = Counter[str]()
@@ -71,23 +71,23 @@ def _from_outside(snapshot: dict[str, Any]) -> Iterator[Chip]:
 
 
 def last_attempts(snapshot: dict[str, Any]) -> int:
-    """Records that are out for the last time: whatever takes them back but an accept archives them."""
+    """Number of records in their last delivery: all that is not accepted becomes archived."""
     limit = snapshot["delivery_count_limit"]
     return sum(run[1] - run[0] for run in snapshot["runs"] if run[2] == "acquired" and run[3] >= limit)
 
 
 def sentence(snapshot: dict[str, Any], total: int, message: str = "", error: str = "") -> Sentence:
-    """What just happened, or a message or an error instead of it."""
+    """The shown event, or a message or an error instead of it."""
     event = snapshot["event"]
-    told = error or message or (event["text"] if event else "nothing has happened here yet")
-    what, comma, why = told.partition(", ")
+    text = error or message or (event["text"] if event else "nothing has happened here yet")
+    what, comma, why = text.partition(", ")
     kinds = [mark["kind"] for mark in snapshot["marks"] if mark["order"] == snapshot["order"]]
     hot = bool(error) or (not message and any(MARKS.get(kind) == "alarm" for kind in kinds))
     return Sentence(f"event {snapshot['order']} of {total}: ", what, comma + why, hot)
 
 
 def words(snapshot: dict[str, Any], total: int, message: str = "", error: str = "") -> dict[str, Any]:
-    """All of it, as the browser gets it."""
+    """All texts, in the form for the browser."""
     return {
         "title": snapshot["group"],
         "where": where(snapshot),

@@ -8,8 +8,8 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shareq.spark.pipeline.figures import BINS
-from shareq.trace.palette import LIGHT, SERIES
-from shareq.trace.words import listed, many, member_name
+from shareq.trace.journal.event_text import count_text, list_text, member_name
+from shareq.trace.views.palette import LIGHT, SERIES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -223,7 +223,7 @@ def occupancy(rows: Sequence[Row]) -> Chart:
         f"{name} {100 * (row['mean_occupancy'] or 0):.0f} % on average, at most {row['max_in_flight']:,} in flight"
         for name, row in zip(names, fullest, strict=True)
     ]
-    text = f"How full the windows were: {listed(said, 6)}."
+    text = f"How full the windows were: {list_text(said, 6)}."
     return _chart("Window occupancy", text, draw, height=1.3 + 0.36 * max(len(names), 3))
 
 
@@ -243,7 +243,7 @@ def shares(rows: Sequence[Row], fairness: float | None) -> Chart:
 
     index = "nothing was accepted" if fairness is None else f"Jain's index {fairness:.2f}, where 1 is even"
     said = [f"{name} {row['accepted']:,}" for name, row in zip(names, shown, strict=True)]
-    text = f"{many(len(rows), 'member')}, {index}. Accepted: {listed(said, 6)}."
+    text = f"{count_text(len(rows), 'member')}, {index}. Accepted: {list_text(said, 6)}."
     return _chart("Fairness", text, draw, height=1.3 + 0.36 * max(len(names), 3))
 
 

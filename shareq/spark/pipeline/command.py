@@ -8,7 +8,7 @@ from shareq.jvm import JavaNotFound
 from shareq.spark.pipeline.pipeline import follow, run
 from shareq.spark.session import session
 from shareq.spark.versions import SparkDoesNotFit
-from shareq.trace.jsonl import JournalFileError
+from shareq.trace.journal import JournalFileError
 
 
 @click.group()

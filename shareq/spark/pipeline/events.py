@@ -1,7 +1,7 @@
 """Lines of a journal as rows: one column for each field that any event has, and what is wrong with a line that is none.
 
 The columns are read off the events' own annotations, so that a new event needs nothing here. What makes an event good
-is what `shareq.trace.jsonl` asks for, with one mercy: a field that is not known here is passed over.
+is what `shareq.trace.journal.jsonl` asks for, with one mercy: an unknown field is passed over.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 from shareq.model.states import RecordState
-from shareq.trace.codec import EVENT_TYPES
-from shareq.trace.jsonl import VERSION
-from shareq.trace.parquet import FIELDS, HEAD
+from shareq.trace.journal.event_codec import EVENT_TYPES
+from shareq.trace.journal.journal_file import VERSION
+from shareq.trace.journal.parquet import FIELDS, HEAD
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -14,8 +14,8 @@ from shareq.spark.pipeline.events import BAD
 from shareq.spark.pipeline.report import report_html
 from shareq.spark.pipeline.schema import EVENTS_SCHEMA, FRAMES, TABLES, as_json
 from shareq.spark.pipeline.sources import READER, SCHEME, events_of
-from shareq.trace.jsonl import JournalFileError
-from shareq.trace.words import many
+from shareq.trace.journal import JournalFileError
+from shareq.trace.journal.event_text import count_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -75,7 +75,9 @@ def run(
         land(events_of(spark, trace), f"{fspath(out)}/{landed}", 0, fresh=True)
         outcome = derive(spark, fspath(out), landed, step, report=report)
     if not outcome.events:
-        raise JournalFileError(fspath(out), 0, f"no event in {trace}, and {many(outcome.bad, 'bad line')}: see _bad")
+        raise JournalFileError(
+            fspath(out), 0, f"no event in {trace}, and {count_text(outcome.bad, 'bad line')}: see _bad"
+        )
     return outcome
 
 

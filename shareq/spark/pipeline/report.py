@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from shareq.spark.pipeline import charts
 from shareq.spark.pipeline.charts import Chart, Row
-from shareq.trace.palette import LIGHT
-from shareq.trace.words import many, span
+from shareq.trace.journal.event_text import count_text, range_text
+from shareq.trace.views.palette import LIGHT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -58,7 +58,9 @@ def report_html(read: Read, events: int, bad: int) -> str:
         parts.append(_section(group, rates[group], mine, journals[group[0]], several=len(journals) > 1))
     left_out = len(rates) - len(groups)
     if left_out:
-        parts.append(f"<p class=soft>{many(left_out, 'smaller group')} more: their figures are in the tables.</p>")
+        parts.append(
+            f"<p class=soft>{count_text(left_out, 'smaller group')} more: their figures are in the tables.</p>"
+        )
     if not groups:
         parts.append("<p>No group has acquired a record.</p>")
     body = "\n".join(parts)
@@ -101,10 +103,10 @@ def _head(journals: Iterable[Row], events: int, bad: int) -> str:
          f"{(row['until_ms'] - row['since_ms']) / 1000:,.1f} s")
         for row in sorted(journals, key=lambda row: row["journal"])
     ]  # fmt: skip
-    aside = f" {many(bad, 'bad line')} put aside in _bad." if bad else " No bad lines."
+    aside = f" {count_text(bad, 'bad line')} put aside in _bad." if bad else " No bad lines."
     return (
         "<h1>A trace of share groups</h1>\n"
-        f"<p class=soft>{many(events, 'event')} of {many(len(rows), 'journal')}.{aside}</p>\n"
+        f"<p class=soft>{count_text(events, 'event')} of {count_text(len(rows), 'journal')}.{aside}</p>\n"
         f"{_table(('journal', 'events', 'missing', 'from (UTC)', 'to (UTC)', 'length'), rows)}"
     )
 
@@ -169,15 +171,15 @@ def _poison(rows: list[Row]) -> str:
     records = sum(row["records"] for row in rows)
     counts = ("failures", "time_outs", "releases", "rejects", "session_releases")
     shown = [
-        (f"{row['topic']}-{row['partition']}: {span(row['first'], row['end'])}", f"{row['records']:,}",
+        (f"{row['topic']}-{row['partition']}: {range_text(row['first'], row['end'])}", f"{row['records']:,}",
          *[f"{row[name]:,}" for name in counts], "archived" if row["archived"] else "")
         for row in worst[:MOST_POISON]
     ]  # fmt: skip
     more = f" The worst {MOST_POISON} runs:" if len(rows) > MOST_POISON else ""
     heads = ["offsets", "records", *[name.replace("_", " ") for name in counts], "end"]
     return (
-        f"<h3>Poison candidates</h3>\n<p class=soft>{many(records, 'record')} failed twice or more, or were archived "
-        f"for failing.{more}</p>\n{_table(heads, shown)}"
+        f"<h3>Poison candidates</h3>\n<p class=soft>{count_text(records, 'record')} failed twice or more, or were "
+        f"archived for failing.{more}</p>\n{_table(heads, shown)}"
     )
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from shareq.admin import Admin
 from shareq.spark.pipeline.events import of_lines, of_table, parquet_schema
-from shareq.trace.jsonl import entry_line, header_line
-from shareq.trace.story import journal_of
+from shareq.trace.journal import journal_of
+from shareq.trace.journal.jsonl import entry_line, header_line
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -1,0 +1,223 @@
+"""Fold of the journal: `apply_entry` takes the state of a share-partition from one entry to the next.
+
+The fold is strict: a sequence of events that no leader can produce raises `JournalCorrupt`, which names the entry. A
+journal that folds without an error is consistent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from shareq.model.configs import BrokerConfig, GroupConfig
+from shareq.model.events import (
+    BrokerStopped,
+    ConfigChanged,
+    LeaderElected,
+    LogStartMoved,
+    RecordsAppended,
+    RecordsChanged,
+    SharePartitionDropped,
+    SharePartitionLoaded,
+    StateWritePrepared,
+    StateWriteSettled,
+    TopicCreated,
+    TopicDeleted,
+    WindowMoved,
+)
+from shareq.model.states import RecordState
+from shareq.trace.analysis.observed_fold import OBSERVER_HANDLERS, lay_out
+from shareq.trace.analysis.observed_knowledge import Knowledge
+from shareq.trace.analysis.runs import RecordStatus, Runs
+from shareq.trace.analysis.share_partition_state import SharePartitionState
+from shareq.trace.analysis.transition_rules import status_after, why_illegal
+from shareq.trace.journal.entry_log import Entry
+
+
+class JournalCorrupt(Exception):
+    """No leader can produce these events. `entry` is the first one that contradicts the entries before it."""
+
+    def __init__(self, entry: Entry, why: str) -> None:
+        super().__init__(f"entry {entry.order} ({type(entry.event).__name__}): {why}")
+        self.entry = entry
+
+
+def apply_entry(state: SharePartitionState, entry: Entry) -> None:
+    """Apply the next entry about this share-partition; JournalCorrupt if it cannot follow the entries before it."""
+    state.now_ms = entry.time_ms
+    handler = _HANDLERS.get(type(entry.event))
+    if handler is not None:
+        handler(state, entry, entry.event)
+
+
+# ---- events of the share-partition's leader --------------------------------------------------------------------------
+
+
+def _loaded(state: SharePartitionState, entry: Entry, event: SharePartitionLoaded) -> None:
+    """The durable state replaces all. A record that was complete below the new SPSO keeps its final state."""
+    position, runs = event.spso, Runs()
+    for first, end, code, delivery_count in event.runs:
+        if not position <= first < end <= event.speo:
+            raise JournalCorrupt(entry, f"run [{first}, {end}) is out of order or outside the window")
+        runs.assign(first, end, RecordStatus(RecordState(code), delivery_count))
+        position = end
+    state.loaded, state.partial = True, False
+    state.leader = state.loaded_by = entry.broker_id
+    state.spso, state.speo = event.spso, event.speo
+    state.add_past(state.runs.drop_below(event.spso))
+    state.leader_epoch, state.state_epoch = event.leader_epoch, event.state_epoch
+    state.delivery_count_limit, state.max_record_locks = event.delivery_count_limit, event.max_record_locks
+    state.lock_duration_ms = event.lock_duration_ms
+    state.log_end = max(state.log_end, event.speo)
+    state.runs, state.writes, state.last_write_id = runs, {}, -1
+
+
+def _dropped(state: SharePartitionState, entry: Entry, event: SharePartitionDropped) -> None:
+    del event
+    if entry.broker_id == state.loaded_by:
+        _unload(state)
+
+
+def _unload(state: SharePartitionState) -> None:
+    """Locks and writes were in the leader's memory only."""
+    state.loaded, state.loaded_by, state.writes = False, -1, {}
+    runs, state.runs = state.runs, Runs()
+    for first, end, status in runs:
+        state.runs.assign(first, end, RecordStatus(status.state, status.delivery_count, status.member_id))
+
+
+def _records_changed(state: SharePartitionState, entry: Entry, event: RecordsChanged) -> None:
+    if not _is_from_leader(state, entry):
+        return
+    if not event.first < event.end:
+        raise JournalCorrupt(entry, f"[{event.first}, {event.end}) is empty")
+    if event.write_id is not None and event.write_id <= state.last_write_id:
+        raise JournalCorrupt(entry, f"write {event.write_id} was prepared before")
+    status = status_after(event)
+    if not state.partial:
+        old = state.runs.overlap(event.first, event.end)
+        why = f"below the SPSO {state.spso}" if event.first < state.spso else why_illegal(event, status, old)
+        if why:
+            raise JournalCorrupt(entry, why)
+    state.runs.assign(event.first, event.end, status)
+
+
+def _window_moved(state: SharePartitionState, entry: Entry, event: WindowMoved) -> None:
+    if not _is_from_leader(state, entry):
+        return
+    spso, speo = event.spso, event.speo
+    if not state.partial and not (state.spso <= spso <= speo and state.speo <= speo and state.runs.end <= speo):
+        raise JournalCorrupt(entry, f"[{state.spso}, {state.speo}) cannot become [{spso}, {speo})")
+    dropped = state.runs.drop_below(spso)
+    for first, end, status in dropped:
+        if not status.state.terminal and end > state.log_start and not state.partial:
+            raise JournalCorrupt(entry, f"[{first}, {end}) is passed while {status.state.name}")
+    state.spso, state.speo = spso, speo
+    state.log_end = max(state.log_end, speo)
+    state.add_past(dropped)
+
+
+def _write_prepared(state: SharePartitionState, entry: Entry, event: StateWritePrepared) -> None:
+    if not _is_from_leader(state, entry):
+        return
+    if event.write_id <= state.last_write_id:
+        raise JournalCorrupt(entry, f"write {event.write_id} was prepared before")
+    state.last_write_id = event.write_id
+    state.writes[event.write_id] = (entry.time_ms, event)
+
+
+def _write_settled(state: SharePartitionState, entry: Entry, event: StateWriteSettled) -> None:
+    """A leader that has dropped the share-partition may still receive the results of its last writes."""
+    if state.loaded_by != entry.broker_id:
+        return
+    if state.writes.pop(event.write_id, None) is None and not state.partial:
+        raise JournalCorrupt(entry, f"write {event.write_id} is not under way")
+
+
+def _is_from_leader(state: SharePartitionState, entry: Entry) -> bool:
+    """True if the entry is of the broker that has the share-partition loaded. A superseded leader that has not noticed
+    yet records changes of its own memory; they do not count.
+    """
+    if state.loaded:
+        return entry.broker_id == state.loaded_by
+    if not state.partial:
+        raise JournalCorrupt(entry, "no leader has the share-partition loaded")
+    state.loaded, state.loaded_by = True, entry.broker_id
+    return True
+
+
+# ---- events around it ------------------------------------------------------------------------------------------------
+
+
+def _appended(state: SharePartitionState, entry: Entry, event: RecordsAppended) -> None:
+    del entry
+    state.log_end = event.end
+    lay_out(state)
+
+
+def _log_start_moved(state: SharePartitionState, entry: Entry, event: LogStartMoved) -> None:
+    del entry
+    state.log_start = event.log_start_offset
+    state.log_end = max(state.log_end, state.log_start)
+
+
+def _elected(state: SharePartitionState, entry: Entry, event: LeaderElected) -> None:
+    """A new leader begins with the durable state: the locks of the former one are gone."""
+    del entry
+    state.leader = event.leader
+    if state.knowledge is not None:
+        state.knowledge = Knowledge(state.knowledge.durable)
+        lay_out(state)
+
+
+def _broker_stopped(state: SharePartitionState, entry: Entry, event: BrokerStopped) -> None:
+    """A killed broker records no SharePartitionDropped."""
+    del entry
+    if event.broker_id == state.loaded_by:
+        _unload(state)
+    if event.broker_id == state.leader:
+        state.leader = -1
+
+
+def _topic_changed(state: SharePartitionState, entry: Entry, event: TopicCreated | TopicDeleted) -> None:
+    del entry
+    state.reset()
+    if isinstance(event, TopicCreated) and state.partition < event.partition_count:
+        state.log_end = 0
+
+
+def _configured(state: SharePartitionState, entry: Entry, event: ConfigChanged) -> None:
+    """Group configurations take effect at once. A deleted value becomes Kafka's default, until the next load brings the
+    cluster's own default.
+    """
+    del entry
+    names = _CONFIGS.get(event.key)
+    if names is not None:
+        overrides = {} if event.value is None else {event.key: event.value}
+        setattr(state, names[0], getattr(GroupConfig.effective(overrides, BrokerConfig()), names[1]))
+        lay_out(state)
+
+
+_CONFIGS = {
+    "share.delivery.count.limit": ("delivery_count_limit", "delivery_count_limit"),
+    "share.partition.max.record.locks": ("max_record_locks", "partition_max_record_locks"),
+    "share.record.lock.duration.ms": ("lock_duration_ms", "record_lock_duration_ms"),
+}
+"""Configuration key -> attribute of SharePartitionState, attribute of GroupConfig."""
+
+_HANDLERS: dict[type, Callable[[SharePartitionState, Entry, Any], None]] = {
+    SharePartitionLoaded: _loaded,
+    SharePartitionDropped: _dropped,
+    RecordsChanged: _records_changed,
+    WindowMoved: _window_moved,
+    StateWritePrepared: _write_prepared,
+    StateWriteSettled: _write_settled,
+    RecordsAppended: _appended,
+    LogStartMoved: _log_start_moved,
+    LeaderElected: _elected,
+    BrokerStopped: _broker_stopped,
+    TopicCreated: _topic_changed,
+    TopicDeleted: _topic_changed,
+    ConfigChanged: _configured,
+    **OBSERVER_HANDLERS,
+}

@@ -1,0 +1,230 @@
+"""Folds of the journal: the members of a group, and the brokers and partitions of the cluster, after any entry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from shareq.model.events import (
+    BrokerStarted,
+    BrokerStopped,
+    ConfigChanged,
+    GroupDeleted,
+    GroupEpochBumped,
+    LeaderElected,
+    LogStartMoved,
+    MemberJoined,
+    MemberLeft,
+    MemberReconciled,
+    PartitionsAdded,
+    RecordsAppended,
+    SharePartitionsInitialized,
+    TargetAssignmentComputed,
+    TopicCreated,
+    TopicDeleted,
+)
+from shareq.model.html import Html, Table, Tables, html, strong
+from shareq.model.ids import INTERNAL_TOPICS
+from shareq.model.states import GroupState
+from shareq.trace.journal import Entry, Journal, journal_of
+from shareq.trace.journal.event_text import member_name
+
+Assignment = tuple[tuple[str, tuple[int, ...]], ...]
+"""(topic, partitions) each."""
+
+
+@dataclass(slots=True)
+class MemberView:
+    """A member in the coordinator's view; `target` is its target assignment, `assignment` the one it has received."""
+
+    member_id: str
+    client_id: str
+    subscribed_topic_names: tuple[str, ...]
+    member_epoch: int = 0
+    assignment: Assignment = ()
+    target: Assignment = ()
+
+
+@dataclass(slots=True)
+class GroupView(Tables):
+    """A share group after some entry."""
+
+    group_id: str
+    group_epoch: int = 0
+    assignment_epoch: int = 0
+    members: dict[str, MemberView] = field(default_factory=dict)
+    initialized: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    configs: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def state(self) -> GroupState:
+        return GroupState.STABLE if self.members else GroupState.EMPTY
+
+    def apply(self, entry: Entry) -> None:
+        """Apply the next entry about this group."""
+        event = entry.event
+        if isinstance(event, MemberJoined):
+            self.members[event.member_id] = MemberView(event.member_id, event.client_id, event.subscribed_topic_names)
+        elif isinstance(event, MemberLeft):
+            self.members.pop(event.member_id, None)
+        elif isinstance(event, MemberReconciled) and event.member_id in self.members:
+            member = self.members[event.member_id]
+            member.member_epoch, member.assignment = event.member_epoch, event.assignment
+        else:
+            self._apply_to_group(event)
+
+    def _apply_to_group(self, event: object) -> None:
+        if isinstance(event, GroupEpochBumped):
+            self.group_epoch = event.group_epoch
+        elif isinstance(event, TargetAssignmentComputed):
+            self.assignment_epoch = event.assignment_epoch
+            for member_id, target in event.assignment:
+                if member_id in self.members:
+                    self.members[member_id].target = target
+        elif isinstance(event, SharePartitionsInitialized):
+            known = self.initialized.get(event.topic, ())
+            self.initialized[event.topic] = tuple(sorted({*known, *event.partitions}))
+        elif isinstance(event, ConfigChanged):
+            _configure(self.configs, event)
+        elif isinstance(event, GroupDeleted):
+            self.group_epoch = self.assignment_epoch = 0
+            self.initialized = {}
+
+    def tables(self) -> Iterator[Table]:
+        """The epochs, and the members."""
+        epochs = f"{self.state} · group epoch {self.group_epoch} · assignment epoch {self.assignment_epoch}"
+        rows = [
+            (
+                m.client_id or "–",
+                member_name(m.member_id),
+                m.member_epoch,
+                ", ".join(m.subscribed_topic_names),
+                _assigned(m.assignment),
+                "yes" if m.assignment == m.target else _assigned(m.target),
+            )
+            for m in self.members.values()
+        ]
+        columns = ("client", "member", "epoch", "subscribed", "holds", "as targeted")
+        yield Table(columns, rows, caption=Html(f"{strong(self.group_id)} · {html(epochs)}"))
+
+
+@dataclass(slots=True)
+class PartitionView:
+    """The log and the leader of a partition; `leader` -1 if no replica is alive."""
+
+    leader: int = -1
+    leader_epoch: int = -1
+    log_start: int = 0
+    log_end: int = 0
+
+
+@dataclass(slots=True)
+class ClusterView(Tables):
+    """Brokers and topics after some entry; `brokers`: id -> True if it is running."""
+
+    brokers: dict[int, bool] = field(default_factory=dict)
+    topics: dict[str, list[PartitionView]] = field(default_factory=dict)
+
+    def apply(self, entry: Entry) -> None:
+        """Apply the next entry."""
+        event = entry.event
+        if isinstance(event, (BrokerStarted, BrokerStopped)):
+            self.brokers[event.broker_id] = isinstance(event, BrokerStarted)
+        elif isinstance(event, TopicCreated):
+            self.topics[event.topic] = [PartitionView() for _ in range(event.partition_count)]
+        elif isinstance(event, TopicDeleted):
+            self.topics.pop(event.topic, None)
+        elif isinstance(event, PartitionsAdded):
+            partitions = self.topics.setdefault(event.topic, [])
+            partitions += [PartitionView() for _ in range(event.partition_count - len(partitions))]
+        elif isinstance(event, (LeaderElected, RecordsAppended, LogStartMoved)):
+            self._apply_to_partition(event)
+
+    def _apply_to_partition(self, event: LeaderElected | RecordsAppended | LogStartMoved) -> None:
+        partitions = self.topics.setdefault(event.topic, [])
+        partitions += [PartitionView() for _ in range(event.partition + 1 - len(partitions))]
+        partition = partitions[event.partition]
+        if isinstance(event, LeaderElected):
+            partition.leader, partition.leader_epoch = event.leader, event.leader_epoch
+        elif isinstance(event, RecordsAppended):
+            partition.log_end = event.end
+        else:
+            partition.log_start = event.log_start_offset
+
+    def own_topics(self) -> dict[str, list[PartitionView]]:
+        """The topics that are not Kafka's internal ones."""
+        return {name: partitions for name, partitions in self.topics.items() if name not in INTERNAL_TOPICS}
+
+    def tables(self) -> Iterator[Table]:
+        """The brokers, and the partitions of topics that are not internal."""
+        brokers = [(broker, "running" if alive else "down") for broker, alive in sorted(self.brokers.items())]
+        yield Table(("broker", "state"), brokers, caption=strong("Brokers"))
+        rows = [
+            (f"{topic}-{i}", p.leader if p.leader >= 0 else None, p.leader_epoch, p.log_start, p.log_end)
+            for topic, partitions in sorted(self.own_topics().items())
+            for i, p in enumerate(partitions)
+        ]
+        internal = len(self.topics) - len(self.own_topics())
+        caption = Html(f"{strong('Partitions')} and {html(internal)} internal topics")
+        yield Table(("partition", "leader", "epoch", "log start", "log end"), rows, caption=caption)
+
+
+def _assigned(assignment: Assignment) -> str:
+    return (
+        ", ".join(f"{topic}-{partition}" for topic, partitions in assignment for partition in partitions) or "nothing"
+    )
+
+
+def _configure(configs: dict[str, str], event: ConfigChanged) -> None:
+    if event.value is None:
+        configs.pop(event.key, None)
+    else:
+        configs[event.key] = event.value
+
+
+def group_view(source: Any, group: str, until: int | None = None) -> GroupView:
+    """The group after the journal's entries below order `until` (None: all)."""
+    found = GroupView(group)
+    for entry in _until(journal_of(source).select(*_OF_GROUP, group=group), until):
+        found.apply(entry)
+    return found
+
+
+def cluster_view(source: Any, until: int | None = None) -> ClusterView:
+    """The cluster after the journal's entries below order `until` (None: all)."""
+    found = ClusterView()
+    for entry in _until(journal_of(source).select(*_OF_CLUSTER), until):
+        found.apply(entry)
+    return found
+
+
+def groups_of(journal: Journal) -> list[str]:
+    """All groups in the journal, in order of first appearance."""
+    return list(dict.fromkeys(subject.group for subject in journal.subjects() if subject.group is not None))
+
+
+def _until(entries: list[Entry], until: int | None) -> list[Entry]:
+    return entries if until is None else [entry for entry in entries if entry.order < until]
+
+
+_OF_GROUP = (
+    MemberJoined,
+    MemberLeft,
+    MemberReconciled,
+    GroupEpochBumped,
+    TargetAssignmentComputed,
+    SharePartitionsInitialized,
+    ConfigChanged,
+    GroupDeleted,
+)
+_OF_CLUSTER = (
+    BrokerStarted,
+    BrokerStopped,
+    TopicCreated,
+    TopicDeleted,
+    PartitionsAdded,
+    LeaderElected,
+    RecordsAppended,
+    LogStartMoved,
+)

@@ -1,0 +1,81 @@
+"""Lag of a group over time; number of deliveries of its records, and latency from acquisition to acceptance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from shareq.model.events import RecordsChanged
+from shareq.model.states import SETTLED, RecordEvent, RecordState
+from shareq.trace.analysis.fold import apply_entry
+from shareq.trace.analysis.ledger import ledger, partitions_of
+from shareq.trace.analysis.partition_timeline import PartitionTimeline
+from shareq.trace.analysis.share_partition_state import SharePartitionState
+from shareq.trace.journal import journal_of
+
+
+def lag_over_time(source: Any, group: str, topic: str, partition: int = 0) -> list[tuple[int, int]]:
+    """(time_ms, lag) whenever the lag changes; of several changes at one time_ms only the last.
+
+    Lag as Kafka defines it (KIP-1226): records above the SPSO whose delivery is not complete.
+    """
+    timeline = PartitionTimeline(journal_of(source), group, topic, partition)
+    entries = timeline.refresh()
+    state = SharePartitionState(group, topic, partition, partial=bool(timeline.journal.dropped))
+    series: list[tuple[int, int]] = []
+    for entry in entries:
+        apply_entry(state, entry)
+        if state.lag is None:
+            continue
+        if series and series[-1][0] == entry.time_ms:
+            series[-1] = (entry.time_ms, state.lag)
+        elif not series or series[-1][1] != state.lag:
+            series.append((entry.time_ms, state.lag))
+    return series
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """`deliveries`: delivery count -> number of records. `latency_ms`: percentile (50, 95, 99, 100) -> ms from the
+    acquisition of a record to its durable acceptance; empty if no record was accepted.
+    """
+
+    deliveries: dict[int, int]
+    latency_ms: dict[int, float]
+
+
+def attempts(source: Any, group: str, topic: str) -> Attempts:
+    """Deliveries and latencies of a topic's records in a group. Needs numpy and the whole journal, as `ledger` does."""
+    import numpy as np
+
+    journal = journal_of(source)
+    account = ledger(journal, group, topic)
+    waits = [
+        _waits_ms(
+            PartitionTimeline(journal, group, topic, partition), account[partition].base, account[partition].records
+        )
+        for partition in partitions_of(journal, topic)
+    ]
+    all_ms = np.concatenate([wait for parts in waits for wait in parts] or [np.zeros(0)])
+    percentiles = (50, 95, 99, 100)
+    latency_ms = (
+        dict(zip(percentiles, map(float, np.percentile(all_ms, percentiles)), strict=True)) if len(all_ms) else {}
+    )
+    return Attempts(account.attempts, latency_ms)
+
+
+def _waits_ms(timeline: PartitionTimeline, base: int, records: int) -> list[Any]:
+    """For each acceptance, the ms since each of its records was acquired."""
+    import numpy as np
+
+    acquired_ms = np.zeros(records, np.int64)
+    waits = []
+    for entry in timeline.refresh():
+        event = entry.event
+        if isinstance(event, RecordsChanged):
+            first, end = event.first - base, event.end - base
+            if event.cause == RecordEvent.ACQUIRE:
+                acquired_ms[first:end] = entry.time_ms
+            elif event.cause == SETTLED and event.state == RecordState.ACKNOWLEDGED:
+                waits.append(entry.time_ms - acquired_ms[first:end])
+    return waits

@@ -1,0 +1,315 @@
+"""Ledger of a topic in a group: for every record its final state, and how often it was delivered and completed.
+
+Exact, and derived from the journal alone. A lost leader takes its changes that are not durable with it: the state that
+the next leader loads is the true one, and all below its SPSO is complete. A write that succeeded without a settled
+event of the lost leader appears in that loaded state, and is counted then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from shareq.model.errors import ConfigException
+from shareq.model.events import (
+    DurableStateRead,
+    RecordsAppended,
+    RecordsChanged,
+    SharePartitionDropped,
+    SharePartitionLoaded,
+    StateWriteSettled,
+    TopicCreated,
+    WindowMoved,
+)
+from shareq.model.html import Html, Table, Tables, html, strong
+from shareq.model.states import PREPARED, RecordEvent, RecordState
+from shareq.trace.analysis.partition_timeline import PartitionTimeline
+from shareq.trace.journal import Entry, Journal, journal_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+NEVER = -1
+"""State of an offset that was never in flight."""
+_AVAILABLE, _ACQUIRED = int(RecordState.AVAILABLE), int(RecordState.ACQUIRED)
+_ACKNOWLEDGED, _ARCHIVED = int(RecordState.ACKNOWLEDGED), int(RecordState.ARCHIVED)
+
+Ranges = list[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartitionLedger:
+    """One partition. The arrays have an item for each offset in [base, base + records).
+
+    `state`: the final RecordState, or NEVER. `delivery_count`: the last one that a leader recorded. `deliveries`:
+    number of acquisitions; `times_accepted`, `times_archived`: how often the record became ACKNOWLEDGED, ARCHIVED.
+    """
+
+    partition: int
+    base: int
+    spso: int
+    state: NDArray[Any]
+    delivery_count: NDArray[Any]
+    deliveries: NDArray[Any]
+    times_accepted: NDArray[Any]
+    times_archived: NDArray[Any]
+
+    @property
+    def records(self) -> int:
+        """Number of offsets appended."""
+        return len(self.state)
+
+    @property
+    def accepted(self) -> int:
+        return int((self.state == _ACKNOWLEDGED).sum())
+
+    @property
+    def archived(self) -> int:
+        """Records archived by a leader, or delivered and then passed by the SPSO as the log's start moved."""
+        return int((self.state == _ARCHIVED).sum())
+
+    @property
+    def in_flight(self) -> int:
+        """Records delivered at least once and not complete: available again, or acquired."""
+        return int(((self.state == _ACQUIRED) | ((self.state == _AVAILABLE) & (self.deliveries > 0))).sum())
+
+    @property
+    def never_delivered(self) -> int:
+        """Records at or above the SPSO that were never acquired."""
+        return self.records - self.accepted - self.archived - self.in_flight - self.passed_over
+
+    @property
+    def passed_over(self) -> int:
+        """Offsets below the SPSO, never acquired: the group began later, the log lost them, or they hold no record."""
+        below = min(max(self.spso - self.base, 0), self.records)
+        return int((self.state[:below] == NEVER).sum())
+
+    @property
+    def accepted_twice(self) -> int:
+        return int((self.times_accepted > 1).sum())
+
+    @property
+    def attempts(self) -> dict[int, int]:
+        """Delivery count -> number of delivered records that have it."""
+        import numpy as np
+
+        counts = np.bincount(self.delivery_count[self.deliveries > 0])
+        return {count: int(n) for count, n in enumerate(counts) if n}
+
+
+class Ledger(Mapping[int, PartitionLedger], Tables):
+    """Ledgers of a topic by partition; the sums over all partitions are attributes.
+
+    Always: accepted + archived + in_flight + never_delivered + passed_over == records.
+    """
+
+    FIGURES = ("records", "accepted", "archived", "in_flight", "never_delivered", "passed_over", "accepted_twice")
+
+    records: int
+    accepted: int
+    archived: int
+    in_flight: int
+    never_delivered: int
+    passed_over: int
+    accepted_twice: int
+
+    def __init__(self, group: str, topic: str, partitions: Iterable[PartitionLedger]) -> None:
+        self.group, self.topic = group, topic
+        self._partitions = {p.partition: p for p in partitions}
+        for figure in self.FIGURES:
+            setattr(self, figure, sum(getattr(p, figure) for p in self._partitions.values()))
+        self.attempts: dict[int, int] = {}
+        """Delivery count -> number of delivered records that have it."""
+        for partition in self._partitions.values():
+            for count, records in partition.attempts.items():
+                self.attempts[count] = self.attempts.get(count, 0) + records
+        self.attempts = dict(sorted(self.attempts.items()))
+
+    def __getitem__(self, partition: int) -> PartitionLedger:
+        return self._partitions[partition]
+
+    def __iter__(self) -> Any:
+        return iter(self._partitions)
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    def __repr__(self) -> str:
+        figures = ", ".join(f"{f.replace('_', ' ')} {getattr(self, f):,}" for f in self.FIGURES)
+        return f"<Ledger {self.group} on {self.topic}: {figures}>"
+
+    def tables(self) -> Iterator[Table]:
+        """The figures by partition and in all, and how many deliveries the records needed."""
+        columns = ("partition", *(figure.replace("_", " ") for figure in self.FIGURES))
+        rows = [(str(number), *(getattr(part, f) for f in self.FIGURES)) for number, part in self.items()]
+        total = (strong("all"), *(strong(getattr(self, f)) for f in self.FIGURES))
+        yield Table(columns, [*rows, total], caption=Html(f"{strong(self.group)} · {html(self.topic)}"))
+        yield Table(("delivery count", "records"), self.attempts.items(), caption="Deliveries of the delivered")
+
+    def to_frame(self) -> Any:
+        """One row for each record, as a pandas DataFrame."""
+        import numpy as np
+        import pandas as pd
+
+        names = np.array(["never", *(state.name.lower() for state in RecordState)])
+        parts = [
+            pd.DataFrame(
+                {
+                    "partition": p.partition,
+                    "offset": np.arange(p.base, p.base + p.records),
+                    "state": pd.Categorical.from_codes(p.state + 1, categories=names),
+                    "delivery_count": p.delivery_count,
+                    "deliveries": p.deliveries,
+                    "times_accepted": p.times_accepted,
+                    "times_archived": p.times_archived,
+                }
+            )
+            for p in self._partitions.values()
+        ]
+        return pd.concat(parts, ignore_index=True)
+
+
+def ledger(source: Any, group: str, topic: str) -> Ledger:
+    """The ledger of a topic in a group. `source`: a `Journal`, or an object that has one as `.journal`.
+
+    Needs numpy, and the whole journal: ConfigException if a bounded journal has dropped entries, has no such topic, or
+    is an observer's.
+    """
+    journal = journal_of(source)
+    if journal.dropped:
+        raise ConfigException(f"journal={journal!r}: must be complete for an exact account")
+    partitions = partitions_of(journal, topic)
+    if not partitions:
+        raise ConfigException(f"topic={topic!r}: must be one with entries in the journal")
+    if journal.select(DurableStateRead, group=group, topic=topic):
+        raise ConfigException(f"journal={journal!r}: must be a cluster's own, an observer's is not complete")
+    return Ledger(group, topic, [_LedgerBuilder(journal, group, topic, p).build() for p in partitions])
+
+
+def partitions_of(journal: Journal, topic: str) -> list[int]:
+    """The partitions of a topic that have entries in the journal."""
+    return sorted({s.partition for s in journal.subjects() if s.topic == topic and s.partition is not None})
+
+
+class _LedgerBuilder:
+    """Builds the ledger of one partition. Ranges are indices into the arrays, half-open."""
+
+    def __init__(self, journal: Journal, group: str, topic: str, partition: int) -> None:
+        import numpy as np
+
+        entries = PartitionTimeline(journal, group, topic, partition).refresh()
+        created = [i for i, entry in enumerate(entries) if isinstance(entry.event, TopicCreated)]
+        self._entries = entries[created[-1] :] if created else entries  # a topic created again is another topic
+        self._partition = partition
+        events = [entry.event for entry in self._entries]
+        ranges = [(e.first, e.end) for e in events if isinstance(e, (RecordsAppended, RecordsChanged))]
+        self.base = min((first for first, _ in ranges), default=0)
+        size = max((end for _, end in ranges), default=0) - self.base
+        self.state = np.full(size, NEVER, np.int8)
+        self.delivery_count = np.zeros(size, np.int16)
+        self.times_accepted = np.zeros(size, np.int32)
+        self.times_archived = np.zeros(size, np.int32)
+        self.acquired: Ranges = []
+        self.accepted: Ranges = []
+        self.archived: Ranges = []
+        self.unsettled: dict[int, list[tuple[int, int, int]]] = {}
+        """Write id -> (first, end, target state) of writes under way and failed ones: both may be durable."""
+        self.spso, self.loaded_by = 0, -1
+
+    def build(self) -> PartitionLedger:
+        """Process all entries, and sum up."""
+        for entry in self._entries:
+            event = entry.event
+            if isinstance(event, RecordsChanged):
+                if entry.broker_id == self.loaded_by:
+                    self._change(event)
+            elif isinstance(event, (SharePartitionLoaded, SharePartitionDropped, StateWriteSettled, WindowMoved)):
+                self._change_leadership(entry, event)
+        below = self.state[: max(self.spso - self.base, 0)]
+        below[(below == _ACQUIRED) | (below == _AVAILABLE)] = _ARCHIVED  # KIP-932: below the SPSO all is archived
+        return PartitionLedger(
+            self._partition,
+            self.base,
+            self.spso,
+            self.state,
+            self.delivery_count,
+            self._times(self.acquired),
+            self.times_accepted + self._times(self.accepted),
+            self.times_archived + self._times(self.archived),
+        )
+
+    def _change(self, event: RecordsChanged) -> None:
+        first, end = event.first - self.base, event.end - self.base
+        if event.cause == PREPARED:
+            if event.to_state in (_ACKNOWLEDGED, _ARCHIVED):
+                self.unsettled.setdefault(event.write_id or 0, []).append((first, end, event.to_state))
+            return
+        self.state[first:end] = event.state
+        self.delivery_count[first:end] = event.delivery_count
+        if event.state == _ACKNOWLEDGED:
+            self.accepted.append((first, end))
+        elif event.state == _ARCHIVED:
+            self.archived.append((first, end))
+        elif event.state == _ACQUIRED and event.cause == RecordEvent.ACQUIRE:
+            self.acquired.append((first, end))
+
+    def _change_leadership(
+        self,
+        entry: Entry,
+        event: SharePartitionLoaded | SharePartitionDropped | StateWriteSettled | WindowMoved,
+    ) -> None:
+        if isinstance(event, SharePartitionLoaded):
+            self._load(event)
+            self.loaded_by = entry.broker_id
+        elif entry.broker_id == self.loaded_by:
+            if isinstance(event, WindowMoved):
+                self.spso = event.spso
+            elif isinstance(event, SharePartitionDropped):
+                self.loaded_by = -1
+            elif not event.error:
+                self.unsettled.pop(event.write_id, None)
+
+    def _load(self, event: SharePartitionLoaded) -> None:
+        """A leader begins with the durable state. A record below its SPSO is complete: of the unsettled writes of the
+        record, the latest one has succeeded.
+        """
+        import numpy as np
+
+        size, below = len(self.state), max(event.spso - self.base, 0)
+        for first, end, to_state in [change for _, changes in sorted(self.unsettled.items()) for change in changes][
+            ::-1
+        ]:
+            end = max(min(end, below), first)
+            state = self.state[first:end]
+            self._become(first, end, to_state, (state == _ACQUIRED) | (state == _AVAILABLE))
+        loaded = np.full(size, NEVER, np.int8)
+        for run in event.runs:
+            loaded[max(run.first - self.base, 0) : run.end - self.base] = run.state
+        lost = (loaded == NEVER) & (self.state != NEVER)
+        lost[:below] = False
+        self.state[lost] = np.where(self.delivery_count[lost] > 0, _AVAILABLE, NEVER)
+        for run in event.runs:
+            first, end = max(run.first - self.base, 0), run.end - self.base
+            self._become(first, end, run.state, self.state[first:end] != run.state)
+            self.delivery_count[first:end] = run.delivery_count
+        self.unsettled, self.spso = {}, event.spso
+
+    def _become(self, first: int, end: int, state: int, which: NDArray[Any]) -> None:
+        """Count the records `which` of [first, end) as having become this state."""
+        if state == _ACKNOWLEDGED:
+            self.times_accepted[first:end] += which
+        elif state == _ARCHIVED:
+            self.times_archived[first:end] += which
+        self.state[first:end][which] = state
+
+    def _times(self, ranges: Ranges) -> NDArray[Any]:
+        """For each offset the number of ranges that contain it."""
+        import numpy as np
+
+        edges = np.zeros(len(self.state) + 1, np.int32)
+        if ranges:
+            firsts, ends = np.array(ranges).T
+            np.add.at(edges, firsts, 1)
+            np.add.at(edges, ends, -1)
+        return np.cumsum(edges[:-1], dtype=np.int32)

@@ -1,0 +1,269 @@
+"""Derivation of each metric from the journal: one function a family, which yields (metric, value) pairs."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from shareq.model.events import (
+    AcknowledgementsSent,
+    BrokerStopped,
+    CoordinatorLoaded,
+    GroupDeleted,
+    GroupEpochBumped,
+    HeartbeatReceived,
+    LeaderElected,
+    MemberJoined,
+    RecordsChanged,
+    RecordsDelivered,
+    RequestSent,
+    ResponseSent,
+    SharePartitionDropped,
+    SharePartitionLoaded,
+    SharePartitionsInitialized,
+    ShareSessionClosed,
+    ShareSessionOpened,
+    StateLogPruned,
+    StateWritePrepared,
+    StateWriteSettled,
+    TopicDeleted,
+    WindowMoved,
+)
+from shareq.model.ids import SHARE_STATE_TOPIC
+from shareq.model.states import SETTLED, GroupState, RecordEvent
+from shareq.trace.analysis.groups import group_view, groups_of
+from shareq.trace.journal import Entry, Journal, Subject
+from shareq.trace.journal.index import subject_of
+
+_ACKNOWLEDGE = {RecordEvent.ACCEPT: "accept", RecordEvent.RELEASE: "release", RecordEvent.REJECT: "reject"}
+
+
+class Metric(NamedTuple):
+    """Identity of a value: name, (tag, value) pairs, and the attribute of a meter."""
+
+    name: str
+    tags: tuple[tuple[str, str], ...] = ()
+    attribute: str = "Value"
+
+    def __str__(self) -> str:
+        tags = ",".join(f"{tag}={value}" for tag, value in self.tags)
+        return self.name + (f"{{{tags}}}" if tags else "") + ("" if self.attribute == "Value" else f".{self.attribute}")
+
+
+Pairs = Iterator[tuple[Metric, float]]
+SHARE = ("protocol", "share")
+
+
+class JournalReader:
+    """The entries below order `until`, and rates over their time."""
+
+    def __init__(self, journal: Journal, until: int) -> None:
+        self.journal = journal
+        self.until = until
+        kept = journal.entries()
+        last = kept[min(until - kept[0].order, len(kept)) - 1].time_ms if kept and until > kept[0].order else 0
+        self.elapsed_s = max(last - journal.origin_ms, 0) / 1000
+
+    def of(self, *types: type) -> list[Entry]:
+        return [entry for entry in self.journal.select(*types) if entry.order < self.until]
+
+    def rate(self, count: float) -> float:
+        """`count` a second since the origin; 0 if no time has passed."""
+        return count / self.elapsed_s if self.elapsed_s else 0.0
+
+    def meter(self, name: str, count: int, *tags: tuple[str, str]) -> Pairs:
+        yield Metric(name, tags, "Count"), count
+        yield Metric(name, tags, "MeanRate"), self.rate(count)
+
+    def sensor(self, name: str, count: int, *tags: tuple[str, str], total: str = "count") -> Pairs:
+        yield Metric(f"{name}-{total}", tags), count
+        yield Metric(f"{name}-rate", tags), self.rate(count)
+
+
+# ---- group coordinator -----------------------------------------------------------------------------------------------
+
+
+def _groups(reader: JournalReader) -> Pairs:
+    views = [group_view(reader.journal, group, reader.until) for group in groups_of(reader.journal)]
+    states = Counter(view.state for view in views if view.group_epoch or view.members)
+    yield Metric("group-count", (SHARE,)), states.total()
+    for state in (GroupState.EMPTY, GroupState.STABLE, GroupState.DEAD):
+        yield Metric("share-group-count", (("state", state.value),)), states[state]
+    bumps = [e for e in reader.of(GroupEpochBumped) if not _is_leave(e)]
+    yield from reader.sensor("share-group-rebalance", len(bumps))
+    yield from reader.sensor("rebalance", len(bumps), SHARE)
+    yield Metric("num-partitions", (SHARE,)), _initialized(reader)
+
+
+def _is_leave(entry: Entry) -> bool:
+    """True for a bump by a leaving or expired member: only a bump by a heartbeat is a rebalance."""
+    event = entry.event
+    return isinstance(event, GroupEpochBumped) and event.reason in ("member left", "member session expired")
+
+
+def _initialized(reader: JournalReader) -> int:
+    """Number of initialized share-partitions of groups and topics that still exist."""
+    found: set[tuple[str, str, int]] = set()
+    for entry in reader.of(SharePartitionsInitialized, GroupDeleted, TopicDeleted):
+        event = entry.event
+        if isinstance(event, SharePartitionsInitialized):
+            found |= {(event.group_id, event.topic, partition) for partition in event.partitions}
+        elif isinstance(event, GroupDeleted):
+            found = {key for key in found if key[0] != event.group_id}
+        elif isinstance(event, TopicDeleted):
+            found = {key for key in found if key[1] != event.topic}
+    return len(found)
+
+
+# ---- share-partition leaders -----------------------------------------------------------------------------------------
+
+
+def _acknowledgements(reader: JournalReader) -> Pairs:
+    """Records whose acknowledgement is durable. A gap is an acknowledged offset, but not a record."""
+    counts: Counter[str] = Counter()
+    for entry in reader.of(RecordsChanged):
+        event = entry.event
+        if isinstance(event, RecordsChanged):
+            acknowledged = event.why if event.cause == SETTLED else event.cause
+            if acknowledged == RecordEvent.RENEW or event.cause == SETTLED:
+                counts[str(acknowledged)] += event.end - event.first
+    for event_name, kind in _ACKNOWLEDGE.items():
+        yield from reader.sensor("record-acknowledgement", counts[event_name], SHARE, ("ack-type", kind))
+        yield from reader.meter("RecordAcknowledgementsPerSec", counts[event_name], ("ackType", kind))
+    yield from reader.meter("RecordAcknowledgementsPerSec", counts[RecordEvent.RENEW], ("ackType", "renew"))
+    offsets = sum(counts[event_name] for event_name in (*_ACKNOWLEDGE, RecordEvent.GAP))
+    yield from reader.sensor("share-acknowledgement", offsets, SHARE)
+
+
+def _share_partitions(reader: JournalReader) -> Pairs:
+    """Offsets in flight of loaded share-partitions, and lock time-outs in records."""
+    timeouts: Counter[Subject] = Counter()
+    windows: dict[Subject, tuple[int, int]] = {}
+    for entry in reader.of(RecordsChanged, SharePartitionLoaded, SharePartitionDropped, WindowMoved, BrokerStopped):
+        event = entry.event
+        about = subject_of(event)
+        if isinstance(event, RecordsChanged):
+            if event.cause == RecordEvent.LOCK_TIMEOUT:
+                timeouts[about] += event.end - event.first
+        elif isinstance(event, BrokerStopped):
+            windows = {key: window for key, window in windows.items() if window[0] != event.broker_id}
+        elif isinstance(event, SharePartitionDropped):
+            if windows.get(about, (entry.broker_id, 0))[0] == entry.broker_id:
+                windows.pop(about, None)
+        elif isinstance(event, (SharePartitionLoaded, WindowMoved)):
+            windows[about] = (entry.broker_id, event.speo - event.spso)
+    for about in dict.fromkeys([*windows, *timeouts]):
+        tags = (("group", str(about.group)), ("topic", str(about.topic)), ("partition", str(about.partition)))
+        if about in windows:
+            yield Metric("InFlightMessageCount", tags), windows[about][1]
+        yield from reader.meter("AcquisitionLockTimeoutPerSec", timeouts[about], *tags)
+
+
+def _sessions(reader: JournalReader) -> Pairs:
+    """Open share sessions; a stopped broker's are closed. Kafka counts a lost connection as an eviction."""
+    sessions: set[tuple[int, str, str]] = set()
+    evictions = 0
+    for entry in reader.of(ShareSessionOpened, ShareSessionClosed, BrokerStopped):
+        event = entry.event
+        if isinstance(event, BrokerStopped):
+            sessions = {key for key in sessions if key[0] != event.broker_id}
+        elif isinstance(event, ShareSessionOpened):
+            sessions.add((entry.broker_id, event.group_id, event.member_id))
+        elif isinstance(event, ShareSessionClosed):
+            sessions.discard((entry.broker_id, event.group_id, event.member_id))
+            evictions += event.reason == "connection lost"
+    yield Metric("ShareSessionsCount"), len(sessions)
+    yield from reader.meter("EvictionsPerSec", evictions)
+
+
+def _requests(reader: JournalReader) -> Pairs:
+    """Requests; only a cluster with `trace_messages=True` records them."""
+    counts: Counter[str] = Counter()
+    for entry in reader.of(RequestSent, ResponseSent):
+        event = entry.event
+        if isinstance(event, RequestSent):
+            counts[f"Total{event.api}"] += 1
+        elif isinstance(event, ResponseSent) and event.error:
+            counts[f"Failed{event.api.removesuffix('Response')}Request"] += 1
+    if counts:
+        for name in ("ShareFetch", "ShareAcknowledge"):
+            shown = name if name == "ShareFetch" else "ShareAcknowledgement"
+            for outcome in ("Total", "Failed"):
+                yield from reader.meter(f"{outcome}{shown}RequestsPerSec", counts[f"{outcome}{name}Request"])
+
+
+# ---- share coordinator -----------------------------------------------------------------------------------------------
+
+
+def _state_writes(reader: JournalReader) -> Pairs:
+    """Partition-level writes, and the leader's time from handing one over to its result."""
+    began: dict[tuple[Any, ...], int] = {}
+    latencies_ms: list[int] = []
+    for entry in reader.of(StateWritePrepared, StateWriteSettled):
+        event = entry.event
+        if isinstance(event, StateWritePrepared):
+            began[(entry.broker_id, *event[:4])] = entry.time_ms
+        elif isinstance(event, StateWriteSettled):
+            since_ms = began.pop((entry.broker_id, *event[:4]), entry.time_ms)
+            latencies_ms.append(entry.time_ms - since_ms)
+    yield from reader.sensor("write", len(latencies_ms) + len(began), total="total")
+    if latencies_ms:
+        yield Metric("write-latency-avg"), sum(latencies_ms) / len(latencies_ms)
+        yield Metric("write-latency-max"), max(latencies_ms)
+
+
+def _state_topic(reader: JournalReader) -> Pairs:
+    """Pruned offsets, and the number of loaded shards."""
+    served: dict[int, int] = {}
+    pruned: dict[int, int] = {}
+    for entry in reader.of(CoordinatorLoaded, LeaderElected, StateLogPruned):
+        event = entry.event
+        if isinstance(event, StateLogPruned):
+            pruned[event.partition] = event.offset
+        elif isinstance(event, CoordinatorLoaded) and event.topic == SHARE_STATE_TOPIC:
+            served[event.partition] = entry.broker_id
+        elif isinstance(event, LeaderElected) and event.topic == SHARE_STATE_TOPIC:
+            served.pop(event.partition, None)  # until the new leader has loaded it
+            pruned.pop(event.partition, None)
+    yield Metric("num-partitions", (("state", "active"),)), len(served)
+    for partition, offset in sorted(pruned.items()):
+        yield Metric("last-pruned-offset", (("topic", SHARE_STATE_TOPIC), ("partition", str(partition)))), offset
+
+
+# ---- consumers -------------------------------------------------------------------------------------------------------
+
+
+def _consumers(reader: JournalReader) -> Pairs:
+    """Counts by client id, summed over all members that a client has been."""
+    clients: dict[str, str] = {}
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for entry in reader.of(MemberJoined, RecordsDelivered, AcknowledgementsSent, HeartbeatReceived):
+        event = entry.event
+        if isinstance(event, (MemberJoined, RecordsDelivered)):
+            clients[event.member_id] = event.client_id
+        if not isinstance(event, (RecordsDelivered, AcknowledgementsSent, HeartbeatReceived)):
+            continue
+        name = clients.get(event.member_id, event.member_id)
+        if isinstance(event, RecordsDelivered):
+            counts["records-consumed"][name] += event.record_count
+        elif isinstance(event, AcknowledgementsSent):
+            counts["acknowledgements-send"][name] += sum(event.counts)
+            counts["acknowledgements-error"][name] += sum(event.counts) if event.error else 0
+        else:
+            counts["heartbeat"][name] += 1
+    for sensor, by_client in counts.items():
+        for client, count in by_client.items():
+            yield from reader.sensor(sensor, count, ("client-id", client), total="total")
+
+
+DERIVATIONS: Iterable[Callable[[JournalReader], Pairs]] = (
+    _groups,
+    _acknowledgements,
+    _share_partitions,
+    _sessions,
+    _requests,
+    _state_writes,
+    _state_topic,
+    _consumers,
+)

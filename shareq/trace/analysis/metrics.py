@@ -1,0 +1,87 @@
+"""Kafka's share-group metrics, derived from the journal: under their exact names and tags, for the whole cluster.
+
+A meter (`...PerSec`) has the attributes Count and MeanRate, everything else a Value; rates are means since the origin
+of the journal. A metric that no event allows to derive is left out rather than zero; `LEFT_OUT` has the reasons.
+Source: KIP-932 (`group-coordinator-metrics`), KIP-1103 (`ShareGroupMetrics`, `SharePartitionMetrics`,
+`ShareSessionCache`, `share-coordinator-metrics`), KIP-1226, and the share consumer's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from shareq.model.html import Table, Tables
+from shareq.trace.analysis.metric_derivations import DERIVATIONS, JournalReader, Metric
+from shareq.trace.journal import journal_of
+
+__all__ = ["LEFT_OUT", "Metric", "Metrics", "metrics"]
+
+LEFT_OUT: Final[Mapping[str, str]] = {
+    "PartitionLoadTimeMs": "no event marks the start of loading",
+    "partition-load-time-avg, partition-load-time-max": "no event marks the start of loading",
+    "RequestTopicPartitionsFetchRatio": "fetches that found a share-partition busy leave no event",
+    "TopicPartitionsAcquireTimeMs": "acquiring takes no time on a virtual clock",
+    "InFlightBatchCount, InFlightBatchMessageCount": "the journal has runs, not cached batches",
+    "FetchLockTimeMs, FetchLockRatio": "there are no fetch locks: a leader is an actor",
+    "SharePartitionsCount": "no event has the partitions of a session",
+    "num-partitions{state=loading}, num-partitions{state=failed}": "no event marks the start or the failure of loading",
+    "thread-idle-ratio-avg, event-queue-size, event-*-time-ms, batch-*": "a coordinator is an actor without a queue",
+    "fetch-latency-avg, records-per-request-avg, time-between-poll-avg, ...": "ask the consumer's own metrics",
+}
+"""Names of metrics that cannot be derived from the journal -> the reason."""
+
+
+class Metrics(Mapping[Metric, float], Tables):
+    """The metrics after some entry of the journal. `value("share-group-count", state="Empty")` looks one up by name."""
+
+    left_out = LEFT_OUT
+
+    def __init__(self, values: Mapping[Metric, float]) -> None:
+        self._values = dict(values)
+
+    def __getitem__(self, metric: Metric) -> float:
+        return self._values[metric]
+
+    def __iter__(self) -> Iterator[Metric]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def value(self, name: str, *, attribute: str = "Value", **tags: object) -> float:
+        """The value of the metric with exactly these tags (`client_id=` stands for client-id); KeyError if none has."""
+        wanted = {tag.replace("_", "-"): str(value) for tag, value in tags.items()}
+        for metric, value in self._values.items():
+            if metric.name == name and metric.attribute == attribute and dict(metric.tags) == wanted:
+                return value
+        raise KeyError(f"{name} {wanted} {attribute}")
+
+    def __repr__(self) -> str:
+        width = max((len(str(metric)) for metric in self._values), default=0)
+        return "\n".join(f"{metric!s:<{width}}  {value:,.10g}" for metric, value in self._values.items())
+
+    def tables(self) -> Iterator[Table]:
+        """Name, tags and value of each metric."""
+        rows = [
+            (m.name, ", ".join(f"{tag}={value}" for tag, value in m.tags), m.attribute, value)
+            for m, value in self.items()
+        ]
+        yield Table(("metric", "tags", "attribute", "value"), rows, limit=200)
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame: name, tags (as a mapping), attribute, value."""
+        import pandas as pd
+
+        rows = [(m.name, dict(m.tags), m.attribute, value) for m, value in self._values.items()]
+        return pd.DataFrame(rows, columns=["name", "tags", "attribute", "value"])
+
+
+def metrics(source: Any, until: int | None = None) -> Metrics:
+    """The metrics after the journal's entries below order `until` (None: all).
+
+    `source`: a `Journal`, or an object that has one as `.journal`. Of a bounded journal the kept entries count.
+    """
+    journal = journal_of(source)
+    reader = JournalReader(journal, journal.total if until is None else until)
+    return Metrics(dict(pair for derive in DERIVATIONS for pair in derive(reader)))

@@ -1,0 +1,122 @@
+"""Timeline of one share-partition: its entries in the journal, and its state after any number of them.
+
+The cost of going to an entry follows the distance to the nearest checkpoint, not the length of the journal.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from shareq.model.events import (
+    AcknowledgementRefused,
+    BrokerStopped,
+    ConfigChanged,
+    DurableStateRead,
+    FaultInjected,
+    LeaderElected,
+    LogStartMoved,
+    MemberJoined,
+    MemberLeft,
+    ObservationDisturbed,
+    RecordsAppended,
+    RecordsChanged,
+    RecordsHeld,
+    SharePartitionDropped,
+    SharePartitionLoaded,
+    SharePartitionsInitialized,
+    ShareSessionClosed,
+    StateWritePrepared,
+    StateWriteSettled,
+    TopicCreated,
+    TopicDeleted,
+    WindowMoved,
+)
+from shareq.trace.analysis.fold import apply_entry
+from shareq.trace.analysis.share_partition_state import SharePartitionState
+from shareq.trace.journal import Entry, Journal, Subject
+
+CHECKPOINT_EVERY = 256
+
+_LEADER = (
+    SharePartitionLoaded,
+    SharePartitionDropped,
+    RecordsChanged,
+    WindowMoved,
+    StateWritePrepared,
+    StateWriteSettled,
+    AcknowledgementRefused,
+    DurableStateRead,
+    RecordsHeld,
+)
+_LOG = (RecordsAppended, LogStartMoved, LeaderElected)
+_TOPIC = (TopicCreated, TopicDeleted)
+_GROUP = (MemberJoined, MemberLeft, ShareSessionClosed, ConfigChanged)
+_CLUSTER = (BrokerStopped, FaultInjected, ObservationDisturbed)
+
+
+class PartitionTimeline:
+    """The entries about one share-partition, and its states. `refresh` extends it to the end of the journal.
+
+    Entries that a bounded journal drops later stay in the timeline; if it drops entries before they were read, the fold
+    continues as `partial`. For use by one thread.
+    """
+
+    def __init__(self, journal: Journal, group: str, topic: str, partition: int) -> None:
+        self.journal = journal
+        self.entries: list[Entry] = []
+        self._subjects = {
+            Subject(group, topic, partition): _LEADER,
+            Subject(None, topic, partition): _LOG,
+            Subject(None, topic): _TOPIC,
+            Subject(group, topic): (SharePartitionsInitialized,),
+            Subject(group): _GROUP,
+            Subject(): _CLUSTER,
+        }
+        self._seen = 0
+        self._gaps: set[int] = set()
+        self._checkpoints = [SharePartitionState(group, topic, partition)]
+        self._cursor = self._checkpoints[0].copy()
+        self._folded = 0
+
+    def refresh(self) -> list[Entry]:
+        """Add the entries recorded since the last call, and return them."""
+        total, dropped = self.journal.total, self.journal.dropped
+        if total == self._seen:
+            return []
+        new: list[Entry] = []
+        for subject, types in self._subjects.items():
+            entries = self.journal.about(subject)
+            start = bisect_right(entries, self._seen - 1, key=_order)
+            new += [e for e in entries[start:] if e.order < total and isinstance(e.event, types)]
+        if dropped > self._seen:
+            self._gaps.add(len(self.entries))
+        self._seen = total
+        new.sort()
+        self.entries += new
+        return new
+
+    def state(self, count: int) -> SharePartitionState:
+        """The state after the first `count` entries. The next call changes it: copy it to keep it."""
+        nearest = min(count // CHECKPOINT_EVERY, len(self._checkpoints) - 1)
+        if not nearest * CHECKPOINT_EVERY <= self._folded <= count:
+            self._cursor, self._folded = self._checkpoints[nearest].copy(), nearest * CHECKPOINT_EVERY
+        for position in range(self._folded, count):
+            if position in self._gaps:
+                self._cursor.partial = True
+            apply_entry(self._cursor, self.entries[position])
+            self._folded = position + 1
+            if self._folded == CHECKPOINT_EVERY * len(self._checkpoints):
+                self._checkpoints.append(self._cursor.copy())
+        return self._cursor
+
+    def at_time(self, time_ms: int) -> int:
+        """The number of entries up to and including this time."""
+        return bisect_right(self.entries, time_ms, key=_time)
+
+
+def _order(entry: Entry) -> int:
+    return entry.order
+
+
+def _time(entry: Entry) -> int:
+    return entry.time_ms

@@ -1,0 +1,122 @@
+"""Rules of the strict fold: the status changes that a leader can record.
+
+Source: the transition table in `shareq.model.states`, with the three steps of a state write (prepared, then settled or
+abandoned) in place of the transitions that need one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from shareq.model.events import RecordsChanged
+from shareq.model.states import ABANDONED, PREPARED, RETURNING, SETTLED, TRANSITIONS, RecordEvent, RecordState
+from shareq.trace.analysis.runs import STATE_OF_CODE, RecordStatus, StatusRun
+
+
+def status_after(event: RecordsChanged) -> RecordStatus:
+    """The status of the records after the change."""
+    _, _, _, _, _, _, state, delivery_count, member_id, deadline_ms, write_id, to_state, why = event
+    if write_id is None:
+        return RecordStatus(STATE_OF_CODE[state], delivery_count, member_id, deadline_ms)
+    target = None if to_state is None else STATE_OF_CODE[to_state]
+    return RecordStatus(STATE_OF_CODE[state], delivery_count, member_id, deadline_ms, write_id, target, why)
+
+
+def why_illegal(event: RecordsChanged, new: RecordStatus, old: list[StatusRun]) -> str | None:
+    """The reason why the change is illegal, None if it is legal. `old`: the runs within the event's range."""
+    covered = sum([end - first for first, end, _ in old])
+    if event.cause == RecordEvent.ACQUIRE:
+        if covered < event.end - event.first and not _may_begin_as(new):
+            return f"new records cannot begin as {new.state.name} with delivery count {new.delivery_count}"
+    elif covered < event.end - event.first:
+        return f"[{event.first}, {event.end}) is not all in flight"
+    rule = _RULES.get(event.cause)
+    if rule is None:
+        return f"the cause {event.cause!r} is not known"
+    for first, end, status in old:
+        if not rule(status, new):
+            return f"[{first}, {end}) cannot go from {_name(status)} to {_name(new)} by {event.cause}"
+    return None
+
+
+def _name(status: RecordStatus) -> str:
+    write = "" if status.write_id is None else f", write {status.write_id} under way"
+    holder = "" if status.member_id is None else f" by {status.member_id}"
+    return f"{status.state.name}{holder} (count {status.delivery_count}{write})"
+
+
+def _may_begin_as(new: RecordStatus) -> bool:
+    """True for records new to the window: acquired, or (record limit) available in the batch of an acquired one."""
+    return (new.state, new.delivery_count) in ((RecordState.ACQUIRED, 1), (RecordState.AVAILABLE, 0))
+
+
+def _is_held(status: RecordStatus) -> bool:
+    """Acquired, without a write under way."""
+    return status.state is RecordState.ACQUIRED and status.write_id is None
+
+
+def _acquired(old: RecordStatus, new: RecordStatus) -> bool:
+    again = old.state is RecordState.AVAILABLE and new.state is RecordState.ACQUIRED
+    return again and new.delivery_count == old.delivery_count + 1
+
+
+def _prepared(old: RecordStatus, new: RecordStatus) -> bool:
+    same = (old.state, *old[1:4]) == (new.state, *new[1:4])
+    return _is_held(old) and same and new.write_id is not None and _leads_to(new.why, new.to_state)
+
+
+def _settled(old: RecordStatus, new: RecordStatus) -> bool:
+    return old.to_state is not None and new == RecordStatus(old.to_state, old.delivery_count)
+
+
+def _abandoned(old: RecordStatus, new: RecordStatus) -> bool:
+    return old.write_id is not None and new == RecordStatus(*old[:4])
+
+
+def _renewed(old: RecordStatus, new: RecordStatus) -> bool:
+    return (
+        _is_held(old) and _is_held(new) and (old.delivery_count, old.member_id) == (new.delivery_count, new.member_id)
+    )
+
+
+def _without_write(event: RecordEvent) -> Callable[[RecordStatus, RecordStatus], bool]:
+    """The rule of an event that changes held records at once, without a write."""
+
+    def rule(old: RecordStatus, new: RecordStatus) -> bool:
+        return _is_held(old) and _leads_to(event, new.state) and new == RecordStatus(new.state, old.delivery_count)
+
+    return rule
+
+
+def _leads_to(event: str | None, target: RecordState | None) -> bool:
+    """True if the event takes an ACQUIRED record to `target`."""
+    return target in _TARGETS.get(event, ())
+
+
+_TARGETS: dict[str | None, set[RecordState | None]] = {
+    event: {target, RecordState.ARCHIVED} if event in RETURNING else {target}
+    for (state, event), target in TRANSITIONS.items()
+    if state is RecordState.ACQUIRED
+}
+"""Event -> states that it takes ACQUIRED records to. A returned record is archived at its delivery limit."""
+
+
+def _vanished(old: RecordStatus, new: RecordStatus) -> bool:
+    """The log no longer has the record, which was available or about to be."""
+    waiting = RecordState.AVAILABLE in (old.state, old.to_state)
+    return waiting and new == RecordStatus(RecordState.ARCHIVED, old.delivery_count)
+
+
+_RULES: Final[dict[str, Callable[[RecordStatus, RecordStatus], bool]]] = {
+    RecordEvent.ACQUIRE: _acquired,
+    RecordEvent.RENEW: _renewed,
+    RecordEvent.LOCK_TIMEOUT: _without_write(RecordEvent.LOCK_TIMEOUT),
+    RecordEvent.ABORTED: _without_write(RecordEvent.ABORTED),
+    RecordEvent.LOG_START: _vanished,
+    RecordEvent.MISSING: _vanished,
+    PREPARED: _prepared,
+    SETTLED: _settled,
+    ABANDONED: _abandoned,
+}
+"""The causes that a leader records. An acknowledgement, or the end of a session, is a prepared write that settles."""

@@ -1,0 +1,99 @@
+"""Append-only list of entries, optionally bounded.
+
+One thread appends, any thread may read: entries are immutable, the list only grows, and a bounded log replaces its list
+by a shorter one instead of deleting from it. Appending costs one tuple and one list append.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Self, overload
+
+from shareq.model.errors import ConfigException
+from shareq.model.events import Event
+
+
+class Entry(NamedTuple):
+    """One recorded event. `order` counts from 0 without gaps; `time_ms` since the epoch; `broker_id` -1: the event is
+    of a client, or of the cluster as a whole.
+    """
+
+    order: int
+    time_ms: int
+    broker_id: int
+    event: Event
+
+
+_new = tuple.__new__  # a NamedTuple's own constructor comes down to this, at twice the price
+
+
+class EntryLog:
+    """A sequence of `Entry`, oldest first.
+
+    `origin_ms`: the time that is shown as t 00:00. `capacity`: number of newest entries to keep (None: all).
+    `enabled=False`: keep nothing; actors that get this flag make no events at all.
+    """
+
+    def __init__(self, origin_ms: int = 0, *, capacity: int | None = None, enabled: bool = True) -> None:
+        if capacity is not None and capacity < 1:
+            raise ConfigException(f"capacity={capacity!r}: must be >= 1, or None to keep everything")
+        self.origin_ms = origin_ms
+        self.capacity = capacity
+        self.enabled = enabled
+        self._entries: list[Entry] = []
+        self._next = 0
+        self._trim_at = None if capacity is None else 2 * capacity
+
+    @classmethod
+    def of(cls, entries: list[Entry], origin_ms: int) -> Self:
+        """A log of existing entries; their orders must count up by one."""
+        log = cls(origin_ms)
+        log._entries = entries
+        log._next = entries[-1].order + 1 if entries else 0
+        return log
+
+    def record(self, time_ms: int, broker_id: int, event: Event) -> None:
+        """Append one event."""
+        if not self.enabled:
+            return
+        order = self._next
+        self._next = order + 1
+        entries = self._entries
+        entries.append(_new(Entry, (order, time_ms, broker_id, event)))
+        if self._trim_at is not None and len(entries) >= self._trim_at:
+            self._entries = entries[-self._trim_at // 2 :]
+
+    def entries(self) -> list[Entry]:
+        """The kept entries, oldest first. Without a capacity this is the live list itself: do not change it."""
+        entries = self._entries
+        return entries if self.capacity is None else entries[-self.capacity :]
+
+    @property
+    def total(self) -> int:
+        """Number of events recorded, including those that the capacity has dropped."""
+        entries = self._entries
+        return entries[-1].order + 1 if entries else 0
+
+    @property
+    def dropped(self) -> int:
+        """Number of oldest entries that the capacity has dropped."""
+        entries = self._entries
+        return entries[-min(len(entries), self.capacity or len(entries))].order if entries else 0
+
+    def __len__(self) -> int:
+        return len(self._entries) if self.capacity is None else min(len(self._entries), self.capacity)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.entries())
+
+    @overload
+    def __getitem__(self, key: int) -> Entry: ...
+    @overload
+    def __getitem__(self, key: slice) -> list[Entry]: ...
+    def __getitem__(self, key: int | slice) -> Entry | list[Entry]:
+        return self.entries()[key]
+
+    def since(self, order: int) -> list[Entry]:
+        """The kept entries from `order` on."""
+        entries = self.entries()
+        return entries[max(order - entries[0].order, 0) :] if entries else []

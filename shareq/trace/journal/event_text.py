@@ -1,0 +1,280 @@
+"""Every event as one plain sentence.
+
+The part after the first ", " is the consequence or the reason; views may stress the part before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from shareq.model.errors import Errors
+from shareq.model.events import (
+    AcknowledgementRefused,
+    AcknowledgementsSent,
+    BrokerStarted,
+    BrokerStopped,
+    ConfigChanged,
+    CoordinatorLoaded,
+    DurableStateRead,
+    Event,
+    FaultInjected,
+    GroupDeleted,
+    GroupEpochBumped,
+    HeartbeatReceived,
+    LeaderElected,
+    LogStartMoved,
+    MemberJoined,
+    MemberLeft,
+    MemberReconciled,
+    ObservationDisturbed,
+    PartitionsAdded,
+    RecordsAppended,
+    RecordsChanged,
+    RecordsDelivered,
+    RecordsHeld,
+    RequestSent,
+    ResponseSent,
+    SharePartitionDropped,
+    SharePartitionLoaded,
+    SharePartitionsInitialized,
+    ShareSessionClosed,
+    ShareSessionOpened,
+    StateLogPruned,
+    StateRecordWritten,
+    StateWritePrepared,
+    StateWriteSettled,
+    TargetAssignmentComputed,
+    TopicCreated,
+    TopicDeleted,
+    TransactionChanged,
+    WindowMoved,
+)
+from shareq.model.states import ABANDONED, PREPARED, SETTLED, AcknowledgeType, RecordEvent, RecordState
+
+Name = Callable[[str], str]
+"""Member id -> name."""
+
+
+def range_text(first: int, end: int) -> str:
+    """A half-open range as text: first and last offset."""
+    return str(first) if end - first == 1 else f"{first}–{end - 1}"
+
+
+def count_text(count: int, thing: str) -> str:
+    """A count with its noun: "1 record", "2,000 records"."""
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def member_name(member_id: str) -> str:
+    """Name of a member without a client id: its member id, shortened."""
+    return member_id if len(member_id) <= 12 else f"{member_id[:8]}…"
+
+
+def event_text(broker_id: int, event: Event, name: Name = member_name) -> str:
+    """The event as a sentence, with its reason or consequence."""
+    return _TEXTS[type(event)](broker_id, event, name)
+
+
+# ---- records ---------------------------------------------------------------------------------------------------------
+
+_ACKNOWLEDGEMENTS = {
+    RecordEvent.ACCEPT: "{member} accepted {offsets}",
+    RecordEvent.RELEASE: "{member} released {offsets}",
+    RecordEvent.REJECT: "{member} rejected {offsets}",
+    RecordEvent.GAP: "{member} found no record at {offsets}",
+    RecordEvent.SESSION_RELEASE: "the share session of {member} gives {offsets} back",
+}
+
+_OTHER_CHANGES: dict[str, str] = {
+    RecordEvent.RENEW: "{member} renewed its lock on {offsets}",
+    RecordEvent.LOCK_TIMEOUT: "the lock on {offsets} ran out",
+    RecordEvent.LOG_START: "the log now starts above {offsets}",
+    RecordEvent.MISSING: "{offsets} is no longer in the log",
+    RecordEvent.ABORTED: "{offsets} belongs to an aborted transaction",
+    SETTLED: "{offsets} became {state}",
+    ABANDONED: "{offsets} stays acquired by {member}",
+}
+
+
+def _changed(broker_id: int, event: RecordsChanged, name: Name) -> str:
+    del broker_id
+    offsets, state = range_text(event.first, event.end), RecordState(event.state)
+    words = {"offsets": offsets, "member": name(event.member_id or "no member"), "state": state.name.lower()}
+    if event.cause == RecordEvent.ACQUIRE:
+        if state is RecordState.AVAILABLE:
+            return f"{offsets} came into the window, available, with the batch of acquired records"
+        attempt = f", attempt {event.delivery_count}" if event.delivery_count > 1 else ""
+        return "{member} acquired {offsets}".format(**words) + attempt
+    if event.cause == PREPARED:
+        return _ACKNOWLEDGEMENTS[RecordEvent(str(event.why))].format(**words) + _under_way(event)
+    return _OTHER_CHANGES[event.cause].format(**words) + _consequence(event, state)
+
+
+def _under_way(event: RecordsChanged) -> str:
+    used_up = event.to_state == RecordState.ARCHIVED and event.why in (RecordEvent.RELEASE, RecordEvent.SESSION_RELEASE)
+    return (", deliveries used up" if used_up else "") + ", state write under way"
+
+
+def _consequence(event: RecordsChanged, state: RecordState) -> str:
+    if event.cause == SETTLED:
+        return ", the state write came through"
+    if event.cause == ABANDONED:
+        return ", the state write failed"
+    if event.cause == RecordEvent.LOCK_TIMEOUT:
+        return ", available again" if state is RecordState.AVAILABLE else ", archived: deliveries used up"
+    return "" if event.cause == RecordEvent.RENEW else ", archived"
+
+
+def write_text(event: StateWritePrepared) -> str:
+    """The records and states that a state write writes, or its SPSO if it writes nothing else."""
+    parts = [
+        f"{range_text(b.first_offset, b.last_offset + 1)} {RecordState(b.delivery_state).name.lower()}"
+        for b in event.state_batches
+    ]
+    return list_text(parts, 3) if parts else f"SPSO {event.start_offset}"
+
+
+def list_text(parts: Iterable[str], limit: int) -> str:
+    """The first parts up to `limit`, and the number of further ones."""
+    shown = list(parts)
+    more = f" and {len(shown) - limit} more" if len(shown) > limit else ""
+    return ", ".join(shown[:limit]) + more
+
+
+# ---- the others ------------------------------------------------------------------------------------------------------
+
+
+def _loaded(broker_id: int, event: SharePartitionLoaded, name: Name) -> str:
+    del name
+    return f"broker {broker_id} loaded the share-partition, SPSO {event.spso}, {event.speo - event.spso} in flight"
+
+
+def _moved(broker_id: int, event: WindowMoved, name: Name) -> str:
+    del broker_id, name
+    if event.spso == event.speo:
+        return f"the window is empty at {event.spso}"
+    return f"the window is now {range_text(event.spso, event.speo)}"
+
+
+def _durable(broker_id: int, event: DurableStateRead, name: Name) -> str:
+    del broker_id, name
+    if event.spso < 0:
+        return "nothing durable is known of the share-partition, its start is not decided"
+    counts: dict[str, int] = {}
+    for run in event.runs:
+        state = RecordState(run.state)
+        word = "returned" if state is RecordState.AVAILABLE else state.name.lower()
+        counts[word] = counts.get(word, 0) + run.end - run.first
+    parts = [f"{count:,} {word}" for word, count in counts.items()]
+    return f"durable now: SPSO {event.spso}" + (f", {list_text(parts, 4)} above it" if parts else "")
+
+
+def _in_hand(broker_id: int, event: RecordsHeld, name: Name) -> str:
+    del broker_id
+    attempt = f", delivery {event.delivery_count}" if event.delivery_count > 1 else ""
+    return f"{name(event.member_id)} has {range_text(event.first, event.end)} in hand{attempt}"
+
+
+def _settled(broker_id: int, event: StateWriteSettled, name: Name) -> str:
+    del broker_id, name
+    return f"state write {event.write_id} {f'failed, {_error(event.error)}' if event.error else 'is durable'}"
+
+
+def _error(code: int) -> str:
+    return Errors(code).name
+
+
+def _elected(broker_id: int, event: LeaderElected, name: Name) -> str:
+    del broker_id, name
+    where = f"{event.topic}-{event.partition}"
+    if event.leader < 0:
+        return f"no broker leads {where}, no replica is alive"
+    return f"broker {event.leader} leads {where}, leader epoch {event.leader_epoch}"
+
+
+def _acknowledged(broker_id: int, event: AcknowledgementsSent, name: Name) -> str:
+    del broker_id
+    counts = [f"{n} {AcknowledgeType(kind).name.lower()}" for kind, n in enumerate(event.counts) if n]
+    error = f", refused with {_error(event.error)}" if event.error else ""
+    return f"{name(event.member_id)} acknowledged {event.topic}-{event.partition}: {' + '.join(counts) or '0'}{error}"
+
+
+def _configured(broker_id: int, event: ConfigChanged, name: Name) -> str:
+    del broker_id, name
+    value = "went back to its default" if event.value is None else f"is now {event.value}"
+    return f"{event.key} of {event.resource} {value}"
+
+
+def _assignment(assignment: Iterable[tuple[str, tuple[int, ...]]]) -> str:
+    held = [f"{topic}-{partition}" for topic, partitions in assignment for partition in partitions]
+    return list_text(held, 6) or "nothing"
+
+
+def _heartbeat(broker_id: int, event: HeartbeatReceived, name: Name) -> str:
+    del broker_id
+    error = f", answered {_error(event.error)}" if event.error else ""
+    return f"{name(event.member_id)} sent a heartbeat at member epoch {event.member_epoch}{error}"
+
+
+_TEXTS: dict[type, Callable[[int, Any, Name], str]] = {
+    RecordsChanged: _changed,
+    SharePartitionLoaded: _loaded,
+    SharePartitionDropped: lambda b, e, _: f"broker {b} dropped the share-partition, {e.reason}",
+    WindowMoved: _moved,
+    StateWritePrepared: lambda _, e, __: f"state write {e.write_id} is under way, {write_text(e)}",
+    StateWriteSettled: _settled,
+    AcknowledgementRefused: lambda _, e, n: f"an acknowledgement of {n(e.member_id)} was refused, {_error(e.error)}",
+    ShareSessionOpened: lambda b, e, n: f"{n(e.member_id)} opened a share session with broker {b}",
+    ShareSessionClosed: lambda b, e, n: f"the share session of {n(e.member_id)} with broker {b} ended, {e.reason}",
+    RecordsAppended: lambda _, e, __: (
+        f"{count_text(e.end - e.first, 'record')} appended to {e.topic}-{e.partition}, {range_text(e.first, e.end)}"
+    ),
+    LogStartMoved: lambda _, e, __: f"the log of {e.topic}-{e.partition} now starts at {e.log_start_offset}",
+    LeaderElected: _elected,
+    BrokerStarted: lambda _, e, __: f"broker {e.broker_id} started",
+    BrokerStopped: lambda _, e, __: f"broker {e.broker_id} {'was killed' if e.killed else 'stopped'}",
+    TopicCreated: lambda _, e, __: f"topic {e.topic} was created, {count_text(e.partition_count, 'partition')}",
+    TopicDeleted: lambda _, e, __: f"topic {e.topic} was deleted",
+    PartitionsAdded: lambda _, e, __: f"topic {e.topic} grew, {count_text(e.partition_count, 'partition')} now",
+    ConfigChanged: _configured,
+    FaultInjected: lambda _, e, __: e.text,
+    MemberJoined: lambda _, e, n: f"{n(e.member_id)} joined, subscribed to {', '.join(e.subscribed_topic_names)}",
+    MemberLeft: lambda _, e, n: f"{n(e.member_id)} left the group" + (f", {e.reason}" if e.reason != "left" else ""),
+    MemberReconciled: lambda _, e, n: (
+        f"{n(e.member_id)} is at member epoch {e.member_epoch}, holding {_assignment(e.assignment)}"
+    ),
+    GroupEpochBumped: lambda _, e, __: f"group epoch {e.group_epoch}, {e.reason}",
+    TargetAssignmentComputed: lambda _, e, n: (
+        f"assignment {e.assignment_epoch} was computed, "
+        + "; ".join(f"{n(member)}: {_assignment(parts)}" for member, parts in e.assignment)
+    ),
+    HeartbeatReceived: _heartbeat,
+    SharePartitionsInitialized: lambda _, e, __: (
+        f"share-partitions of {e.topic} were initialized, " + list_text(map(str, e.partitions), 12)
+    ),
+    GroupDeleted: lambda _, e, __: f"group {e.group_id} was deleted",
+    CoordinatorLoaded: lambda b, e, __: (
+        f"broker {b} loaded {e.topic}-{e.partition}, {count_text(e.record_count, 'record')}"
+    ),
+    StateRecordWritten: lambda _, e, __: f"{e.kind} of {e.key} was written",
+    TransactionChanged: lambda _, e, __: (
+        f"transaction {e.transactional_id} is {e.phase} with {count_text(e.partition_count, 'partition')}, "
+        f"producer {e.producer_id} at epoch {e.producer_epoch}"
+    ),
+    StateLogPruned: lambda _, e, __: f"state partition {e.partition} was pruned below {e.offset}",
+    RecordsDelivered: lambda _, e, n: (
+        f"{n(e.member_id)} was given {count_text(e.record_count, 'record')} of "
+        f"{e.topic}-{e.partition}, {range_text(e.first, e.end)}"
+    ),
+    AcknowledgementsSent: _acknowledged,
+    DurableStateRead: _durable,
+    RecordsHeld: _in_hand,
+    ObservationDisturbed: lambda _, e, __: (
+        f"not all can be seen, {e.reason}" if e.reason else "all can be seen again, the observer goes on"
+    ),
+    RequestSent: lambda _, e, __: f"{e.source} sent {e.api} to {e.target}",
+    ResponseSent: lambda _, e, __: (
+        f"{e.source} answered {e.target} with {e.api}" + (f", {_error(e.error)}" if e.error else "")
+    ),
+}

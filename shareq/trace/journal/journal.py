@@ -1,0 +1,117 @@
+"""The journal: every event of a cluster or an observer, in order, append-only. All states are folds of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from os import PathLike
+from typing import Any
+
+from shareq.model.errors import ConfigException
+from shareq.model.events import MemberJoined
+from shareq.model.html import Table, Tables, strong
+from shareq.trace.journal import jsonl, parquet
+from shareq.trace.journal.entry_log import Entry, EntryLog
+from shareq.trace.journal.event_text import event_text, member_name
+from shareq.trace.journal.index import Index, Subject
+from shareq.trace.journal.journal_file import JournalFile
+
+LAST_EVENTS = 8
+"""Number of newest events that a notebook shows."""
+
+
+class Journal(EntryLog, Tables):
+    """Append-only record of typed events; a sequence of `Entry`, oldest first, with an index and two file forms.
+
+    `origin_ms`: the time that is shown as t 00:00. `capacity`: number of newest entries to keep (None: all).
+    `enabled=False`: keep nothing; actors that get this flag make no events at all.
+    """
+
+    errors: tuple[Exception, ...] = ()
+    """The lines that `from_jsonl(strict=False)` left out, each as a JournalFileError."""
+    _built: Index | None = None
+
+    # ---- lookup ------------------------------------------------------------------------------------------------------
+
+    def select(
+        self, *types: type, group: str | None = None, topic: str | None = None, partition: int | None = None
+    ) -> list[Entry]:
+        """The entries with an event of these types (none given: of any) about this group, topic and partition.
+
+        Cost follows the number of entries found for one type or one share-partition, not the length of the journal.
+        """
+        return self._index().select(types, group, topic, partition)
+
+    def about(self, subject: Subject) -> list[Entry]:
+        """The entries with exactly this subject; a list that only grows, until the capacity drops entries."""
+        return self._index().about(subject)
+
+    def subjects(self) -> list[Subject]:
+        """The subjects of all entries, in order of first appearance."""
+        return self._index().subjects()
+
+    def _index(self) -> Index:
+        """The index, built by the first lookup: a journal without readers pays nothing for it."""
+        if self._built is None:
+            self._built = Index(self)
+        return self._built
+
+    # ---- files -------------------------------------------------------------------------------------------------------
+
+    def to_jsonl(self, path: str | PathLike[str]) -> None:
+        """Write a file of JSON Lines; `shareq.trace.journal.jsonl` documents the form."""
+        jsonl.write(self, path)
+
+    @classmethod
+    def from_jsonl(cls, path: str | PathLike[str], *, strict: bool = True) -> Journal:
+        """Read a file that `to_jsonl` wrote. A bad line raises a JournalFileError that names it; with `strict=False` it
+        is left out and its error is in `errors`.
+        """
+        return cls._from_file(jsonl.read(path, strict=strict))
+
+    def to_parquet(self, path: str | PathLike[str]) -> None:
+        """Write a Parquet file (needs pyarrow); `shareq.trace.journal.parquet` documents the columns."""
+        parquet.write(self, path)
+
+    @classmethod
+    def from_parquet(cls, path: str | PathLike[str]) -> Journal:
+        """Read a file that `to_parquet` wrote."""
+        return cls._from_file(parquet.read(path))
+
+    @classmethod
+    def _from_file(cls, file: JournalFile) -> Journal:
+        journal = cls.of(file.entries, file.origin_ms)
+        journal.errors = file.errors
+        return journal
+
+    # ---- showing -----------------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        kept = f"{len(self):,} events" if self.enabled else "off"
+        return f"<Journal {kept}{f', {self.dropped:,} older ones dropped' if self.dropped else ''}>"
+
+    def tables(self) -> Iterator[Table]:
+        """The number of events of each type, and the newest events as sentences."""
+        counts = Counter(type(entry.event).__name__ for entry in self)
+        yield Table(("event", "times"), counts.most_common(), caption=strong(repr(self)[1:-1]), limit=12)
+        joined = [entry.event for entry in self.select(MemberJoined) if isinstance(entry.event, MemberJoined)]
+        names = {event.member_id: event.client_id for event in joined if event.client_id}
+        last = [
+            (
+                order,
+                f"{(time_ms - self.origin_ms) / 1000:,.3f} s",
+                event_text(broker_id, event, lambda m: names.get(m, member_name(m))),
+            )
+            for order, time_ms, broker_id, event in self[-LAST_EVENTS:]
+        ]
+        if last:
+            yield Table(("order", "time", "what happened"), last, caption="The last events")
+
+
+def journal_of(source: Any) -> Journal:
+    """The journal of a source: the source itself, or its `.journal` (of a cluster, served or not, or an observer)."""
+    source = getattr(source, "cluster", source)
+    journal = source if isinstance(source, Journal) else getattr(source, "journal", None)
+    if not isinstance(journal, Journal):
+        raise ConfigException(f"source={source!r}: must be a Journal, or have one as its .journal")
+    return journal

@@ -1,0 +1,125 @@
+"""The journal as JSON Lines: one object a line, for `jq`, pandas, Spark and a text editor.
+
+Line 1 is the header:   {"shareq_journal": 1, "origin_ms": 1767225600000}
+Each further line:      {"order": 0, "time_ms": ..., "broker": -1, "type": "BrokerStarted", <the event's fields>}
+
+`shareq_journal` is the version of this form; `order` counts up by one; `broker` -1 is a client or the cluster as a
+whole; `type` and the remaining fields are those of `shareq.model.events`, offsets half-open, tuples as lists.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from shareq.trace.journal.entry_log import Entry, EntryLog
+from shareq.trace.journal.event_codec import BadEvent, decode, encode
+from shareq.trace.journal.journal_file import VERSION, JournalFile, JournalFileError
+
+
+def header_line(log: EntryLog) -> str:
+    """Line 1."""
+    return _dumps({"shareq_journal": VERSION, "origin_ms": log.origin_ms})
+
+
+def entry_line(entry: Entry) -> str:
+    """Each further line."""
+    head = {"order": entry.order, "time_ms": entry.time_ms, "broker": entry.broker_id}
+    return _dumps(head | {"type": type(entry.event).__name__} | encode(entry.event))
+
+
+_dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def write(log: EntryLog, path: str | PathLike[str]) -> None:
+    """Write the kept entries."""
+    with growing(log, path):
+        pass
+
+
+@contextmanager
+def growing(log: EntryLog, path: str | PathLike[str]) -> Iterator[Callable[[], None]]:
+    """Write a file that follows the log: each call of the yielded function appends the new entries, as does the end.
+
+    Entries that a bounded log drops between two calls are missing in the file; reading it names the gap.
+    """
+    order = 0
+    with Path(path).open("w", encoding="utf-8", newline="\n") as file:
+        file.write(header_line(log) + "\n")
+
+        def flush() -> None:
+            nonlocal order
+            for entry in log.since(order):
+                order = entry.order + 1
+                file.write(entry_line(entry) + "\n")
+            file.flush()
+
+        yield flush
+        flush()
+
+
+def read(path: str | PathLike[str], *, strict: bool = True) -> JournalFile:
+    """Read a file. A bad line raises a JournalFileError; with `strict=False` it is left out, its error is in `errors`,
+    and the other entries keep the orders that were written.
+    """
+    errors: list[JournalFileError] = []
+    entries: list[Entry] = []
+    with Path(path).open("rb") as file:
+        lines = enumerate(file, start=1)
+        origin_ms = _header(path, next(lines, (1, b"")))
+        for number, found in _entries(lines):
+            error = found if isinstance(found, str) else _out_of_order(entries, found, gaps=bool(errors))
+            if error is None and isinstance(found, Entry):
+                entries.append(found)
+                continue
+            errors.append(JournalFileError(path, number, str(error)))
+            if strict:
+                raise errors[-1]
+    return JournalFile(origin_ms, entries, tuple(errors))
+
+
+def _header(path: str | PathLike[str], first: tuple[int, bytes]) -> int:
+    """The origin. A bad header is an error even where the reader is lenient: the lines cannot be read without it."""
+    try:
+        header = json.loads(first[1])
+    except ValueError:
+        header = None
+    if not isinstance(header, dict) or "shareq_journal" not in header:
+        raise JournalFileError(path, 1, "not a journal: the first line must hold shareq_journal and origin_ms")
+    if header["shareq_journal"] != VERSION or not isinstance(header.get("origin_ms"), int):
+        raise JournalFileError(path, 1, f"version {header['shareq_journal']!r} with origin_ms; known is {VERSION}")
+    return int(header["origin_ms"])
+
+
+def _entries(lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, Entry | str]]:
+    """The entry of each line, or the error in it; empty lines are passed over."""
+    for number, line in lines:
+        if line.strip():
+            try:
+                yield number, _entry(json.loads(line))
+            except ValueError as error:
+                yield number, str(error)
+
+
+def _entry(fields: Any) -> Entry:
+    if not isinstance(fields, dict):
+        raise BadEvent("an object is needed")
+    head = []
+    for name in ("order", "time_ms", "broker"):
+        value = fields.pop(name, None)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise BadEvent(f"{name} must be a whole number, not {value!r}")
+        head.append(value)
+    return Entry(head[0], head[1], head[2], decode(fields.pop("type", None), fields))
+
+
+def _out_of_order(entries: list[Entry], entry: Entry, *, gaps: bool) -> str | None:
+    """The error if the order is not the next one. `gaps`: lines were left out before, and their orders with them."""
+    if not entries:
+        return None
+    expected, got = entries[-1].order + 1, entry.order
+    return None if got == expected or (gaps and got > expected) else f"order {got} where {expected} was to come"

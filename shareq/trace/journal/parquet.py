@@ -1,0 +1,100 @@
+"""The journal as a Parquet file: typed columns to filter and group by, and the whole event as JSON beside them.
+
+Columns (null where an event has no such field):
+
+    order int64             place in the journal, counting up by one
+    time_ms int64           since the epoch
+    broker int32            -1: a client, or the cluster as a whole
+    type string             name of the event in shareq.model.events
+    group_id, topic string; partition int32
+    first, end int64        half-open range of offsets
+    spso, speo int64        the window, half-open
+    cause, state, to_state string (available, acquired, ...); delivery_count int32; deadline_ms int64
+    member_id, client_id string
+    write_id int64; error int32; why string
+    payload string          all fields of the event as a JSON object; this is what is read back
+
+Metadata of the schema: `shareq_journal` (version, 1) and `origin_ms`. Needs pyarrow.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import repeat
+from os import PathLike, fspath
+from typing import Any
+
+from shareq.model.states import RecordState
+from shareq.trace.journal.entry_log import Entry, EntryLog
+from shareq.trace.journal.event_codec import decode, encode
+from shareq.trace.journal.journal_file import VERSION, JournalFile, JournalFileError
+
+HEAD = (("order", "int64"), ("time_ms", "int64"), ("broker", "int32"), ("type", "string"))
+FIELDS = (
+    ("group_id", "string"),
+    ("topic", "string"),
+    ("partition", "int32"),
+    ("first", "int64"),
+    ("end", "int64"),
+    ("spso", "int64"),
+    ("speo", "int64"),
+    ("cause", "string"),
+    ("state", "string"),
+    ("to_state", "string"),
+    ("delivery_count", "int32"),
+    ("deadline_ms", "int64"),
+    ("member_id", "string"),
+    ("client_id", "string"),
+    ("write_id", "int64"),
+    ("error", "int32"),
+    ("why", "string"),
+)
+_STATES = {int(state): state.name.lower() for state in RecordState}
+
+
+def write(log: EntryLog, path: str | PathLike[str]) -> None:
+    """Write the kept entries."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    entries = log.entries()[:]
+    dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+    events = [encode(entry.event) for entry in entries]
+    columns: dict[str, Any] = {
+        "order": [entry.order for entry in entries],
+        "time_ms": [entry.time_ms for entry in entries],
+        "broker": [entry.broker_id for entry in entries],
+        "type": [type(entry.event).__name__ for entry in entries],
+    }
+    for name, _ in FIELDS:
+        values = map(dict.get, events, repeat(name))
+        columns[name] = (
+            [None if v is None else _STATES.get(v, str(v)) for v in values]
+            if name in ("state", "to_state")
+            else list(values)
+        )
+    columns["payload"] = [dumps(event) for event in events]
+    schema = pa.schema(
+        [(name, getattr(pa, kind)()) for name, kind in (*HEAD, *FIELDS, ("payload", "string"))],
+        metadata={"shareq_journal": str(VERSION), "origin_ms": str(log.origin_ms)},
+    )
+    pq.write_table(pa.table(columns, schema=schema), fspath(path), compression="zstd")
+
+
+def read(path: str | PathLike[str]) -> JournalFile:
+    """Read a file; JournalFileError if it does not hold a journal."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(fspath(path), columns=["order", "time_ms", "broker", "type", "payload"])
+        metadata = table.schema.metadata or {}
+        if metadata.get(b"shareq_journal") != str(VERSION).encode():
+            raise JournalFileError(path, 0, f"not a journal of version {VERSION}")
+        rows = zip(*(column.to_pylist() for column in table.itercolumns()), strict=True)
+        entries = [Entry(order, at, broker, decode(kind, json.loads(body))) for order, at, broker, kind, body in rows]
+    except (pa.ArrowException, ValueError) as error:
+        if isinstance(error, JournalFileError):
+            raise
+        raise JournalFileError(path, 0, str(error)) from error
+    return JournalFile(int(metadata[b"origin_ms"]), sorted(entries))

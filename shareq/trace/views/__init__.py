@@ -1,0 +1,1 @@
+"""Views of a journal and its analysis: text, HTML, snapshots for widgets, and plots."""

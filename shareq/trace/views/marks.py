@@ -1,0 +1,102 @@
+"""Marks on a timeline: the events that are worth going to, thinned to as many as fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shareq.model.events import (
+    BrokerStopped,
+    Event,
+    FaultInjected,
+    LeaderElected,
+    LogStartMoved,
+    MemberLeft,
+    ObservationDisturbed,
+    RecordsChanged,
+    StateWriteSettled,
+)
+from shareq.model.states import PREPARED, RecordEvent, RecordState
+from shareq.trace.journal import Entry
+from shareq.trace.journal.event_text import Name, range_text
+
+MARKS = 40
+"""Maximum number of marks in a view."""
+
+KINDS = (
+    "broker_killed",
+    "leader_moved",
+    "disturbed",
+    "fault",
+    "member_left",
+    "write_failed",
+    "log_start",
+    "lock_timeout",
+    "archived",
+)
+"""Kinds of marks, the rarest and most important first: of too many marks, those of the last kinds are thinned most."""
+
+Mark = dict[str, Any]
+
+
+class Marks:
+    """The marks of one timeline, in order."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, list[Mark]] = {}
+        self._leader = -1
+        self._thinned: tuple[int, list[Mark]] = (0, [])
+
+    def add(self, count: int, entry: Entry, name: Name) -> None:
+        """Add the mark of the `count`th entry of the view, if it has one."""
+        found = self._mark(entry.event, name)
+        if found is None:
+            return
+        kind, text = found
+        same = self._found.setdefault(kind, [])
+        if not same or same[-1]["time_ms"] != entry.time_ms:
+            same.append({"order": count, "time_ms": entry.time_ms, "kind": kind, "text": text})
+
+    def _mark(self, event: Event, name: Name) -> tuple[str, str] | None:
+        """Kind and text of the event's mark."""
+        if isinstance(event, RecordsChanged):
+            return _of_records(event)
+        if isinstance(event, StateWriteSettled):
+            return ("write_failed", "write failed") if event.error else None
+        if isinstance(event, LeaderElected):
+            before, self._leader = self._leader, event.leader
+            moved = f"broker {event.leader} leads" if event.leader >= 0 else "no leader"
+            return ("leader_moved", moved) if before not in (-1, event.leader) else None
+        if isinstance(event, MemberLeft):
+            return "member_left", f"{name(event.member_id)} {'left' if event.reason == 'left' else 'is gone'}"
+        if isinstance(event, BrokerStopped):
+            return "broker_killed", f"broker {event.broker_id} {'killed' if event.killed else 'stopped'}"
+        if isinstance(event, ObservationDisturbed):
+            return ("disturbed", "not all seen") if event.reason else None
+        if isinstance(event, FaultInjected):
+            return "fault", event.text
+        return ("log_start", f"log starts at {event.log_start_offset}") if isinstance(event, LogStartMoved) else None
+
+    def shown(self) -> list[Mark]:
+        """At most MARKS of them, by order. Of a kind with too many, an evenly spaced selection."""
+        total = sum(map(len, self._found.values()))
+        if self._thinned[0] != total:
+            self._thinned = (total, sorted(self._thin(), key=lambda mark: int(mark["order"])))
+        return self._thinned[1]
+
+    def _thin(self) -> list[Mark]:
+        kinds, room, chosen = [k for k in KINDS if k in self._found], MARKS, []
+        for place, kind in enumerate(kinds):
+            marks, others = self._found[kind], len(kinds) - place - 1
+            share = min(len(marks), max(room - sum(min(len(self._found[k]), 4) for k in kinds[place + 1 :]), 4))
+            chosen += [marks[i * len(marks) // share] for i in range(share)]
+            room -= share if others else 0
+        return chosen
+
+
+def _of_records(event: RecordsChanged) -> tuple[str, str] | None:
+    """The mark of a lock that ran out, or of an archived record."""
+    if event.cause == RecordEvent.LOCK_TIMEOUT:
+        return "lock_timeout", "time-out"
+    if event.state == RecordState.ARCHIVED and event.cause != PREPARED:
+        return "archived", f"archived {range_text(event.first, event.end)}"
+    return None

@@ -1,0 +1,180 @@
+"""Offset by time as a grid of states, for drawing: one sample for each pixel, at any length of the journal.
+
+A sample is the state of one offset at one time, not a blend: a state that is shorter or thinner than a pixel appears in
+proportion to its share. With fewer offsets than rows, each offset has its own row.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from shareq.model.events import (
+    DurableStateRead,
+    RecordsAppended,
+    RecordsChanged,
+    SharePartitionDropped,
+    SharePartitionLoaded,
+    WindowMoved,
+)
+from shareq.model.states import PREPARED, RecordEvent, RecordState
+from shareq.trace.analysis.fold import apply_entry
+from shareq.trace.analysis.runs import RecordStatus, Runs
+from shareq.trace.analysis.share_partition_state import SharePartitionState
+from shareq.trace.journal import Entry
+from shareq.trace.views.palette import STATES, UNKNOWNS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+NOTHING = 0
+_DRAWN = (*STATES, *UNKNOWNS)
+PAST = len(_DRAWN)
+"""A code is 0 for no record, from 1 on a state in the palette's order, and PAST more below the SPSO."""
+COLUMNS, ROWS = 1000, 480
+_CODES = {name: code for code, name in enumerate(_DRAWN, start=1)}
+_NAMES = {int(state): state.name.lower() for state in RecordState}
+
+
+@dataclass(slots=True)
+class Raster:
+    """`x` and `offsets` are the edges of columns and rows; `codes` has a row for each range of offsets, upwards.
+
+    `timeouts`: (x, middle of the range) of each lock that ran out. `outcomes`: final state -> exact number of records.
+    """
+
+    x: NDArray[Any]
+    offsets: NDArray[Any]
+    codes: NDArray[Any]
+    spso: NDArray[Any]
+    speo: NDArray[Any]
+    timeouts: list[tuple[float, float]] = field(default_factory=list)
+    outcomes: dict[str, int] = field(default_factory=dict)
+
+    def has(self, code: int) -> bool:
+        """True if any sample has this state, in the window or below it."""
+        return bool(((self.codes == code) | (self.codes == code + PAST)).any())
+
+    def rectangles(self, code: int) -> Any:
+        """The samples of this code as few rectangles: an array (n, 4, 2) of corners."""
+        import numpy as np
+
+        mask = np.zeros((self.codes.shape[0], self.codes.shape[1] + 2), np.int8)
+        mask[:, 1:-1] = self.codes == code
+        rows, left = np.nonzero(np.diff(mask, axis=1) == 1)
+        _, right = np.nonzero(np.diff(mask, axis=1) == -1)
+        order = np.lexsort((rows, right, left))
+        rows, left, right = rows[order], left[order], right[order]
+        new = np.ones(len(rows), bool)
+        new[1:] = (np.diff(left) != 0) | (np.diff(right) != 0) | (np.diff(rows) != 1)
+        starts = np.flatnonzero(new)
+        bottoms, tops = rows[starts], rows[np.append(starts[1:], len(rows)) - 1] + 1 if len(rows) else rows
+        x0, x1 = self.x[left[starts]], self.x[right[starts]]
+        y0, y1 = self.offsets[bottoms], self.offsets[tops]
+        return np.stack([np.stack(p, axis=-1) for p in ((x0, y0), (x1, y0), (x1, y1), (x0, y1))], axis=1)
+
+
+def sample(entries: list[Entry], xs: list[float], span: tuple[float, float]) -> Raster:
+    """Sample a timeline: `xs` are the ascending x positions of the entries, `span` the range of the x axis."""
+    import numpy as np
+
+    events = [entry.event for entry in entries]
+    ranges = [(e.first, e.end) for e in events if isinstance(e, (RecordsAppended, RecordsChanged))]
+    low, high = min((f for f, _ in ranges), default=0), max((e for _, e in ranges), default=1)
+    rows = min(high - low, ROWS)
+    edges = np.linspace(low, high, rows + 1)
+    x = np.linspace(span[0], span[1], COLUMNS + 1)
+    kind = _ObservedPainter if any(isinstance(event, DurableStateRead) for event in events) else _Painter
+    painter = kind(np.floor((edges[:-1] + edges[1:]) / 2).astype(int).tolist(), low)
+    codes, spso, speo = np.zeros((rows, COLUMNS), np.uint8), np.zeros(COLUMNS), np.zeros(COLUMNS)
+    position = 0
+    for column, centre in enumerate(((x[:-1] + x[1:]) / 2).tolist()):
+        while position < len(entries) and xs[position] <= centre:
+            painter.apply(entries[position], xs[position])
+            position += 1
+        codes[:, column], spso[column], speo[column] = painter.column(), painter.spso, painter.speo
+    for left in range(position, len(entries)):
+        painter.apply(entries[left], xs[left])
+    return Raster(x, edges, codes, spso, speo, painter.timeouts, painter.outcomes)
+
+
+class _Painter:
+    """The states of the sampled offsets after each entry."""
+
+    def __init__(self, offsets: list[int], low: int) -> None:
+        import numpy as np
+
+        self._offsets = offsets
+        self._codes = np.zeros(len(offsets), np.uint8)
+        self._loaded_by = -1
+        self.spso = self.speo = low
+        self.timeouts: list[tuple[float, float]] = []
+        self.outcomes = dict.fromkeys(("acknowledged", "archived"), 0)
+
+    def column(self) -> NDArray[Any]:
+        """The codes after the last entry; those below the SPSO are PAST."""
+        codes = self._codes.copy()
+        below = codes[: bisect_left(self._offsets, self.spso)]
+        below[below != NOTHING] += PAST
+        return codes
+
+    def apply(self, entry: Entry, x: float) -> None:
+        event = entry.event
+        if isinstance(event, SharePartitionLoaded):
+            self._loaded_by = entry.broker_id
+            self.spso, self.speo = event.spso, event.speo
+            self._codes[bisect_left(self._offsets, event.spso) :] = NOTHING
+            for first, end, state, _ in event.runs:
+                self._paint(first, end, _NAMES[state])
+        elif self._loaded_by not in (-1, entry.broker_id):
+            return
+        elif isinstance(event, RecordsChanged):
+            self._change(event, x)
+        elif isinstance(event, WindowMoved):
+            self.spso, self.speo = event.spso, event.speo
+        elif isinstance(event, SharePartitionDropped):
+            self._loaded_by = -1
+
+    def _change(self, event: RecordsChanged, x: float) -> None:
+        if event.cause == PREPARED:
+            return
+        self._paint(event.first, event.end, _NAMES[event.state])
+        if event.cause == RecordEvent.LOCK_TIMEOUT:
+            self.timeouts.append((x, (event.first + event.end) / 2))
+        if event.state == RecordState.ACKNOWLEDGED:
+            self.outcomes["acknowledged"] += event.end - event.first
+        elif event.state == RecordState.ARCHIVED:
+            self.outcomes["archived"] += event.end - event.first
+
+    def _paint(self, first: int, end: int, name: str) -> None:
+        left = bisect_left(self._offsets, first)
+        self._codes[left : bisect_left(self._offsets, end, left)] = _CODES[name]
+
+
+class _ObservedPainter(_Painter):
+    """The states of an observed share-partition after each entry, by the fold."""
+
+    def __init__(self, offsets: list[int], low: int) -> None:
+        super().__init__(offsets, low)
+        self._state = SharePartitionState("", "", 0)
+        self._completed = Runs()
+
+    def apply(self, entry: Entry, x: float) -> None:
+        del x
+        apply_entry(self._state, entry)
+        self.spso, self.speo = self._state.spso, self._state.speo
+        for first, end, status in self._state.runs:
+            self._paint(first, end, status.name)
+        if isinstance(entry.event, DurableStateRead):
+            for first, end, state, delivery_count in entry.event.runs:
+                if _NAMES[state] in self.outcomes:
+                    self._settle(first, end, RecordStatus(RecordState(state), delivery_count))
+
+    def _settle(self, first: int, end: int, status: RecordStatus) -> None:
+        """Count records that became terminal; the durable state repeats them in every read, so each counts once."""
+        self._paint(first, end, status.name)
+        self.outcomes[status.name] += (
+            end - first - sum(stop - begin for begin, stop, _ in self._completed.overlap(first, end))
+        )
+        self._completed.assign(first, end, status)

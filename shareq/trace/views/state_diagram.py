@@ -1,0 +1,122 @@
+"""Diagram of the record states, drawn from the transition table.
+
+Needs matplotlib, which is imported when the picture is drawn. Text follows the light or dark style in force.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from shareq.model.states import TRANSITIONS, RecordEvent, RecordState, next_state
+from shareq.trace.views.palette import LIGHT, SYMBOLS
+from shareq.trace.views.plots import Plot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_AVAILABLE, _ACQUIRED = RecordState.AVAILABLE, RecordState.ACQUIRED
+_ACKNOWLEDGED, _ARCHIVED = RecordState.ACKNOWLEDGED, RecordState.ARCHIVED
+
+
+class Arrow(NamedTuple):
+    """All events that lead from `source` to `target`. `at_limit`: only for records at their delivery limit."""
+
+    source: RecordState
+    target: RecordState
+    events: tuple[RecordEvent, ...]
+    at_limit: bool = False
+
+
+def arrows() -> list[Arrow]:
+    """The transition table as arrows, and an arrow for each rule that the delivery limit changes."""
+    found: dict[tuple[RecordState, RecordState, bool], list[RecordEvent]] = {}
+    for (source, event), target in TRANSITIONS.items():
+        found.setdefault((source, target, False), []).append(event)
+        bent = next_state(source, event, delivery_count=1, delivery_count_limit=1)
+        if bent is not None and bent is not target:
+            found.setdefault((source, bent, True), []).append(event)
+    return [Arrow(source, target, tuple(events), limit) for (source, target, limit), events in found.items()]
+
+
+def state_diagram(ax: Axes | None = None) -> Plot:
+    """The states in the transition table, and an arrow for all events that lead from one to another."""
+    from matplotlib.figure import Figure
+
+    drawn = arrows()
+    axis = Figure(figsize=(10, 4.6), layout="constrained").subplots() if ax is None else ax
+    figure = axis.get_figure(root=True)
+    assert isinstance(figure, Figure)
+    axis.set(xlim=(0, 10.6), ylim=(0, 5.2))
+    axis.set_axis_off()
+    for state in dict.fromkeys(state for arrow in drawn for state in (arrow.source, arrow.target)):
+        _draw_state(axis, state)
+    for arrow in drawn:
+        _draw_arrow(axis, arrow)
+    return Plot(figure, [axis], "\n".join(_arrow_text(arrow) for arrow in drawn), shown=ax is None)
+
+
+_PLACES: Final = {
+    _AVAILABLE: (1.3, 3.0),
+    _ACQUIRED: (5.2, 3.0),
+    _ACKNOWLEDGED: (9.3, 4.3),
+    _ARCHIVED: (9.3, 1.1),
+    RecordState.ARCHIVING: (5.2, 0.4),
+}
+_SIDE = (1.1, 0.4)
+"""From the middle of a state to its edges."""
+
+
+class _Course(NamedTuple):
+    """Course of an arrow: its start and end in parts of a state's half width and height, its bend, and the middle of
+    its label."""
+
+    leaves: tuple[float, float]
+    arrives: tuple[float, float]
+    bend: float
+    label: tuple[float, float]
+
+
+_COURSES: Final = {
+    (_AVAILABLE, _ACQUIRED, False): _Course((1, 0.5), (-1, 0.5), -0.25, (3.25, 3.62)),
+    (_ACQUIRED, _AVAILABLE, False): _Course((-1, -0.5), (1, -0.5), -0.25, (3.25, 2.05)),
+    (_ACQUIRED, _ACQUIRED, False): _Course((-0.4, 1), (0.4, 1), -1.6, (5.2, 4.42)),
+    (_ACQUIRED, _ACKNOWLEDGED, False): _Course((1, 0.5), (-1, 0), 0, (7.1, 4.0)),
+    (_ACQUIRED, _ARCHIVED, False): _Course((1, -0.2), (-0.2, 1), -0.2, (8.2, 2.75)),
+    (_ACQUIRED, _ARCHIVED, True): _Course((0.3, -1), (-1, 0.4), 0.15, (5.65, 1.5)),
+    (_AVAILABLE, _ARCHIVED, False): _Course((-0.2, -1), (-1, -0.5), 0.25, (3.75, 0.6)),
+}
+"""Courses with room for the labels. Any other transition is drawn straight, with its label in the middle."""
+
+
+def _draw_state(axis: Axes, state: RecordState) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    name, (x, y) = state.name.lower(), _PLACES[state]
+    box = FancyBboxPatch(
+        (x - _SIDE[0] + 0.1, y - _SIDE[1] + 0.1), 2 * _SIDE[0] - 0.2, 2 * _SIDE[1] - 0.2, boxstyle="round,pad=0.1",
+        facecolor=LIGHT[name] + "40", edgecolor=LIGHT[name], linewidth=2.2 if state.terminal else 1.4, gid=name,
+    )  # fmt: skip
+    axis.add_patch(box)
+    axis.text(x, y, f"{SYMBOLS[name]}  {name}", ha="center", va="center")
+
+
+def _draw_arrow(axis: Axes, arrow: Arrow) -> None:
+    from matplotlib.patches import FancyArrowPatch
+
+    (x, y), (x2, y2) = _PLACES[arrow.source], _PLACES[arrow.target]
+    middle = _Course((0, 0), (0, 0), 0, ((x + x2) / 2, (y + y2) / 2))
+    leaves, arrives, bend, label = _COURSES.get((arrow.source, arrow.target, arrow.at_limit), middle)
+    line = FancyArrowPatch(
+        (x + leaves[0] * _SIDE[0], y + leaves[1] * _SIDE[1]), (x2 + arrives[0] * _SIDE[0], y2 + arrives[1] * _SIDE[1]),
+        arrowstyle="-|>,head_length=6,head_width=3", connectionstyle=f"arc3,rad={bend}", shrinkA=1, shrinkB=2,
+        linestyle="--" if arrow.at_limit else "-", color=LIGHT["soft"], linewidth=1.4, gid=_arrow_text(arrow),
+    )  # fmt: skip
+    axis.add_patch(line)
+    text = "\n".join([event.value for event in arrow.events] + ["at the limit"] * arrow.at_limit)
+    axis.text(*label, text, ha="center", va="center", fontsize="small")
+
+
+def _arrow_text(arrow: Arrow) -> str:
+    """An arrow as text."""
+    limit = " at the limit" if arrow.at_limit else ""
+    return f"{arrow.source.name.lower()} → {arrow.target.name.lower()}{limit}: {', '.join(arrow.events)}"

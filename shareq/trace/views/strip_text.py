@@ -1,0 +1,59 @@
+"""A share-partition as a line of text: the strip for terminals, tests and screen readers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from shareq.trace.analysis.runs import RecordStatus
+from shareq.trace.analysis.share_partition_state import SharePartitionState
+from shareq.trace.views.palette import SYMBOLS
+
+TOKENS = 40
+"""Maximum number of signs in a line."""
+_SHOWN_SINGLY = 6
+"""Runs up to this length are shown offset by offset, longer ones once with their length."""
+
+
+def strip_text(state: SharePartitionState, letter: Callable[[str], str] = lambda _: SYMBOLS["acquired"]) -> str:
+    """`SPSO 100 | A A ✓ A→✓ – ✕ ○2 B2×30 ... | SPEO 147`: a letter is the holder, a number the delivery count above
+    one, an arrow points to the state that a write under way leads to, a dash is a gap.
+
+    Observed from outside: `SPSO 100 | ✓ ◌1 ?×30 | log end 147`; ◌1 is returned after one delivery, ? is unknown.
+    """
+    signs: list[str] = []
+    position = state.spso
+    for first, end, status in state.runs:
+        if len(signs) > TOKENS:
+            break
+        _add(signs, "–", first - position)
+        _add(signs, _sign(status, letter), end - first)
+        position = end
+    _add(signs, "–", state.speo - position if len(signs) <= TOKENS else 0)
+    shown = " ".join(signs[:TOKENS]) + (" ..." if len(signs) > TOKENS else "")
+    if state.observed:
+        log_end = state.log_end if state.log_end >= 0 else "unknown"
+        return f"SPSO {state.spso} | {shown or 'empty'} | log end {log_end}{_doubt(state)}"
+    loaded = "" if state.loaded else " (not loaded)"
+    return f"SPSO {state.spso} | {shown or 'empty'} | SPEO {max(state.speo - 1, state.spso)}{loaded}"
+
+
+def _doubt(state: SharePartitionState) -> str:
+    """The reasons why the state of an observed share-partition may be another one."""
+    doubts = ("" if state.loaded else "nothing durable", state.disturbed)
+    return f" ({', '.join(filter(None, doubts))})" if any(doubts) else ""
+
+
+def _add(signs: list[str], sign: str, length: int) -> None:
+    if length > _SHOWN_SINGLY:
+        signs.append(f"{sign}×{length}")
+    else:
+        signs += [sign] * length
+
+
+def _sign(status: RecordStatus, letter: Callable[[str], str]) -> str:
+    if status.state.terminal:
+        return SYMBOLS[status.state.name.lower()]
+    sign = letter(status.member_id) if status.member_id is not None else SYMBOLS[status.name]
+    count = str(status.delivery_count) if status.delivery_count > status.known else ""
+    target = "" if status.to_state is None else f"→{SYMBOLS[status.to_state.name.lower()]}"
+    return sign + count + target

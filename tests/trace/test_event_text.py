@@ -1,0 +1,133 @@
+"""Every event, with every cause, has a text."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from shareq.model import events as e
+from shareq.model.messages.share_state import StateBatch
+from shareq.trace.journal.event_text import count_text, event_text, list_text, member_name, range_text
+from tests.trace.histories import WHERE, loaded
+
+CHANGED = e.RecordsChanged(*WHERE, "acquire", 111, 113, 1, 1, "m", 99)
+TAGGED = CHANGED._replace(cause="prepared", write_id=17)
+OVER = CHANGED._replace(cause="settled", member_id=None, deadline_ms=None)
+UNDER_WAY = ", state write under way"
+
+TEXTS: list[tuple[e.Event, str]] = [
+    (CHANGED, "consumer-2 acquired 111–112"),
+    (CHANGED._replace(delivery_count=3), "consumer-2 acquired 111–112, attempt 3"),
+    (CHANGED._replace(state=0, member_id=None),
+     "111–112 came into the window, available, with the batch of acquired records"),
+    (TAGGED._replace(to_state=2, why="accept"), "consumer-2 accepted 111–112" + UNDER_WAY),
+    (TAGGED._replace(to_state=0, why="release"), "consumer-2 released 111–112" + UNDER_WAY),
+    (TAGGED._replace(to_state=4, why="release"), "consumer-2 released 111–112, deliveries used up" + UNDER_WAY),
+    (TAGGED._replace(to_state=4, why="reject"), "consumer-2 rejected 111–112" + UNDER_WAY),
+    (TAGGED._replace(to_state=4, why="gap", end=112), "consumer-2 found no record at 111" + UNDER_WAY),
+    (TAGGED._replace(to_state=0, why="session_release"),
+     "the share session of consumer-2 gives 111–112 back" + UNDER_WAY),
+    (TAGGED._replace(to_state=4, why="session_release"),
+     "the share session of consumer-2 gives 111–112 back, deliveries used up" + UNDER_WAY),
+    (OVER._replace(state=2, why="accept"), "111–112 became acknowledged, the state write came through"),
+    (OVER._replace(state=0, why="release"), "111–112 became available, the state write came through"),
+    (OVER._replace(state=4, why="reject"), "111–112 became archived, the state write came through"),
+    (CHANGED._replace(cause="abandoned", why="accept"), "111–112 stays acquired by consumer-2, the state write failed"),
+    (CHANGED._replace(cause="renew"), "consumer-2 renewed its lock on 111–112"),
+    (OVER._replace(cause="lock_timeout", state=0), "the lock on 111–112 ran out, available again"),
+    (OVER._replace(cause="lock_timeout", state=4), "the lock on 111–112 ran out, archived: deliveries used up"),
+    (OVER._replace(cause="log_start", state=4), "the log now starts above 111–112, archived"),
+    (OVER._replace(cause="missing", state=4), "111–112 is no longer in the log, archived"),
+    (OVER._replace(cause="aborted", state=4), "111–112 belongs to an aborted transaction, archived"),
+    (loaded(10, 14), "broker 7 loaded the share-partition, SPSO 10, 4 in flight"),
+    (e.SharePartitionDropped(*WHERE, "the topic is gone"), "broker 7 dropped the share-partition, the topic is gone"),
+    (e.WindowMoved(*WHERE, 10, 14), "the window is now 10–13"),
+    (e.WindowMoved(*WHERE, 14, 14), "the window is empty at 14"),
+    (e.StateWritePrepared(*WHERE, 17, 10, 0, ()), "state write 17 is under way, SPSO 10"),
+    (e.StateWritePrepared(*WHERE, 17, 10, 0, (StateBatch(10, 11, 2, 1), StateBatch(12, 12, 4, 5))),
+     "state write 17 is under way, 10–11 acknowledged, 12 archived"),
+    (e.StateWriteSettled(*WHERE, 17, 0), "state write 17 is durable"),
+    (e.StateWriteSettled(*WHERE, 17, 124), "state write 17 failed, FENCED_STATE_EPOCH"),
+    (e.AcknowledgementRefused(*WHERE, "m", 121), "an acknowledgement of consumer-2 was refused, INVALID_RECORD_STATE"),
+    (e.ShareSessionOpened("g", "m"), "consumer-2 opened a share session with broker 7"),
+    (e.ShareSessionClosed("g", "m", "closed"), "the share session of consumer-2 with broker 7 ended, closed"),
+    (e.RecordsAppended("t", 0, 5, 6), "1 record appended to t-0, 5"),
+    (e.RecordsAppended("t", 0, 5, 2005), "2,000 records appended to t-0, 5–2004"),
+    (e.LogStartMoved("t", 0, 97), "the log of t-0 now starts at 97"),
+    (e.LeaderElected("t", 0, 2, 3), "broker 2 leads t-0, leader epoch 3"),
+    (e.LeaderElected("t", 0, -1, 3), "no broker leads t-0, no replica is alive"),
+    (e.BrokerStarted(1), "broker 1 started"),
+    (e.BrokerStopped(1, True), "broker 1 was killed"),
+    (e.BrokerStopped(1, False), "broker 1 stopped"),
+    (e.TopicCreated("t", "id", 4), "topic t was created, 4 partitions"),
+    (e.TopicDeleted("t", "id"), "topic t was deleted"),
+    (e.PartitionsAdded("t", "id", 8), "topic t grew, 8 partitions now"),
+    (e.ConfigChanged("group:g", "share.delivery.count.limit", "3"), "share.delivery.count.limit of group:g is now 3"),
+    (e.ConfigChanged("group:g", "k", None), "k of group:g went back to its default"),
+    (e.FaultInjected("consumer-4 crashed"), "consumer-4 crashed"),
+    (e.MemberJoined("g", "m", "c", ("t", "u")), "consumer-2 joined, subscribed to t, u"),
+    (e.MemberLeft("g", "m", "left"), "consumer-2 left the group"),
+    (e.MemberLeft("g", "m", "session expired"), "consumer-2 left the group, session expired"),
+    (e.MemberReconciled("g", "m", 5, (("t", (0, 2)),)), "consumer-2 is at member epoch 5, holding t-0, t-2"),
+    (e.MemberReconciled("g", "m", 5, ()), "consumer-2 is at member epoch 5, holding nothing"),
+    (e.GroupEpochBumped("g", 4, "member joined"), "group epoch 4, member joined"),
+    (e.TargetAssignmentComputed("g", 4, (("m", (("t", (0,)),)), ("n", ()))),
+     "assignment 4 was computed, consumer-2: t-0; n: nothing"),
+    (e.HeartbeatReceived("g", "m", 3, 0), "consumer-2 sent a heartbeat at member epoch 3"),
+    (e.HeartbeatReceived("g", "m", 3, 25), "consumer-2 sent a heartbeat at member epoch 3, answered UNKNOWN_MEMBER_ID"),
+    (e.SharePartitionsInitialized("g", "t", (0, 1)), "share-partitions of t were initialized, 0, 1"),
+    (e.GroupDeleted("g"), "group g was deleted"),
+    (e.TransactionChanged("x", 7, 0, "Empty", 1), "transaction x is Empty with 1 partition, producer 7 at epoch 0"),
+    (e.CoordinatorLoaded("__share_group_state", 3, 12), "broker 7 loaded __share_group_state-3, 12 records"),
+    (e.StateRecordWritten("g:id:0", "snapshot", 0, 0, ()), "snapshot of g:id:0 was written"),
+    (e.StateLogPruned(3, 40), "state partition 3 was pruned below 40"),
+    (e.DurableStateRead(*WHERE, 5, (e.Run(6, 8, 2, 1), e.Run(8, 9, 0, 1), e.Run(9, 10, 4, 5), e.Run(10, 11, 2, 1)),
+                        4, 0, 0, 0), "durable now: SPSO 5, 3 acknowledged, 1 returned, 1 archived above it"),
+    (e.DurableStateRead(*WHERE, 5, (), 0, 0, 0, 0), "durable now: SPSO 5"),
+    (e.DurableStateRead(*WHERE, -1, (), -1, -1, -1, -1),
+     "nothing durable is known of the share-partition, its start is not decided"),
+    (e.RecordsHeld(*WHERE, "m", 5, 9, 1), "consumer-2 has 5–8 in hand"),
+    (e.RecordsHeld(*WHERE, "m", 5, 6, 3), "consumer-2 has 5 in hand, delivery 3"),
+    (e.ObservationDisturbed("the cluster does not answer"), "not all can be seen, the cluster does not answer"),
+    (e.ObservationDisturbed(""), "all can be seen again, the observer goes on"),
+    (e.RecordsDelivered("g", "m", "c", "t", 0, 5, 9, 4), "consumer-2 was given 4 records of t-0, 5–8"),
+    (e.AcknowledgementsSent("g", "m", "t", 0, (0, 3, 1, 0, 0), 0), "consumer-2 acknowledged t-0: 3 accept + 1 release"),
+    (e.AcknowledgementsSent("g", "m", "t", 0, (0, 1, 0, 0, 0), 121),
+     "consumer-2 acknowledged t-0: 1 accept, refused with INVALID_RECORD_STATE"),
+    (e.RequestSent("consumer-2", "broker 1", "ShareFetchRequest"), "consumer-2 sent ShareFetchRequest to broker 1"),
+    (e.ResponseSent("broker 1", "consumer-2", "ShareFetchResponse", 0),
+     "broker 1 answered consumer-2 with ShareFetchResponse"),
+    (e.ResponseSent("broker 1", "consumer-2", "ShareFetchResponse", 6),
+     "broker 1 answered consumer-2 with ShareFetchResponse, NOT_LEADER_OR_FOLLOWER"),
+]  # fmt: skip
+
+
+def name(member_id: str) -> str:
+    return {"m": "consumer-2"}.get(member_id, member_id)
+
+
+@pytest.mark.parametrize(("event", "text"), TEXTS, ids=lambda value: value if isinstance(value, str) else "")
+def test_an_event_has_this_text(event: e.Event, text: str) -> None:
+    assert event_text(7, event, name) == text
+
+
+def test_every_event_type_has_a_text() -> None:
+    assert {type(event) for event, _ in TEXTS} == set(get_args(e.Event))
+
+
+@pytest.mark.parametrize(
+    ("member_id", "shown"), [("consumer-2", "consumer-2"), ("7xHkXApcEZuf0g0xBF6wfw", "7xHkXApc…"), ("", "")]
+)
+def test_a_member_without_a_client_id_is_named_by_its_shortened_id(member_id: str, shown: str) -> None:
+    assert member_name(member_id) == shown
+
+
+def test_ranges_counts_and_lists_as_text() -> None:
+    assert [range_text(5, 6), range_text(5, 9)] == ["5", "5–8"]
+    assert [count_text(1, "record"), count_text(0, "record"), count_text(1200, "record")] == [
+        "1 record",
+        "0 records",
+        "1,200 records",
+    ]
+    assert [list_text("abc", 3), list_text("abcde", 3), list_text([], 3)] == ["a, b, c", "a, b, c and 2 more", ""]

@@ -1,0 +1,220 @@
+"""Journals are equal after writing and reading JSON Lines and Parquet; bad files are refused with the line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from shareq.model.events import Event, FaultInjected, SharePartitionLoaded, StateWritePrepared, TargetAssignmentComputed
+from shareq.trace import Entry, Journal, JournalFileError
+from shareq.trace.journal.event_codec import EVENT_TYPES, BadEvent, decode, encode
+
+TYPES = get_args(Event)
+
+SCALARS: dict[Any, st.SearchStrategy[Any]] = {
+    int: st.integers(-(2**31), 2**31 - 1),
+    str: st.text(max_size=6),
+    bool: st.booleans(),
+    type(None): st.none(),
+}
+
+
+def values(annotation: Any) -> st.SearchStrategy[Any]:
+    """Values of the annotated type."""
+    if annotation in SCALARS:
+        return SCALARS[annotation]
+    if hasattr(annotation, "_fields"):
+        return st.builds(annotation, *map(values, get_type_hints(annotation).values()))
+    arguments = get_args(annotation)
+    if get_origin(annotation) is UnionType:
+        return st.one_of(*map(values, arguments))
+    if arguments[-1] is Ellipsis:
+        return st.lists(values(arguments[0]), max_size=3).map(tuple)
+    return st.tuples(*map(values, arguments))
+
+
+entries = st.lists(
+    st.tuples(st.integers(0, 2**45), st.integers(-1, 99), st.one_of(list(map(values, TYPES)))), max_size=6
+)
+
+
+def journal_of(rows: list[tuple[int, int, Event]], origin_ms: int = 77) -> Journal:
+    journal = Journal(origin_ms)
+    for row in rows:
+        journal.record(*row)
+    return journal
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("journals")
+
+
+@pytest.mark.parametrize("event_type", TYPES, ids=lambda t: t.__name__)
+def test_an_event_is_equal_after_encoding_and_decoding(event_type: type[Any]) -> None:
+    @given(values(event_type))
+    def is_equal(event: Event) -> None:
+        plain = json.loads(json.dumps(encode(event)))
+        again = decode(event_type.__name__, plain)
+        assert again == event
+        assert type(again) is type(event)
+        assert repr(again) == repr(event)
+
+    is_equal()
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+@given(rows=entries)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+def test_a_journal_is_equal_after_writing_and_reading(
+    folder: Path, form: str, rows: list[tuple[int, int, Event]]
+) -> None:
+    journal, path = journal_of(rows), folder / f"journal.{form}"
+    getattr(journal, f"to_{form}")(path)
+    again = getattr(Journal, f"from_{form}")(path)
+    assert list(again) == list(journal)
+    assert (again.origin_ms, again.total, again.errors) == (77, len(rows), ())
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_a_bounded_journal_keeps_its_orders(tmp_path: Path, form: str) -> None:
+    journal = Journal(capacity=2)
+    for number in range(5):
+        journal.record(number, 0, FaultInjected("x"))
+    getattr(journal, f"to_{form}")(tmp_path / "j")
+    again = getattr(Journal, f"from_{form}")(tmp_path / "j")
+    assert [entry.order for entry in again] == [3, 4]
+    assert (again.total, again.dropped) == (5, 3)
+    again.record(9, 0, FaultInjected("y"))
+    assert again[-1].order == 5
+
+
+def test_no_event_has_a_field_named_as_one_of_the_entry() -> None:
+    for event_type in TYPES:
+        assert not {"order", "time_ms", "broker", "type"} & set(event_type._fields)
+    assert set(EVENT_TYPES.values()) == set(TYPES)
+
+
+def test_a_jsonl_file_has_a_header_and_a_line_for_each_entry(tmp_path: Path) -> None:
+    journal_of([(5, 2, FaultInjected("naïve – ☂"))]).to_jsonl(tmp_path / "j")
+    lines = (tmp_path / "j").read_text(encoding="utf-8").splitlines()
+    assert json.loads(lines[0]) == {"shareq_journal": 1, "origin_ms": 77}
+    assert lines[1] == '{"order":0,"time_ms":5,"broker":2,"type":"FaultInjected","text":"naïve – ☂"}'
+
+
+def test_the_columns_of_a_parquet_file(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    changed = EVENT_TYPES["RecordsChanged"]("g", "t", 1, "acquire", 5, 9, 1, 2, "m", 99)
+    journal_of([(5, 2, changed), (6, -1, FaultInjected("x"))]).to_parquet(tmp_path / "j")
+    table = pq.read_table(tmp_path / "j")
+    first, second = table.to_pylist()
+    assert first.pop("payload").startswith('{"group_id":"g","topic":"t"')
+    assert {name: value for name, value in first.items() if value is not None} == {
+        "order": 0, "time_ms": 5, "broker": 2, "type": "RecordsChanged", "group_id": "g", "topic": "t", "partition": 1,
+        "first": 5, "end": 9, "cause": "acquire", "state": "acquired", "delivery_count": 2, "deadline_ms": 99,
+        "member_id": "m",
+    }  # fmt: skip
+    assert {name for name, value in second.items() if value is not None} == {
+        "order", "time_ms", "broker", "type", "payload"
+    }  # fmt: skip
+
+
+GOOD = '{"order":0,"time_ms":5,"broker":2,"type":"FaultInjected","text":"x"}'
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        pytest.param("{", "Expecting property name", id="half a line"),
+        pytest.param("[1]", "an object is needed", id="no object"),
+        pytest.param("{}", "order must be a whole number, not None", id="no order"),
+        pytest.param(GOOD.replace("5", '"5"'), "time_ms must be a whole number, not '5'", id="a time as text"),
+        pytest.param(GOOD.replace("2", "true"), "broker must be a whole number, not True", id="a broker as truth"),
+        pytest.param(GOOD.replace("FaultInjected", "Nonsense"), "no event is called 'Nonsense'", id="unknown type"),
+        pytest.param(GOOD.replace('"FaultInjected"', "[]"), r"no event is called \[\]", id="a list as type"),
+        pytest.param(GOOD.replace("text", "words"), "FaultInjected has no field 'words'", id="unknown field"),
+        pytest.param(GOOD.replace(',"text":"x"', ""), "FaultInjected lacks the field 'text'", id="missing field"),
+        pytest.param(GOOD.replace('"x"', "7"), "FaultInjected.text: str is needed, not 7", id="field of another type"),
+        pytest.param(GOOD.replace('"order":0', '"order":7'), "order 7 where 1 was to come", id="out of order"),
+        pytest.param(GOOD, "order 0 where 1 was to come", id="twice the same"),
+        pytest.param("\udcff", "codec can't decode", id="bytes that are no text"),
+    ],
+)
+def test_a_bad_line_is_refused_or_left_out(tmp_path: Path, line: str, why: str) -> None:
+    path = tmp_path / "j"
+    last = GOOD.replace('"order":0', '"order":2')
+    lines = ['{"shareq_journal":1,"origin_ms":77}', GOOD, "", line, last]
+    path.write_bytes("\n".join(lines).encode("utf-8", "surrogateescape"))
+    with pytest.raises(JournalFileError, match=why) as caught:
+        Journal.from_jsonl(path)
+    assert (caught.value.line, str(path) in str(caught.value)) == (4, True)
+    journal = Journal.from_jsonl(path, strict=False)
+    assert [entry.order for entry in journal] == [0, 2]
+    assert [str(error) for error in journal.errors] == [str(caught.value)]
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        pytest.param("", "not a journal", id="an empty file"),
+        pytest.param("hello\n", "not a journal", id="some text"),
+        pytest.param("[]\n", "not a journal", id="other JSON"),
+        pytest.param('{"shareq_journal":2,"origin_ms":0}\n', "version 2", id="a later version"),
+        pytest.param('{"shareq_journal":1}\n', "version 1 with origin_ms", id="no origin"),
+    ],
+)
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_file_without_a_valid_header_is_refused(tmp_path: Path, content: str, why: str, strict: bool) -> None:
+    (tmp_path / "j").write_text(content)
+    with pytest.raises(JournalFileError, match=why):
+        Journal.from_jsonl(tmp_path / "j", strict=strict)
+
+
+def test_a_parquet_file_without_a_journal_is_refused(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    (tmp_path / "text").write_text("hello")
+    columns = {"order": [0], "time_ms": [0], "broker": [0], "type": ["Nonsense"], "payload": ["{}"]}
+    pq.write_table(pa.table(columns), tmp_path / "foreign")
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "other")
+    mine = pa.table(columns).replace_schema_metadata({"shareq_journal": "1", "origin_ms": "0"})
+    pq.write_table(mine, tmp_path / "bad")
+    for name, why in [
+        ("text", "text"),
+        ("foreign", "not a journal"),
+        ("other", "other"),
+        ("bad", "no event is called"),
+    ]:
+        with pytest.raises(JournalFileError, match=why):
+            Journal.from_parquet(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("event_type", "field", "value", "why"),
+    [
+        pytest.param(SharePartitionLoaded, "runs", 3, "a list is needed, not 3", id="no list"),
+        pytest.param(SharePartitionLoaded, "runs", [[1, 2, 3]], "4 values are needed, not 3", id="a short row"),
+        pytest.param(SharePartitionLoaded, "runs", [[1, 2, 3, "4"]], "int is needed, not '4'", id="text in a row"),
+        pytest.param(StateWritePrepared, "write_id", True, "int is needed, not True", id="truth as a number"),
+        pytest.param(TargetAssignmentComputed, "assignment", [["m"]], "2 values are needed, not 1", id="a short pair"),
+    ],
+)
+def test_a_field_of_the_wrong_type_is_refused(event_type: type[Any], field: str, value: object, why: str) -> None:
+    zeros = {"group_id": "g", "topic": "t", "runs": [], "state_batches": [], "assignment": []}
+    fields = {name: zeros.get(name, 0) for name in event_type._fields} | {field: value}
+    with pytest.raises(BadEvent, match=rf"{event_type.__name__}\.{field}: {why}"):
+        decode(event_type.__name__, fields)
+
+
+def test_a_journal_of_existing_entries() -> None:
+    journal = Journal.of([Entry(4, 0, 0, FaultInjected("x"))], 3)
+    assert (journal.total, journal.dropped, journal.origin_ms) == (5, 4, 3)
+    assert Journal.of([], 3).total == 0
