@@ -7,13 +7,6 @@ from collections.abc import Callable, Iterator
 import grimp
 import pytest
 
-# Rooms whose circle is not cut yet: delete each line with its circle, and this filter with the last one.
-UNCUT = (
-    "shareq.leader",
-    "shareq.wire",
-    "shareq.spark",
-)
-
 
 @pytest.fixture(scope="module")
 def graph() -> grimp.ImportGraph:
@@ -21,8 +14,7 @@ def graph() -> grimp.ImportGraph:
 
 
 def test_no_two_files_import_each_other(graph: grimp.ImportGraph) -> None:
-    found = [circle for circle in circles(graph) if not all(module.startswith(UNCUT) for module in circle)]
-    assert [in_words(graph, circle) for circle in found] == []
+    assert [in_words(graph, circle) for circle in circles(graph)] == []
 
 
 def test_a_circle_is_found_and_described() -> None:
