@@ -232,6 +232,26 @@ def test_waiting(cluster: Cluster, asker: Asker, limits: dict[str, Any], appends
     assert sum(len(found) for found in offsets(asker.response(call)).values()) == appends
 
 
+@pytest.mark.parametrize(
+    ("partition_max_bytes", "waited_ms"),
+    [
+        pytest.param(BATCH - 1, 300, id="a batch counts no more than its partition may give"),
+        pytest.param(BATCH, 0, id="the whole batch counts"),
+    ],
+)
+def test_partition_max_bytes_cap_what_a_partition_counts_for_min_bytes(
+    cluster: Cluster, asker: Asker, partition_max_bytes: int, waited_ms: int
+) -> None:
+    """The first batch is given however large it is, but it does not meet more of the minimum than is allowed."""
+    produce(cluster, 0)
+    part = FetchRequest.Partition(partition=0, fetch_offset=0, partition_max_bytes=partition_max_bytes)
+    topic = FetchRequest.Topic(topic_id=topic_id(cluster), partitions=(part,))
+    call = asker.send(FetchRequest(topics=(topic,), min_bytes=BATCH, max_wait_ms=300), NEWEST)
+    assert asker.answered(call) == (not waited_ms)
+    cluster.advance(waited_ms)
+    assert offsets(asker.response(call)) == {0: [0]}
+
+
 def test_a_fetch_that_waits_hears_that_its_topic_is_gone(cluster: Cluster, asker: Asker) -> None:
     call = asker.send(fetch(cluster, (0, 0), max_wait_ms=20_000), NEWEST)
     deleted = DeleteTopicsRequest(topics=(DeleteTopicsRequest.Topic(name="orders"),))

@@ -257,6 +257,23 @@ def test_1_3_a_heartbeat_that_changes_nothing_writes_nothing_and_hashes_nothing(
         assert (world.heartbeat("A", 4), world.written()) == ("4 null", [])
 
 
+def test_1_3_topics_that_change_before_a_heartbeat_is_committed_bump_with_the_next() -> None:
+    """The heartbeat was computed for the topics as they were: its commit does not stand for those of now."""
+    world = World(t1=1)
+    world.beat("A", 0, ["t1"])
+    world.beat("A", 2)
+    world.written()
+    world.appending = False
+    world.wait(1000)
+    request = ShareGroupHeartbeatRequest(group_id="g", member_id="B", member_epoch=0, subscribed_topic_names=("t1",))
+    world.send(request)
+    world.grow_topic("t1", 2)
+    world.release()
+    assert world.written()[:2] == ["R10(B [t1])", "R11(4)"]
+    world.beat("A", 3)
+    assert world.written()[0] == "R11(5)"
+
+
 # ---- the assignment interval -----------------------------------------------------------------------------------------
 
 
@@ -300,6 +317,18 @@ def test_a_group_that_emptied_assigns_at_once_to_who_joins_next() -> None:
 
 
 # ---- 1.4: leaving and expiring ---------------------------------------------------------------------------------------
+
+
+def test_1_4_the_hash_after_a_leave_is_of_the_topics_of_those_who_stay() -> None:
+    """Else the next coordinator would find other topics than were written, and bump the epoch for nothing."""
+    world = World(t1=1, t2=1)
+    world.beat("A", 0, ["t1"])
+    world.beat("B", 0, ["t1", "t2"])
+    world.heartbeat("B", -1)
+    assert "R11(4)" in world.written()
+    world.fail_over()
+    assert world.beat("A", 2) == "4 {t1:0}"
+    assert not [record for record in world.written() if record.startswith("R11")]
 
 
 def test_1_4_a_leave_is_answered_with_epoch_and_nothing_else() -> None:

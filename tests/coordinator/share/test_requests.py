@@ -204,6 +204,18 @@ def test_keys_are_spread_over_as_many_partitions_as_the_topic_has() -> None:
     assert list(stage.logs) == [partition_of(KEY, 3)] == [1]
 
 
+def test_a_changed_partition_count_of_the_state_topic_moves_known_keys() -> None:
+    """The state topic was created with another count than the broker's configuration had announced."""
+    topics = topic_image("t", TOPIC, 4), topic_image("u", OTHER, 4)
+    stage = Stage(image(*topics))
+    strange = KEY._replace(partition=0)
+    assert (stage.summary().error_code, partition_of(KEY), partition_of(KEY, 3)) == (Errors.NONE, HOME, 1)
+    stage.change(image(*topics, state_partitions=3))
+    assert [stage.initialize(key=key) for key in (KEY, strange)] == [Errors.NONE, Errors.NONE]
+    assert set(stage.logs) == {partition_of(KEY, 3), partition_of(strange, 3)}
+    assert partition_of(strange, 3) != partition_of(strange)
+
+
 def test_a_group_id_with_a_colon_has_a_state_of_its_own() -> None:
     """Hard case 25."""
     stage = Stage()
