@@ -1,0 +1,110 @@
+"""One server connection without a socket: how much it keeps for a peer that does not read."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from shareq.model.actor import Answer
+from shareq.model.messages.cluster import MetadataRequest, MetadataResponse
+from shareq.wire.connection import KEPT_FRAMES, TURN, UNSENT_BYTES, ServerConnection
+from shareq.wire.frames import MAX_FRAME_BYTES, FrameReader, encode_request
+
+REQUESTS = 1000
+RESPONSE = MetadataResponse(brokers=(), controller_id=0, cluster_id="x" * 30_000)
+RESPONSE_BYTES = 31_000
+"""An upper bound of the response as a frame."""
+
+
+class Transport(asyncio.Transport):
+    """A socket whose peer reads only by `drain`: everything written until then stays in the server's memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reading = True
+        self.unread = bytearray()
+        self.connection: ServerConnection
+        self._high = 0
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        del low
+        assert high is not None
+        self._high = high
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return ("127.0.0.1", 50_000) if name == "peername" else default
+
+    def write(self, data: Any) -> None:
+        before = len(self.unread)
+        self.unread += data
+        if before <= self._high < len(self.unread):
+            self.connection.pause_writing()
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+    def is_closing(self) -> bool:
+        return False
+
+    def drain(self) -> bytes:
+        """The peer reads all that has been written."""
+        data, self.unread = bytes(self.unread), bytearray()
+        if len(data) > self._high:
+            self.connection.resume_writing()
+        return data
+
+
+class Backend:
+    """A server and its broker, which answers each request at once; it is the loop and the network as well."""
+
+    observer = None
+
+    def __init__(self) -> None:
+        self.inbox = memoryview(bytearray(1 << 18))
+        self.asked = 0
+        self.loop = self.network = self
+
+    def now_ms(self) -> int:
+        return 0
+
+    def enter(self, action: Any) -> None:
+        action()
+
+    def call(self, connection: ServerConnection, *_: object) -> None:
+        self.asked += 1
+        connection.deliver(Answer(0, RESPONSE))
+
+    def opened(self, connection: ServerConnection) -> None: ...
+
+    def report(self, failure: BaseException) -> None:
+        raise failure
+
+
+@pytest.mark.parametrize("at_once", [1, 50])
+def test_a_peer_that_does_not_read_takes_bounded_memory_and_gets_every_answer_later(at_once: int) -> None:
+    """Bytes written and not read count as well as requests that wait: the broker is asked no more above the limit."""
+
+    async def converse() -> None:
+        backend, transport = Backend(), Transport()
+        transport.connection = connection = ServerConnection(cast(Any, backend), 0, 1, MAX_FRAME_BYTES)
+        connection.connection_made(transport)
+        frame = encode_request(MetadataRequest(topics=()), 13, 1, "slow")
+        chunk, sent, answers, received = frame * at_once, 0, 0, FrameReader()
+        while answers < REQUESTS:
+            while transport.reading and sent < REQUESTS:
+                backend.inbox[: len(chunk)] = chunk
+                connection.buffer_updated(len(chunk))
+                sent += at_once
+                await asyncio.sleep(0)
+            assert len(transport.unread) <= UNSENT_BYTES + TURN * RESPONSE_BYTES
+            assert len(connection._kept) <= KEPT_FRAMES + at_once
+            answers += len(received.feed(transport.drain()))
+            await asyncio.sleep(0)
+        assert (answers, backend.asked) == (REQUESTS, REQUESTS)
+
+    asyncio.run(converse())
