@@ -70,7 +70,7 @@ class ShareConsumerCore:
             self._buffer,
             explicit=config["share.acknowledgement.mode"] == "explicit",
             send=self._fetcher.acknowledge,
-            lost=self._fetcher.lost,
+            lost=self._fetcher.intake.lost,
         )
         self._poll_metrics = PollMetrics()
         self._polled: list[Piece] = []
@@ -170,7 +170,7 @@ class ShareConsumerCore:
         """
         self.raise_if_woken()
         self._raise_error()
-        runs = self.acknowledger.take_renewed(self._fetcher.topics)
+        runs = self.acknowledger.take_renewed(self._fetcher.intake.topics)
         self._polled = polled = self.acknowledger.acquired_again
         for unpacked in self._buffer.take(self._max_poll_records):
             polled.append(unpacked.piece)

@@ -12,7 +12,7 @@ lock ran out while a fetch waited. Then the new acquisition takes the place of t
 | buffered, or renewed, of a former leader        | is the only one: locks end with their leader, the old copy goes    |
 | in a request under way                          | came after it: the broker answers one request of a session a time  |
 
-The first two are settled here, in calls of the application; the others in `fetcher`, when an answer comes. Only calls
+The first two are settled here, in calls of the application; the others in `intake`, when an answer comes. Only calls
 of the application touch this module, hence `acknowledge` needs neither the actor nor its lock.
 """
 

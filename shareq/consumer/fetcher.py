@@ -7,12 +7,13 @@ acknowledgements of a poll ride on its next fetch, or go ahead on their own wher
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from shareq.client.calls import Backoff, Calls, earliest
 from shareq.client.metadata import NO_LEADER, Metadata
-from shareq.consumer.acks import Acknowledgements, Identity, Range, Run
-from shareq.consumer.buffer import Buffer, Piece, cut, without_answered
+from shareq.consumer.acks import Acknowledgements, Identity
+from shareq.consumer.buffer import Buffer
+from shareq.consumer.intake import Intake
 from shareq.consumer.metrics import FetchMetrics
 from shareq.consumer.plan import Plan
 from shareq.consumer.session import NOTHING, FetchLimits, ShareSession, partitions_of
@@ -20,7 +21,7 @@ from shareq.model.errors import Errors, KafkaError
 from shareq.model.ids import TopicIdPartition
 from shareq.model.messages.base import Response
 from shareq.model.messages.share_fetch import LeaderIdAndEpoch, ShareAcknowledgeResponse, ShareFetchResponse
-from shareq.model.states import AcknowledgeType, AcquireMode
+from shareq.model.states import AcquireMode
 
 SESSION_LOST = frozenset(
     {Errors.SHARE_SESSION_NOT_FOUND, Errors.INVALID_SHARE_SESSION_EPOCH, Errors.SHARE_SESSION_LIMIT_REACHED}
@@ -47,10 +48,10 @@ class Fetcher:
     ) -> None:
         self.fetching = False
         self.acquisition_lock_timeout_ms: int | None = None
+        self.intake = Intake(metadata, buffer, self.acknowledge)
         self._calls = calls
         self._backoff = backoff
         self._metadata = metadata
-        self._buffer = buffer
         self._who = who
         self._limits = limits
         self._metrics = metrics
@@ -63,32 +64,20 @@ class Fetcher:
 
     # ---- which partitions, on which nodes ----------------------------------------------------------------------------
 
-    @property
-    def topics(self) -> frozenset[str]:
-        """The subscribed topics. Records of others are not fetched; a fetch under way may bring some: released."""
-        return self._plan.topics
-
     def subscribe(self, topics: frozenset[str]) -> None:
         """Fetch these topics and no other, whatever is assigned; buffered records of others are released."""
         self._plan.subscribe(topics)
-        for piece in self._buffer.drop(lambda piece: piece.topic not in topics):
-            self._release(piece.key, piece.topic, piece.node, [(piece.first, piece.end)])
+        self.intake.subscribe(topics)
 
     def assign(self, assigned: frozenset[TopicIdPartition]) -> None:
         self._plan.assign(assigned)
-
-    def lost(self, key: TopicIdPartition, topic: str, node: int) -> bool:
-        """True if locks that the node gave are gone: another node leads the partition, or the topic was made anew."""
-        known = self._metadata.topics.get(topic)
-        moved = self._metadata.leader(key) not in (NO_LEADER, node)
-        return moved or (known is not None and known.topic_id != key.topic_id)
 
     def replan(self) -> None:
         """Leaders may have changed."""
         self._plan.stale = True
 
     def _apply_plan(self, now_ms: int) -> None:
-        if self._buffer.drop(lambda piece: self.lost(piece.key, piece.topic, piece.node)) and not self._buffer:
+        if self.intake.drop_lost():
             self.fetching = True  # a poll may count on what was buffered
         nodes = self._plan.by_node(now_ms)
         for node in nodes:
@@ -108,8 +97,7 @@ class Fetcher:
 
     @property
     def wake_at_ms(self) -> int | None:
-        closing = self._closing
-        idle = (s for s in self._sessions.values() if s.waiting or self._fetches(s) or (closing and s.opened))
+        idle = (s for s in self._sessions.values() if s.waiting or self._fetches(s) or (self._closing and s.opened))
         times = (session.not_before_ms for session in idle if not session.busy)
         return earliest(*times, self._plan.wake_at_ms if self.fetching else None)
 
@@ -242,40 +230,16 @@ class Fetcher:
     def _take_records(
         self, session: ShareSession, results: dict[TopicIdPartition, ShareFetchResponse.Partition], now_ms: int
     ) -> None:
-        acquired = size = 0
         for key, partition in results.items():
             if partition.error_code:
                 self._partition_failed(key, partition, now_ms)
-            if partition.acquired_records and self._take_partition(session, key, partition):
-                acquired += sum(a.last_offset - a.first_offset + 1 for a in partition.acquired_records)
-                size += sum(batch.size for batch in partition.records)
+        acquired, size = (0, 0) if self._closing else self.intake.take(session, results)
         if acquired:
             self.fetching = False
             self._metrics.fetched_bytes.record(size, now_ms)
             self._metrics.fetched_records.record(acquired, now_ms)
         elif now_ms == session.sent_at_ms:  # asking again at once would keep virtual time from going on
             session.not_before_ms = now_ms + 1
-
-    def _take_partition(
-        self, session: ShareSession, key: TopicIdPartition, partition: ShareFetchResponse.Partition
-    ) -> bool:
-        """Buffer what was acquired; False where none of it comes to the application."""
-        topic = self._metadata.by_id.get(key.topic_id)
-        if topic is None or self._closing or self.lost(key, topic.name, session.node):
-            return False
-        acquired = partition.acquired_records
-        if topic.name not in self.topics:
-            self._release(key, topic.name, session.node, [(a.first_offset, a.last_offset + 1) for a in acquired])
-            return False
-        pieces: Iterable[Piece] = cut(key, topic.name, session.node, acquired, partition.records)
-        if session.waiting:
-            pieces = without_answered(pieces, [each for each in session.waiting if each.key == key])
-        return self._buffer.extend(pieces)
-
-    def _release(self, key: TopicIdPartition, topic: str, node: int, ranges: Iterable[Range]) -> None:
-        """Give back what the application has never seen."""
-        runs = [Run(first, end, AcknowledgeType.RELEASE) for first, end in ranges]
-        self.acknowledge(Acknowledgements(key, topic, node, runs, {}, silent=True))
 
     def _acknowledged(
         self,

@@ -1,0 +1,72 @@
+"""From the answers of fetches into the buffer: what comes to the application, and what is released or void instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from shareq.client.metadata import NO_LEADER, Metadata
+from shareq.consumer.acks import Acknowledgements, Range, Run
+from shareq.consumer.buffer import Buffer, Piece, cut, without_answered
+from shareq.consumer.session import ShareSession
+from shareq.model.ids import TopicIdPartition
+from shareq.model.messages.share_fetch import ShareFetchResponse
+from shareq.model.states import AcknowledgeType
+
+
+class Intake:
+    """`topics`: the subscribed ones. `acknowledge` queues an acknowledgement for its node."""
+
+    def __init__(self, metadata: Metadata, buffer: Buffer, acknowledge: Callable[[Acknowledgements], None]) -> None:
+        self.topics: frozenset[str] = frozenset()
+        self._metadata = metadata
+        self._buffer = buffer
+        self._acknowledge = acknowledge
+
+    def subscribe(self, topics: frozenset[str]) -> None:
+        """Release what is buffered of other topics, and from now on what fetches under way bring of them."""
+        self.topics = topics
+        for piece in self._buffer.drop(lambda piece: piece.topic not in topics):
+            self._release(piece.key, piece.topic, piece.node, [(piece.first, piece.end)])
+
+    def lost(self, key: TopicIdPartition, topic: str, node: int) -> bool:
+        """True if locks that the node gave are gone: another node leads the partition, or the topic was made anew."""
+        known = self._metadata.topics.get(topic)
+        moved = self._metadata.leader(key) not in (NO_LEADER, node)
+        return moved or (known is not None and known.topic_id != key.topic_id)
+
+    def drop_lost(self) -> bool:
+        """Drop what is buffered of former leaders; True if that leaves nothing of what there was."""
+        dropped = self._buffer.drop(lambda piece: self.lost(piece.key, piece.topic, piece.node))
+        return bool(dropped) and not self._buffer
+
+    def take(
+        self, session: ShareSession, results: Mapping[TopicIdPartition, ShareFetchResponse.Partition]
+    ) -> tuple[int, int]:
+        """Buffer what was acquired. Answers how many records and bytes that are, of the partitions that give any."""
+        records = size = 0
+        for key, partition in results.items():
+            if partition.acquired_records and self._take_partition(session, key, partition):
+                records += sum(a.last_offset - a.first_offset + 1 for a in partition.acquired_records)
+                size += sum(batch.size for batch in partition.records)
+        return records, size
+
+    def _take_partition(
+        self, session: ShareSession, key: TopicIdPartition, partition: ShareFetchResponse.Partition
+    ) -> bool:
+        """False where none of what was acquired comes to the application."""
+        topic = self._metadata.by_id.get(key.topic_id)
+        if topic is None or self.lost(key, topic.name, session.node):
+            return False
+        acquired = partition.acquired_records
+        if topic.name not in self.topics:
+            self._release(key, topic.name, session.node, [(a.first_offset, a.last_offset + 1) for a in acquired])
+            return False
+        pieces: Iterable[Piece] = cut(key, topic.name, session.node, acquired, partition.records)
+        if session.waiting:
+            pieces = without_answered(pieces, [each for each in session.waiting if each.key == key])
+        return self._buffer.extend(pieces)
+
+    def _release(self, key: TopicIdPartition, topic: str, node: int, ranges: Iterable[Range]) -> None:
+        """Give back what the application has never seen."""
+        runs = [Run(first, end, AcknowledgeType.RELEASE) for first, end in ranges]
+        self._acknowledge(Acknowledgements(key, topic, node, runs, {}, silent=True))
