@@ -148,8 +148,7 @@ class InProcessConnection:
         if self._cluster.closed:
             raise KafkaException(KafkaError(KafkaError._TRANSPORT, f"{self._cluster.bootstrap_servers} is closed"))
         if self._host.failure is not None:
-            text = f"client {self.client_id!r} has died of a mistake of ours: {self._host.failure!r}"
-            raise ClientFailedException(text) from self._host.failure
+            raise ClientFailedException.of(self.client_id, self._host.failure) from self._host.failure
         if not self._host.alive:
             raise KafkaException(
                 KafkaError(KafkaError._TRANSPORT, f"client {self.client_id!r} has lost its connection")

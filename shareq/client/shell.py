@@ -84,7 +84,7 @@ class UntilClosed:
 
 
 REFUSALS = (KafkaException, IllegalStateException, WakeupException)
-"""What a core raises on purpose. Any other exception is a mistake in the core, and the connection ends the client."""
+"""What a core raises on purpose. Any other exception is an unhandled error, and the connection ends the client."""
 
 
 def perform(connection: Connection, calls: Calls, call: Callable[[int], T]) -> T:

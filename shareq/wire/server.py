@@ -41,8 +41,8 @@ MAX_IDLE = "connections.max.idle.ms"
 class Server:
     """Serves `cluster` until `close()` or the end of a `with` block; `Cluster.serve` makes it.
 
-    `observer`: told of each request that was answered, in the server's thread. `failures`: mistakes of ours that came
-    to light while serving; each closed the connection that it befell and was logged, and the server went on.
+    `observer` is called with each request that was answered, in the server's thread. `failures`: the unhandled errors
+    so far; each was logged and closed the connection that it was raised for, and the server went on.
     """
 
     def __init__(
@@ -220,7 +220,7 @@ class Server:
 
     def report(self, failure: BaseException) -> None:
         self.failures.append(failure)
-        _log.error("a mistake of ours; the server goes on", exc_info=failure)
+        _log.error("an unhandled error; the server goes on", exc_info=failure)
 
     def _stray(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """What nobody has caught in the server's thread."""

@@ -349,15 +349,15 @@ def test_a_cluster_goes_on(name: str) -> None:
     stage.check()
 
 
-# ---- a mistake of ours in a client's core ----------------------------------------------------------------------------
+# ---- an unhandled error in a client's core ---------------------------------------------------------------------------
 
 
-class MistakeError(Exception):
+class DefectError(Exception):
     """What no core raises on purpose."""
 
 
 def fail(*_: object, **__: object) -> None:
-    raise MistakeError("a mistake")
+    raise DefectError("a defect")
 
 
 @pytest.mark.parametrize("clock", ["virtual", 1000.0])
@@ -371,12 +371,12 @@ def test_a_producer_that_fails_says_so_with_each_callback(clock: str | float, mo
     broken.produce("t", "1", on_delivery=lambda error, _: errors.append(error))
     broken.produce("t", "2", on_delivery=lambda error, _: errors.append(error))
     monkeypatch.setattr(broken._core._sender, "pump", fail)
-    with pytest.raises(ClientFailedException, match="MistakeError") as raised:
+    with pytest.raises(ClientFailedException, match="DefectError") as raised:
         broken.flush()
-    assert isinstance(raised.value.__cause__, MistakeError)
+    assert isinstance(raised.value.__cause__, DefectError)
     assert [(error.name(), error.fatal()) for error in errors] == [("_FATAL", True)] * 2
     for call in (broken.flush, lambda: broken.produce("t", "3")):
-        with pytest.raises(ClientFailedException, match="MistakeError"):
+        with pytest.raises(ClientFailedException, match="DefectError"):
             call()
     sound.produce("t", "4")
     assert sound.flush() == 0
@@ -391,7 +391,7 @@ def test_a_consumer_that_fails_says_so_from_then_on(clock: str | float, monkeypa
     consumer.subscribe(["t"])
     monkeypatch.setattr(consumer._core._fetcher, "_fetched", fail)
     for call in (consumer.poll, consumer.poll, consumer.commit_sync, consumer.commit_async):
-        with pytest.raises(ClientFailedException, match="MistakeError"):
+        with pytest.raises(ClientFailedException, match="DefectError"):
             call()
     Admin({"bootstrap.servers": cluster.bootstrap_servers}).list_topics()
     cluster.close()
@@ -402,7 +402,7 @@ def test_an_admin_client_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> 
     admin = Admin({"bootstrap.servers": cluster.bootstrap_servers})
     monkeypatch.setattr(admin._core, "_advance", fail)
     for _ in range(2):
-        with pytest.raises(ClientFailedException, match="MistakeError"):
+        with pytest.raises(ClientFailedException, match="DefectError"):
             admin.list_topics()
 
 

@@ -101,8 +101,7 @@ class ClientHost:
             text = f"client {self.client_id!r} was made before a fork: make it in the process that uses it"
             raise KafkaException(KafkaError(KafkaError._TRANSPORT, text))
         if self._failure is not None:
-            text = f"client {self.client_id!r} has died of a mistake of ours: {self._failure!r}"
-            raise ClientFailedException(text) from self._failure
+            raise ClientFailedException.of(self.client_id, self._failure) from self._failure
         if self._closed:
             raise KafkaException(KafkaError(KafkaError._TRANSPORT, f"client {self.client_id!r} is closed"))
 
@@ -115,7 +114,7 @@ class ClientHost:
                 self._carry_out(lambda: self._actor.handle(message, self.now_ms()))
 
     def _carry_out(self, turn: Callable[[], Iterable[Effect]]) -> None:
-        """One turn of the actor, and its effects. A mistake of ours ends this client: every call that waits fails."""
+        """One turn of the actor, and its effects. An unhandled error ends this client: every call that waits fails."""
         try:
             self._perform(turn())
         except Exception as failure:
