@@ -105,6 +105,10 @@ class InProcessConnection:
         """Lose the client as when its machine loses power: no broker notices, its locks have to expire."""
         self._cluster.loop.enter(self._host.die)
 
+    @property
+    def failure(self) -> Exception | None:
+        return self._host.failure
+
     def uses(self, actor: object) -> bool:
         """Whether this is the connection of that actor."""
         return self._host.actor is actor

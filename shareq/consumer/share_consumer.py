@@ -9,7 +9,7 @@ from typing import Any
 from shareq.client.arguments import text
 from shareq.client.config import merged
 from shareq.client.message import Message
-from shareq.client.shell import Gate, UntilClosed, perform, timeout_ms
+from shareq.client.shell import Gate, UntilClosed, failed_for_good, perform, timeout_ms
 from shareq.client.topic_partition import TopicPartition
 from shareq.consumer.acknowledger import CommitResult
 from shareq.consumer.config import consumer_config
@@ -48,7 +48,7 @@ class ShareConsumer(UntilClosed):
         core = ShareConsumerCore(config, transport.rng())
         self._connection = transport.connect(core, core.client_id)
         self._core = core
-        self._gate = Gate("ShareConsumer")
+        self._gate = Gate("ShareConsumer", self._raised)
         self._lock = self._gate.lock
         self._acknowledger = core.acknowledger
         self._callback: AcknowledgementCommitCallback | None = None
@@ -219,6 +219,13 @@ class ShareConsumer(UntilClosed):
         with self._gate:
             self._callback = callback
             self._acknowledger.wants_results = callback is not None
+
+    def _raised(self, error: BaseException) -> None:
+        """Where the client has failed, call back acknowledgements that are under way before the call raises."""
+        fatal = failed_for_good(self._connection, error)
+        if fatal is not None:
+            self._acknowledger.abandon(fatal)
+            self._run_callbacks()
 
     def _run_callbacks(self) -> None:
         results = self._acknowledger.results

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from shareq import Admin, ClientFailedException, Cluster, DeserializingShareConsumer, Producer, ShareConsumer
+from shareq import Admin, Cluster, DeserializingShareConsumer, Producer, ShareConsumer
 from tests.broker.ledger import Books, Place
 from tests.client.interrupting import interrupted, places, steps_of
 
@@ -347,63 +347,6 @@ def test_a_cluster_goes_on(name: str) -> None:
 
     each_step(nothing, calls[name], after)
     stage.check()
-
-
-# ---- an unhandled error in a client's core ---------------------------------------------------------------------------
-
-
-class DefectError(Exception):
-    """What no core raises on purpose."""
-
-
-def fail(*_: object, **__: object) -> None:
-    raise DefectError("a defect")
-
-
-@pytest.mark.parametrize("clock", ["virtual", 1000.0])
-def test_a_producer_that_fails_says_so_with_each_callback(clock: str | float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls that wait fail at once and from then on; the cluster and its other clients go on."""
-    cluster = Cluster(brokers=1, clock=clock)
-    cluster.create_topic("t")
-    address = {"bootstrap.servers": cluster.bootstrap_servers}
-    broken, sound = Producer(address), Producer(address)
-    errors: list[Any] = []
-    broken.produce("t", "1", on_delivery=lambda error, _: errors.append(error))
-    broken.produce("t", "2", on_delivery=lambda error, _: errors.append(error))
-    monkeypatch.setattr(broken._core._sender, "pump", fail)
-    with pytest.raises(ClientFailedException, match="DefectError") as raised:
-        broken.flush()
-    assert isinstance(raised.value.__cause__, DefectError)
-    assert [(error.name(), error.fatal()) for error in errors] == [("_FATAL", True)] * 2
-    for call in (broken.flush, lambda: broken.produce("t", "3")):
-        with pytest.raises(ClientFailedException, match="DefectError"):
-            call()
-    sound.produce("t", "4")
-    assert sound.flush() == 0
-    cluster.close()
-
-
-@pytest.mark.parametrize("clock", ["virtual", 1000.0])
-def test_a_consumer_that_fails_says_so_from_then_on(clock: str | float, monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = Cluster(brokers=1, clock=clock)
-    cluster.create_topic("t")
-    consumer = ShareConsumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "g"})
-    consumer.subscribe(["t"])
-    monkeypatch.setattr(consumer._core._fetcher, "_fetched", fail)
-    for call in (consumer.poll, consumer.poll, consumer.commit_sync, consumer.commit_async):
-        with pytest.raises(ClientFailedException, match="DefectError"):
-            call()
-    Admin({"bootstrap.servers": cluster.bootstrap_servers}).list_topics()
-    cluster.close()
-
-
-def test_an_admin_client_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = Cluster(brokers=1)
-    admin = Admin({"bootstrap.servers": cluster.bootstrap_servers})
-    monkeypatch.setattr(admin._core, "_advance", fail)
-    for _ in range(2):
-        with pytest.raises(ClientFailedException, match="DefectError"):
-            admin.list_topics()
 
 
 # ---- closing in time -------------------------------------------------------------------------------------------------
