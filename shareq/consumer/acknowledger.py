@@ -64,7 +64,7 @@ class Acknowledger:
         entry.add(ranges, gaps, messages)
         if verdict is not None:
             entry.verdicts.update(dict.fromkeys(range(piece.first, piece.end), verdict))
-        if messages:
+        if messages and not piece.journalled:
             group_id, member_id, client_id = self._who
             topic, partition, first, end = piece.topic, piece.key.partition, piece.first, piece.end
             counts = len(messages), piece.delivery_count

@@ -27,7 +27,10 @@ _offset_of = attrgetter("offset")
 
 
 class Piece(NamedTuple):
-    """Acquired offsets [first, end) of one batch; `batch` None: the answer held no batch for them."""
+    """Acquired offsets [first, end) of one batch; `batch` None: the answer held no batch for them.
+
+    `journalled`: a poll that was interrupted had taken the records, and the journal has their delivery.
+    """
 
     key: TopicIdPartition
     topic: str
@@ -36,6 +39,7 @@ class Piece(NamedTuple):
     end: int
     delivery_count: int
     batch: RecordBatch | None
+    journalled: bool = False
 
 
 class Unpacked(NamedTuple):
@@ -90,7 +94,7 @@ class Buffer:
 
     def put_back(self, pieces: Iterable[Piece]) -> None:
         """The pieces that `take` took last, for a poll that has not returned them."""
-        self._pieces.extendleft(reversed([*pieces]))
+        self._pieces.extendleft(piece._replace(journalled=True) for piece in reversed([*pieces]))
 
     def drop(self, unwanted: Callable[[Piece], bool]) -> list[Piece]:
         """Take out all pieces that nobody wants any more."""

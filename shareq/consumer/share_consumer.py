@@ -105,7 +105,8 @@ class ShareConsumer(UntilClosed):
         with self._gate:
             if self._unreturned:
                 self._put_back()
-            self._run_callbacks()
+            if self._acknowledger.results:
+                self._run_callbacks()
             calls = self._core.calls
             try:
                 perform(self._connection, calls, self._core.begin_poll)
@@ -124,14 +125,14 @@ class ShareConsumer(UntilClosed):
     def _wait_for_messages(self, wait_ms: float | None) -> list[Sequence[Message]]:
         """Gaps alone do not end the wait."""
         connection, core = self._connection, self._core
-        deadline_ms = None if wait_ms is None else connection.now_ms() + wait_ms
-        while True:
-            left_ms = None if deadline_ms is None else max(0, deadline_ms - connection.now_ms())
-            if not core.poll_ready() and not connection.wait(core.poll_ready, left_ms):
-                return []
+        deadline_ms = wait_ms and connection.now_ms() + wait_ms
+        left_ms = wait_ms
+        while core.poll_ready() or connection.wait(core.poll_ready, left_ms):
             runs = perform(connection, core.calls, core.collect)
             if runs:
                 return runs
+            left_ms = deadline_ms and max(0, deadline_ms - connection.now_ms())
+        return []
 
     def ready(self) -> bool:
         """Whether a poll would not have to wait: for applications with an event loop of their own."""

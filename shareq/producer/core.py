@@ -14,6 +14,7 @@ from math import ceil
 from shareq.client.callbacks import Unserved
 from shareq.client.calls import Backoff, Calls, earliest
 from shareq.client.config import ClientConfig
+from shareq.client.message import Origin
 from shareq.client.metadata import Metadata
 from shareq.client.topic_partition import OFFSET_INVALID
 from shareq.model.actor import Answer, Effect, Message
@@ -115,10 +116,13 @@ class ProducerCore:
         """Move the inbox into batches, and send those that are full."""
         self._now_ms = now_ms
         inbox, topics, max_records = self.inbox, self._topics, self._batch_records
+        topic: ProducedTopic | None = None
+        last = ""
         while inbox:
             record = inbox[0]  # it stays within reach of `abandon` until it has a place
             name, partition, key, _, _, _, on_delivery, size = record
-            topic = topics.get(name) or self._new_topic(name)
+            if topic is None or name is not last:
+                topic, last = topics.get(name) or self._new_topic(name), name
             lane = topic.lane(partition, key)
             if lane is None:
                 self._keep(topic)
@@ -254,7 +258,8 @@ class ProducerCore:
         if record[6] is None:
             self.settled_count += 1
         else:
-            self.deliveries.append(Delivery(record, record[1], OFFSET_INVALID, error, self._now_ms, 0.0))
+            origin = Origin(record[0], record[1], None, None, error, 0.0)
+            self.deliveries.append(Delivery(record, OFFSET_INVALID, self._now_ms, origin))
 
     def _settled(self, lane: Lane, batch: Batch, base_offset: int, error: KafkaError | None, now_ms: int) -> None:
         if error is not None:
@@ -264,13 +269,14 @@ class ProducerCore:
         if not batch.wants_reports:
             self.settled_count += len(records)
             return
-        latency = (now_ms - batch.created_ms) / 1000
+        created_ms = batch.created_ms
+        origin = Origin(lane.topic, lane.partition, None, None, error, (now_ms - created_ms) / 1000)
         for position, record in enumerate(records):
             if record[6] is None:
                 self.settled_count += 1
             else:
                 offset = base_offset + position if base_offset >= 0 else OFFSET_INVALID
-                self.deliveries.append(Delivery(record, lane.partition, offset, error, batch.created_ms, latency))
+                self.deliveries.append(Delivery(record, offset, created_ms, origin))
 
     def _restart_sequences(self) -> None:
         for lane in self._lanes():

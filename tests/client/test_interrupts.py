@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from shareq import Admin, Cluster, DeserializingShareConsumer, Producer, ShareConsumer
+from shareq.model.events import RecordsDelivered
 from tests.broker.ledger import Books, Place
 from tests.client.interrupting import interrupted, places, steps_of
 
@@ -115,9 +116,12 @@ def slow(value: bytes | None, context: object) -> int:
 
 @pytest.mark.parametrize("kind", [ShareConsumer, DeserializingShareConsumer])
 def test_what_an_interrupted_poll_had_taken_comes_with_the_next(kind: type[ShareConsumer]) -> None:
+    """The journal has each delivery once."""
     stage = Stage(kind, **({} if kind is ShareConsumer else {"value.deserializer": slow}))
     each_step(lambda: stage.produce(2), stage.poll, stage.look)
     stage.check_each_once()
+    delivered = [entry.event for entry in stage.cluster.journal.entries() if isinstance(entry.event, RecordsDelivered)]
+    assert Counter((e.topic, e.partition, at) for e in delivered for at in range(e.first, e.end)) == stage.seen
 
 
 def test_acknowledging_one_by_one_answers_for_what_was_seen() -> None:
