@@ -107,13 +107,12 @@ class ShareConsumer(UntilClosed):
                 self._put_back()
             if self._acknowledger.results:
                 self._run_callbacks()
-            calls = self._core.calls
             try:
-                perform(self._connection, calls, self._core.begin_poll)
+                perform(self._connection, self._core.calls, self._core.begin_poll)
                 runs = self._wait_for_messages(wait_ms)
                 self._unreturned = bool(runs)
             finally:
-                perform(self._connection, calls, self._core.end_poll)
+                self._connection.run(self._core.end_poll)
             return Messages.of(runs)
 
     def _put_back(self) -> None:

@@ -227,7 +227,8 @@ class Producer(UntilClosed):
         self._run(lambda now_ms: self._core.purge(now_ms, in_queue=in_queue, in_flight=in_flight))
 
     def _serve(self) -> int:
-        return self._core.deliveries.serve(Delivery.report)
+        deliveries = self._core.deliveries
+        return deliveries.serve(Delivery.report) if deliveries else 0
 
     def _serve_until(self, done: Callable[[], bool], timeout: float) -> bool:
         """Serve callbacks until all is `done`; False when the time is up before."""
