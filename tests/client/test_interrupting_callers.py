@@ -39,6 +39,10 @@ class Bench:
     def poll(self, timeout: float = 1) -> None:
         self.seen += (self.consumer.poll(timeout),)
 
+    def poll_and_commit(self) -> None:
+        self.poll(0)
+        self.consumer.commit_sync()
+
     def values(self) -> list[int]:
         return [int(message.value()) for messages in self.seen for message in messages]
 
@@ -68,7 +72,7 @@ def bench() -> Iterator[Bench]:
 
 @pytest.fixture(scope="module")
 def shell() -> InteractiveShell:
-    return InteractiveShell(config=Config(HistoryManager={"enabled": False}))
+    return InteractiveShell(config=Config(HistoryManager={"enabled": False}, InteractiveShell={"xmode": "Minimal"}))
 
 
 @pytest.mark.parametrize(
@@ -110,7 +114,7 @@ def test_a_handler_that_exits(bench: Bench, handle: Callable[[int, Any], None], 
     handle(signal.SIGTERM, lambda *_: sys.exit(3))
     calls: dict[str, Callable[[], object]] = {
         "poll": bench.poll,
-        "commit_sync": lambda: (bench.poll(0), bench.consumer.commit_sync()),
+        "commit_sync": bench.poll_and_commit,
         "flush": bench.producer.flush,
         "advance": lambda: bench.cluster.advance(50),
     }
