@@ -47,8 +47,8 @@ class Timer:
 class EventLoop:
     """Ready calls in order, timers by time. Subclasses say what time is and how one waits.
 
-    `report`: where set, it is handed whatever a call raises, and the loop goes on (a server outlives its own mistakes);
-    else the exception reaches whoever made the call happen, as a test wants it.
+    `report`: where set, it is called with each exception of an event, and the loop goes on, as a server must; otherwise
+    the exception is raised in the thread that runs the event.
     """
 
     virtual: bool
@@ -269,13 +269,13 @@ class WallLoop(EventLoop):
 
     def _check(self) -> None:
         if self._failure is not None:
-            raise RuntimeError("the cluster's event loop has died") from self._failure
+            raise RuntimeError("the cluster's event loop failed with an unhandled error") from self._failure
 
     def _run(self) -> None:
         with self.lock:
             try:
                 self._serve()
-            except BaseException as failure:  # whoever waits must hear of it: a thread dies in silence
+            except BaseException as failure:  # the threads that wait raise it, too
                 self._failure = failure
                 self._progress.notify_all()
                 raise

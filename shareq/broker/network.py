@@ -86,7 +86,7 @@ class Network:
         self._post(self._hand_over, broker, self._ids, call.request, client)
 
     def _hand_over(self, broker: Receiver, exchange_id: int, request: Request, client: ClientContext) -> None:
-        """Let the broker have it. Where it fails by a mistake of ours, whoever asked need not wait for nothing."""
+        """Give the broker a request. If that raises, the caller gets an error at once instead of a time-out."""
         try:
             broker.receive(exchange_id, request, client)
         except Exception:

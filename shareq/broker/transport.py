@@ -105,6 +105,10 @@ class InProcessConnection:
         """Lose the client as when its machine loses power: no broker notices, its locks have to expire."""
         self._cluster.loop.enter(self._host.die)
 
+    @property
+    def failure(self) -> Exception | None:
+        return self._host.failure
+
     def uses(self, actor: object) -> bool:
         """Whether this is the connection of that actor."""
         return self._host.actor is actor
@@ -148,8 +152,7 @@ class InProcessConnection:
         if self._cluster.closed:
             raise KafkaException(KafkaError(KafkaError._TRANSPORT, f"{self._cluster.bootstrap_servers} is closed"))
         if self._host.failure is not None:
-            text = f"client {self.client_id!r} has died of a mistake of ours: {self._host.failure!r}"
-            raise ClientFailedException(text) from self._host.failure
+            raise ClientFailedException.of(self.client_id, self._host.failure) from self._host.failure
         if not self._host.alive:
             raise KafkaException(
                 KafkaError(KafkaError._TRANSPORT, f"client {self.client_id!r} has lost its connection")

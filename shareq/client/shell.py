@@ -12,8 +12,10 @@ from shareq.client.calls import Calls
 from shareq.client.uninterrupted import uninterrupted
 from shareq.model.actor import Effect
 from shareq.model.errors import (
+    ClientFailedException,
     ConcurrentModificationException,
     IllegalStateException,
+    KafkaError,
     KafkaException,
     WakeupException,
 )
@@ -25,6 +27,10 @@ LONGEST_S = 1_000_000_000
 """Some 30 years, which every clock and lock can count."""
 
 
+def _nothing(error: BaseException) -> None:
+    """What a gate without a client does."""
+
+
 class Gate:
     """Lets one call in at a time, and signals only where the call waits: `with gate: ...`.
 
@@ -32,10 +38,12 @@ class Gate:
     take `lock` alone, after a look at `locked()`: CPython enters the block of a lock without a step between.
     """
 
-    __slots__ = ("_client", "in_callback", "lock")
+    __slots__ = ("_client", "_on_error", "in_callback", "lock")
 
-    def __init__(self, client: str) -> None:
+    def __init__(self, client: str, on_error: Callable[[BaseException], object] = _nothing) -> None:
         self._client = client
+        self._on_error = on_error
+        """Called with what a call raises, before the gate opens."""
         self.lock = Lock()
         self.in_callback = False
 
@@ -56,8 +64,12 @@ class Gate:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.lock.release()
-        uninterrupted.__exit__()
+        try:
+            if error is not None:
+                self._on_error(error)
+        finally:
+            self.lock.release()
+            uninterrupted.__exit__()
 
 
 class UntilClosed:
@@ -83,8 +95,16 @@ class UntilClosed:
         self.close()
 
 
+def failed_for_good(connection: Connection, error: BaseException) -> KafkaError | None:
+    """The fatal error for the callbacks of a client whose core failed; None where `error` comes from elsewhere, such as
+    another client that a callback has called."""
+    if isinstance(error, ClientFailedException) and connection.failure is not None:
+        return KafkaError(KafkaError._FATAL, str(error), fatal=True)
+    return None
+
+
 REFUSALS = (KafkaException, IllegalStateException, WakeupException)
-"""What a core raises on purpose. Any other exception is a mistake in the core, and the connection ends the client."""
+"""What a core raises on purpose. Any other exception is an unhandled error, and the connection ends the client."""
 
 
 def perform(connection: Connection, calls: Calls, call: Callable[[int], T]) -> T:

@@ -76,10 +76,17 @@ class Uninterrupted:
         self._plan: list[tuple[int, _Deferring]] = []
 
     def __enter__(self) -> None:
-        if get_ident() == self._main:
-            if not self.depth and not self.lent:
-                self._replace_handlers()
-            self.depth += 1
+        if get_ident() != self._main:
+            return
+        if not self.depth and not self.lent:
+            if [*map(getsignal, WATCHED)] != self._seen:
+                self._see_handlers()
+            try:
+                for number, deferring in self._plan:
+                    set_handler(number, deferring)
+            except ValueError:  # a subinterpreter: no handler runs in it
+                self._main = None
+        self.depth += 1
 
     def __exit__(self, kind: object = None, raised: object = None, trace: object = None) -> None:
         if get_ident() != self._main:
@@ -93,7 +100,9 @@ class Uninterrupted:
         finally:
             self.depth = 0
             if not self.lent:
-                self._restore_handlers()
+                for number, deferring in self._plan:
+                    if getsignal(number) is deferring:  # one that the application has set meanwhile stays
+                        set_handler(number, deferring.original)
 
     @property
     def here(self) -> bool:
@@ -131,27 +140,15 @@ class Uninterrupted:
 
     # ---- handlers ----------------------------------------------------------------------------------------------------
 
-    def _replace_handlers(self) -> None:
-        """Cheap where the handlers are those of the last time, as they nearly always are."""
+    def _see_handlers(self) -> None:
+        """Plan which handlers to replace; they are nearly always those of the last block."""
         seen = [*map(getsignal, WATCHED)]
-        if seen != self._seen:
-            self._plan = [
-                (number, handler if isinstance(handler, _Deferring) else _Deferring(self, handler))
-                for number, handler in zip(WATCHED, seen, strict=True)
-                if callable(handler)
-            ]
-            self._seen = seen
-        try:
-            for number, deferring in self._plan:
-                set_handler(number, deferring)
-        except ValueError:  # a subinterpreter: no handler runs in it
-            self._main = None
-
-    def _restore_handlers(self) -> None:
-        """A handler that the application has set meanwhile stays."""
-        for number, deferring in self._plan:
-            if getsignal(number) is deferring:
-                set_handler(number, deferring.original)
+        self._plan = [
+            (number, handler if isinstance(handler, _Deferring) else _Deferring(self, handler))
+            for number, handler in zip(WATCHED, seen, strict=True)
+            if callable(handler)
+        ]
+        self._seen = seen
 
     def after_fork(self) -> None:
         """The thread that forked is the main thread of the child."""

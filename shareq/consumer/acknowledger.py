@@ -63,6 +63,8 @@ class Acknowledger:
         self._renewed: deque[Acknowledgements] = deque()
         self.acquired_again: list[Piece] = []
         """What `take_renewed` took from the buffer last, in place of renewed copies."""
+        self._open: dict[int, Acknowledgements] = {}
+        """What was sent and has no result yet, by id()."""
 
     # ---- records come in ---------------------------------------------------------------------------------------------
 
@@ -73,7 +75,7 @@ class Acknowledger:
         entry.add(ranges, gaps, messages)
         if verdict is not None:
             entry.verdicts.update(dict.fromkeys(range(piece.first, piece.end), verdict))
-        if messages:
+        if messages and not piece.journalled:
             group_id, member_id, client_id = self._who
             topic, partition, first, end = piece.topic, piece.key.partition, piece.first, piece.end
             counts = len(messages), piece.delivery_count
@@ -175,11 +177,11 @@ class Acknowledger:
             self._keep_in_hand()
         for entry, runs, renewing in self._in_hand.take(default):
             if runs:
-                self._send(
-                    Acknowledgements(
-                        entry.key, entry.topic, entry.node, runs, renewing, deadline_ms=deadline_ms, commit=commit
-                    )
+                acknowledgements = Acknowledgements(
+                    entry.key, entry.topic, entry.node, runs, renewing, deadline_ms=deadline_ms, commit=commit
                 )
+                self._open[id(acknowledgements)] = acknowledgements
+                self._send(acknowledgements)
 
     def _keep_in_hand(self) -> None:
         """What is in hand and was acquired again stays in hand: its acknowledgement counts for the new lock."""
@@ -191,7 +193,7 @@ class Acknowledger:
     # ---- results -----------------------------------------------------------------------------------------------------
 
     def settled(self, acknowledgements: Acknowledgements, error: Errors, now_ms: int) -> None:
-        """What became of acknowledgements: for the journal, the metrics, a commit that waits, the callback."""
+        """Report what became of acknowledgements: to the journal, the metrics, the commit, the callback."""
         counts = counts_of(acknowledgements.runs)
         topic, partition = acknowledgements.topic, acknowledgements.key.partition
         group_id, member_id, _ = self._who
@@ -205,7 +207,19 @@ class Acknowledger:
             self._renewed.append(acknowledgements)
         if acknowledgements.commit is not None:
             acknowledgements.commit.settled(acknowledgements, error)
-        if self.wants_results and not acknowledgements.silent:
-            failure = KafkaException(KafkaError(error)) if error else None
-            offsets = {TopicPartition(topic, partition, 0): acknowledgements.offsets}
+        if not acknowledgements.silent:
+            self._call_back(acknowledgements, KafkaError(error) if error else None)
+
+    def abandon(self, error: KafkaError) -> None:
+        """The client has failed, and may be torn: all that was sent and has no result yet fails with `error`."""
+        while self._open:
+            self._call_back(next(iter(self._open.values())), error)
+
+    def _call_back(self, acknowledgements: Acknowledgements, error: KafkaError | None) -> None:
+        if self.wants_results:
+            failure = KafkaException(error) if error is not None else None
+            offsets = {
+                TopicPartition(acknowledgements.topic, acknowledgements.key.partition, 0): acknowledgements.offsets
+            }
             self.results.append(CommitResult(offsets, failure))
+        del self._open[id(acknowledgements)]

@@ -29,7 +29,10 @@ _first_of = itemgetter(0)
 
 
 class Piece(NamedTuple):
-    """Acquired offsets [first, end) of one batch; `batch` None: the answer held no batch for them."""
+    """Acquired offsets [first, end) of one batch; `batch` None: the answer held no batch for them.
+
+    `journalled`: a poll that was interrupted had taken the records, and the journal has their delivery.
+    """
 
     key: TopicIdPartition
     topic: str
@@ -38,6 +41,7 @@ class Piece(NamedTuple):
     end: int
     delivery_count: int
     batch: RecordBatch | None
+    journalled: bool = False
 
 
 class Unpacked(NamedTuple):
@@ -110,7 +114,7 @@ class Buffer:
 
     def put_back(self, pieces: Iterable[Piece]) -> None:
         """The pieces that a poll took and has not returned."""
-        self._pieces.extendleft(reversed([*pieces]))
+        self._pieces.extendleft(piece._replace(journalled=True) for piece in reversed([*pieces]))
         self.fresh = True
 
     def drop(self, unwanted: Callable[[Piece], bool]) -> list[Piece]:

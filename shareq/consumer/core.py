@@ -191,10 +191,11 @@ class ShareConsumerCore:
         self._buffer.put_back(self._polled)
         self._polled = []
 
-    def end_poll(self, now_ms: int) -> None:
-        """The application has the records; its time until the next poll begins."""
+    def end_poll(self, now_ms: int) -> tuple[()]:
+        """The application has the records; its time until the next poll begins. No effects follow."""
         self._membership.poll_ended(now_ms)
         self._poll_metrics.ended(now_ms)
+        return ()
 
     def _raise_error(self) -> None:
         """Raise once what went wrong in the background."""

@@ -9,7 +9,7 @@ from typing import Any
 from shareq.client.arguments import text
 from shareq.client.config import merged
 from shareq.client.message import Message
-from shareq.client.shell import Gate, UntilClosed, perform, timeout_ms
+from shareq.client.shell import Gate, UntilClosed, failed_for_good, perform, timeout_ms
 from shareq.client.topic_partition import TopicPartition
 from shareq.consumer.acknowledger import CommitResult
 from shareq.consumer.config import consumer_config
@@ -48,7 +48,7 @@ class ShareConsumer(UntilClosed):
         core = ShareConsumerCore(config, transport.rng())
         self._connection = transport.connect(core, core.client_id)
         self._core = core
-        self._gate = Gate("ShareConsumer")
+        self._gate = Gate("ShareConsumer", self._raised)
         self._lock = self._gate.lock
         self._acknowledger = core.acknowledger
         self._callback: AcknowledgementCommitCallback | None = None
@@ -105,14 +105,14 @@ class ShareConsumer(UntilClosed):
         with self._gate:
             if self._unreturned:
                 self._put_back()
-            self._run_callbacks()
-            calls = self._core.calls
+            if self._acknowledger.results:
+                self._run_callbacks()
             try:
-                perform(self._connection, calls, self._core.begin_poll)
+                perform(self._connection, self._core.calls, self._core.begin_poll)
                 runs = self._wait_for_messages(wait_ms)
                 self._unreturned = bool(runs)
             finally:
-                perform(self._connection, calls, self._core.end_poll)
+                self._connection.run(self._core.end_poll)
             return Messages.of(runs)
 
     def _put_back(self) -> None:
@@ -124,14 +124,14 @@ class ShareConsumer(UntilClosed):
     def _wait_for_messages(self, wait_ms: float | None) -> list[Sequence[Message]]:
         """Gaps alone do not end the wait."""
         connection, core = self._connection, self._core
-        deadline_ms = None if wait_ms is None else connection.now_ms() + wait_ms
-        while True:
-            left_ms = None if deadline_ms is None else max(0, deadline_ms - connection.now_ms())
-            if not core.poll_ready() and not connection.wait(core.poll_ready, left_ms):
-                return []
+        deadline_ms = wait_ms and connection.now_ms() + wait_ms
+        left_ms = wait_ms
+        while core.poll_ready() or connection.wait(core.poll_ready, left_ms):
             runs = perform(connection, core.calls, core.collect)
             if runs:
                 return runs
+            left_ms = deadline_ms and max(0, deadline_ms - connection.now_ms())
+        return []
 
     def ready(self) -> bool:
         """Whether a poll would not have to wait: for applications with an event loop of their own."""
@@ -219,6 +219,13 @@ class ShareConsumer(UntilClosed):
         with self._gate:
             self._callback = callback
             self._acknowledger.wants_results = callback is not None
+
+    def _raised(self, error: BaseException) -> None:
+        """Where the client has failed, call back acknowledgements that are under way before the call raises."""
+        fatal = failed_for_good(self._connection, error)
+        if fatal is not None:
+            self._acknowledger.abandon(fatal)
+            self._run_callbacks()
 
     def _run_callbacks(self) -> None:
         results = self._acknowledger.results

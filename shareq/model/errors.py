@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import builtins
 from enum import IntEnum
-from typing import ClassVar
+from typing import ClassVar, Self
 
 
 class Errors(IntEnum):
@@ -297,6 +297,10 @@ class WakeupException(RuntimeError):
 
 class ClientFailedException(RuntimeError):
     """The client's own code has failed with what is the `__cause__`: no call of this client works from then on."""
+
+    @classmethod
+    def of(cls, client_id: str, failure: Exception) -> Self:
+        return cls(f"client {client_id!r} failed with an unhandled error: {failure!r}")
 
 
 class ConfigException(ValueError):

@@ -24,6 +24,11 @@ class Connection(Protocol):
     """One client's life on a transport. Its actor is handed `Answer` and `Tick`; its `Call`s go to brokers, its events
     to the journal."""
 
+    @property
+    def failure(self) -> Exception | None:
+        """The unhandled error of the actor that has ended the client; `run` and `wait` raise ClientFailedException."""
+        ...
+
     def now_ms(self) -> int:
         """The transport's clock, ms since the epoch."""
         ...

@@ -8,11 +8,13 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from itertools import repeat
 from math import ceil
 
 from shareq.client.callbacks import Unserved
 from shareq.client.calls import Backoff, Calls, earliest
 from shareq.client.config import ClientConfig
+from shareq.client.message import Origin
 from shareq.client.metadata import Metadata
 from shareq.client.topic_partition import OFFSET_INVALID
 from shareq.model.actor import Answer, Effect, Message
@@ -114,18 +116,21 @@ class ProducerCore:
         """Move the inbox into batches, and send those that are full."""
         self._now_ms = now_ms
         inbox, topics, max_records = self.inbox, self._topics, self._batch_records
+        topic: ProducedTopic | None = None
+        last = ""
         while inbox:
-            record = inbox.popleft()
+            record = inbox[0]  # it stays within reach of `abandon` until it has a place
             name, partition, key, _, _, _, on_delivery, size = record
-            topic = topics.get(name) or self._new_topic(name)
+            if topic is None or name is not last:
+                topic, last = topics.get(name) or self._new_topic(name), name
             lane = topic.lane(partition, key)
             if lane is None:
-                self._keep(topic, record)
+                self._keep(topic)
                 continue
             batch = lane.filling
             if batch is None or batch.room_bytes < size or len(batch.records) >= max_records:
                 batch = self._roomy_batch(topic, lane, record, now_ms)
-            batch.records.append(record)
+            batch.records.append(inbox.popleft())
             batch.room_bytes -= size
             if on_delivery is not None:
                 batch.wants_reports = True
@@ -144,9 +149,11 @@ class ProducerCore:
             lane.filling = Batch(since_ms, self._batch_bytes)
         return lane.filling
 
-    def _place(self, topic: ProducedTopic, lane: Lane, record: Produced, since_ms: int) -> None:
-        """Put a record that has waited for its place since `since_ms` into a batch."""
+    def _place(self, topic: ProducedTopic, lane: Lane) -> None:
+        """Put the first record that waits for its place into a batch."""
+        record, since_ms = topic.homeless[0]
         batch = self._roomy_batch(topic, lane, record, since_ms)
+        topic.homeless.popleft()
         batch.records.append(record)
         batch.room_bytes -= record[7]
         batch.created_ms = min(batch.created_ms, since_ms)
@@ -174,10 +181,10 @@ class ProducerCore:
 
     # ---- topics ------------------------------------------------------------------------------------------------------
 
-    def _keep(self, topic: ProducedTopic, record: Produced) -> None:
-        """The record's partition is not known: it waits for metadata."""
-        topic.homeless.append((record, self._now_ms))
+    def _keep(self, topic: ProducedTopic) -> None:
+        """The partition of the inbox's first record is not known: the record waits for metadata."""
         self._metadata.want_names((topic.name,))
+        topic.homeless.append((self.inbox.popleft(), self._now_ms))
 
     def _new_topic(self, name: str) -> ProducedTopic:
         topic = self._topics[name] = ProducedTopic(name, self._timeout_ms, self._unknown_ms)
@@ -206,23 +213,25 @@ class ProducerCore:
         """What waits for a partition that is gone looks for a new place."""
         for lane in topic.closed_lanes:
             lane.close()
-            for batch in self._sender.withdraw(lane):
-                topic.homeless += [(record, batch.created_ms) for record in batch.records]
+            self._sender.withdraw(lane)
+            for batch in lane.waiting:
+                topic.homeless += zip(batch.records, repeat(batch.created_ms))
+            lane.waiting.clear()
 
     def _house(self, topic: ProducedTopic, error: Errors | None) -> None:
         """Place the records that have waited for metadata, or fail those for which there is no place."""
-        waiting, topic.homeless = topic.homeless, deque()
-        for record, since_ms in waiting:
+        for _ in range(len(topic.homeless)):
+            record, _ = topic.homeless[0]
             lane = topic.lane(record[1], record[2])
             if error is not None and not error.retriable:
-                self._fail_record(record, KafkaError(error, f"topic {topic.name!r} is refused: {error.name}"))
+                self._fail_homeless(topic, KafkaError(error, f"topic {topic.name!r} is refused: {error.name}"))
             elif lane is not None:
-                self._place(topic, lane, record, since_ms)
+                self._place(topic, lane)
             elif topic.partitioner is not None:
                 text = f"topic {topic.name!r} has no partition {record[1]}"
-                self._fail_record(record, KafkaError(KafkaError._UNKNOWN_PARTITION, text))
+                self._fail_homeless(topic, KafkaError(KafkaError._UNKNOWN_PARTITION, text))
             else:
-                topic.homeless.append((record, since_ms))
+                topic.homeless.rotate(-1)
         if topic.homeless:
             self._metadata.want_names((topic.name,))
         elif self._flush_at_ms is None:
@@ -230,33 +239,44 @@ class ProducerCore:
 
     def _give_up(self, now_ms: int) -> None:
         for topic in self._topics.values():
-            for record, error in topic.give_up(now_ms):
-                self._fail_record(record, error)
+            while (error := topic.overdue(now_ms)) is not None:
+                self._fail_homeless(topic, error)
 
     # ---- what becomes of records -------------------------------------------------------------------------------------
+    # Reports are made first, and records taken away after: `abandon` reports each record once, wherever a turn fails.
+
+    def _fail_homeless(self, topic: ProducedTopic, error: KafkaError) -> None:
+        self._fail_record(topic.homeless[0][0], error)
+        topic.homeless.popleft()
 
     def _fail_record(self, record: Produced, error: KafkaError) -> None:
         self.identity.record_failed()
+        self._report(record, error)
+
+    def _report(self, record: Produced, error: KafkaError) -> None:
         self.settled_bytes += record[7]
         if record[6] is None:
             self.settled_count += 1
         else:
-            self.deliveries.append(Delivery(record, record[1], OFFSET_INVALID, error, self._now_ms, 0.0))
+            origin = Origin(record[0], record[1], None, None, error, 0.0)
+            self.deliveries.append(Delivery(record, OFFSET_INVALID, self._now_ms, origin))
 
     def _settled(self, lane: Lane, batch: Batch, base_offset: int, error: KafkaError | None, now_ms: int) -> None:
         if error is not None:
             self.identity.record_failed()
+        records, batch.records = batch.records, []
         self.settled_bytes += self._batch_bytes - batch.room_bytes
         if not batch.wants_reports:
-            self.settled_count += batch.record_count
+            self.settled_count += len(records)
             return
-        latency = (now_ms - batch.created_ms) / 1000
-        for position, record in enumerate(batch.records):
+        created_ms = batch.created_ms
+        origin = Origin(lane.topic, lane.partition, None, None, error, (now_ms - created_ms) / 1000)
+        for position, record in enumerate(records):
             if record[6] is None:
                 self.settled_count += 1
             else:
                 offset = base_offset + position if base_offset >= 0 else OFFSET_INVALID
-                self.deliveries.append(Delivery(record, lane.partition, offset, error, batch.created_ms, latency))
+                self.deliveries.append(Delivery(record, offset, created_ms, origin))
 
     def _restart_sequences(self) -> None:
         for lane in self._lanes():
@@ -276,10 +296,11 @@ class ProducerCore:
         if in_queue:
             error = KafkaError(KafkaError._PURGE_QUEUE, "purged in queue")
             while self.inbox:
-                self._fail_record(self.inbox.popleft(), error)
+                self._fail_record(self.inbox[0], error)
+                self.inbox.popleft()
             for topic in self._topics.values():
                 while topic.homeless:
-                    self._fail_record(topic.homeless.popleft()[0], error)
+                    self._fail_homeless(topic, error)
                 for lane in topic.lanes:
                     self._close(topic, lane)
         self._sender.purge(now_ms, in_queue=in_queue, in_flight=in_flight)
@@ -298,7 +319,7 @@ class ProducerCore:
                 lane.under_way = lane.filling = None
                 lane.waiting.clear()
         for record in records:
-            self._fail_record(record, error)
+            self._report(record, error)
 
     # ---- transactions ------------------------------------------------------------------------------------------------
 

@@ -77,19 +77,18 @@ class Delivery(NamedTuple):
     """What became of a record, for its callback. `offset` -1001: not delivered, or acks=0."""
 
     record: Produced
-    partition: int
     offset: int
-    error: KafkaError | None
     created_ms: int
-    latency: float
+    origin: Origin
+    """What all records of a batch have in common."""
 
     def report(self) -> tuple[DeliveryCallback, KafkaError | None, Message]:
         """The callback, and what it is called with."""
-        topic, _, key, value, headers, timestamp, on_delivery, _ = self.record
-        fields = Fields(self.offset, key, value, list(headers), timestamp or self.created_ms, 0)
+        record, offset, created_ms, origin = self
+        _, _, key, value, headers, timestamp, on_delivery, _ = record
         assert on_delivery is not None
-        message = ReceivedMessage(fields, Origin(topic, self.partition, None, None, self.error, self.latency))
-        return on_delivery, self.error, message
+        fields = Fields(offset, key, value, list(headers), timestamp or created_ms, 0)
+        return on_delivery, origin.error, ReceivedMessage(fields, origin)
 
 
 class Lane:

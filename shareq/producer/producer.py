@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from threading import Lock
 from types import TracebackType
 from typing import Any
 
 from shareq.client.arguments import INT32_MAX, INT64_MAX, text
 from shareq.client.config import merged
-from shareq.client.shell import UntilClosed, perform, timeout_ms
+from shareq.client.shell import UntilClosed, failed_for_good, perform, timeout_ms
 from shareq.client.topic_partition import TopicPartition
 from shareq.client.uninterrupted import uninterrupted
 from shareq.log.records import Headers
-from shareq.model.errors import ClientFailedException, Errors, KafkaError, KafkaException
-from shareq.model.transport import transport_for
+from shareq.model.errors import Errors, KafkaError, KafkaException
+from shareq.model.transport import Connection, transport_for
 from shareq.producer.config import producer_config
 from shareq.producer.core import ProducerCore
 from shareq.producer.lane import RECORD_OVERHEAD_BYTES, Delivery, DeliveryCallback
@@ -31,8 +32,12 @@ class _Waiting:
     Where the client has failed, the callbacks of all open records are called with that before the call raises.
     """
 
-    def __init__(self, core: ProducerCore) -> None:
+    __slots__ = ("_connection", "_core", "_lock")
+
+    def __init__(self, core: ProducerCore, connection: Connection) -> None:
         self._core = core
+        self._connection = connection
+        self._lock = Lock()
 
     def __enter__(self) -> None:
         uninterrupted.__enter__()
@@ -41,8 +46,10 @@ class _Waiting:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if isinstance(error, ClientFailedException):
-                self._core.abandon(KafkaError(KafkaError._FATAL, str(error), fatal=True))
+            fatal = None if error is None else failed_for_good(self._connection, error)
+            if fatal is not None:
+                with self._lock:  # several threads may wait, and each record has one callback
+                    self._core.abandon(fatal)
                 self._core.deliveries.serve(Delivery.report)
         finally:
             uninterrupted.__exit__()
@@ -70,7 +77,7 @@ class Producer(UntilClosed):
         self._core = ProducerCore(config, transport.rng())
         self._connection = transport.connect(self._core, self._core.client_id)
         self._inbox = self._core.inbox
-        self._waiting = _Waiting(self._core)
+        self._waiting = _Waiting(self._core, self._connection)
         self._max_record_bytes: int = config["message.max.bytes"]
         self._max_records: int = config["queue.buffering.max.messages"] or 1 << 62
         self._max_bytes: int = config["queue.buffering.max.kbytes"] << 10
@@ -220,7 +227,8 @@ class Producer(UntilClosed):
         self._run(lambda now_ms: self._core.purge(now_ms, in_queue=in_queue, in_flight=in_flight))
 
     def _serve(self) -> int:
-        return self._core.deliveries.serve(Delivery.report)
+        deliveries = self._core.deliveries
+        return deliveries.serve(Delivery.report) if deliveries else 0
 
     def _serve_until(self, done: Callable[[], bool], timeout: float) -> bool:
         """Serve callbacks until all is `done`; False when the time is up before."""
@@ -275,8 +283,10 @@ class Producer(UntilClosed):
         self._check_open()
         offsets, group = committed(positions), ConsumerGroupMetadata.of(group_metadata)
         step = self._core.send_offsets(group, offsets)
-        commit = perform(self._connection, self._core.calls, step)
-        if not self._serve_until(lambda: commit.done, timeout):
+        with self._waiting:
+            commit = perform(self._connection, self._core.calls, step)
+            done = self._serve_until(lambda: commit.done, timeout)
+        if not done:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "offsets are still under way: call it again"))
         if commit.error is not None:
             raise KafkaException(commit.error)

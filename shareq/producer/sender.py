@@ -53,14 +53,11 @@ class Sender:
         """The lane has a closed batch."""
         self._lanes[lane.topic, lane.partition] = lane
 
-    def withdraw(self, lane: Lane) -> list[Batch]:
-        """Take back the lane's batches that wait: their partition is gone."""
-        batches = list(lane.waiting)
-        lane.waiting.clear()
+    def withdraw(self, lane: Lane) -> None:
+        """Forget the lane's batches that wait, which the caller takes away: their partition is gone."""
         if lane.under_way is None:
             self._lanes.pop((lane.topic, lane.partition), None)
-        self._given_up(batches)
-        return batches
+        self._given_up(lane.waiting)
 
     @property
     def wake_at_ms(self) -> int | None:
@@ -166,12 +163,16 @@ class Sender:
             self._wait_for_leader(lane, now_ms)
 
     def _settle(self, lane: Lane, batch: Batch, base_offset: int, error: KafkaError | None, now_ms: int) -> None:
-        lane.under_way = None
-        if not lane.waiting:
+        """Report the batch at the lane's head, then take it away."""
+        self._on_settled(lane, batch, base_offset, error, now_ms)
+        if lane.under_way is batch:
+            lane.under_way = None
+        else:
+            lane.waiting.popleft()
+        if not lane.waiting and lane.under_way is None:
             self._lanes.pop((lane.topic, lane.partition), None)
         if error is not None:
             self._given_up((batch,))
-        self._on_settled(lane, batch, base_offset, error, now_ms)
 
     def _given_up(self, batches: Iterable[Batch]) -> None:
         """Batches that have a sequence, and that no answer has accounted for, leave a hole in it."""
@@ -182,15 +183,13 @@ class Sender:
         """Fail batches that are too old, also one that is under way: a late answer to it is ignored."""
         for lane in list(self._lanes.values()):
             while (head := lane.head) is not None and now_ms - head.created_ms >= self._timeout_ms:
-                if lane.under_way is None:
-                    lane.waiting.popleft()
                 self._settle(lane, head, -1, timed_out(self._timeout_ms), now_ms)
 
     def fail(self, error: KafkaError, now_ms: int) -> None:
         """Nothing can be sent any more."""
         for lane in list(self._lanes.values()):
             while lane.under_way is None and lane.waiting:
-                self._settle(lane, lane.waiting.popleft(), -1, error, now_ms)
+                self._settle(lane, lane.waiting[0], -1, error, now_ms)
 
     def purge(self, now_ms: int, *, in_queue: bool, in_flight: bool) -> None:
         """Give up batches on purpose."""
@@ -198,10 +197,10 @@ class Sender:
             if in_queue:
                 error = KafkaError(KafkaError._PURGE_QUEUE, "purged in queue")
                 waiting = list(lane.waiting)
-                lane.waiting.clear()
+                while lane.waiting:
+                    self._on_settled(lane, lane.waiting[0], -1, error, now_ms)
+                    lane.waiting.popleft()
                 self._given_up(waiting)
-                for batch in waiting:
-                    self._on_settled(lane, batch, -1, error, now_ms)
             if in_flight and lane.under_way is not None:
                 error = KafkaError(KafkaError._PURGE_INFLIGHT, "purged in flight")
                 self._settle(lane, lane.under_way, -1, error, now_ms)

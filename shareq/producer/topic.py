@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Iterator
 
 from shareq.client.metadata import Topic
 from shareq.model.errors import KafkaError
@@ -80,14 +79,15 @@ class ProducedTopic:
             return timed_out_ms
         return min(timed_out_ms, self.unknown_since_ms + self._unknown_ms)
 
-    def give_up(self, now_ms: int) -> Iterator[tuple[Produced, KafkaError]]:
-        """Records that have waited for too long for their place. A topic that brokers do not know for
+    def overdue(self, now_ms: int) -> KafkaError | None:
+        """Why the first record without a place fails now; None if it may wait. A topic that brokers do not know for
         topic.metadata.propagation.max.ms does not exist; where no broker answers, records time out."""
-        while (ends_ms := self.patience_ends_ms) is not None and now_ms >= ends_ms:
-            record, since_ms = self.homeless.popleft()
-            if now_ms >= since_ms + self._timeout_ms:
-                yield record, timed_out(self._timeout_ms)
-            else:
-                yield record, KafkaError(KafkaError._UNKNOWN_TOPIC, f"topic {self.name!r} is unknown")
         if not self.homeless:
             self.unknown_since_ms = None
+            return None
+        ends_ms = self.patience_ends_ms
+        if ends_ms is None or now_ms < ends_ms:
+            return None
+        if now_ms >= self.homeless[0][1] + self._timeout_ms:
+            return timed_out(self._timeout_ms)
+        return KafkaError(KafkaError._UNKNOWN_TOPIC, f"topic {self.name!r} is unknown")

@@ -155,7 +155,7 @@ class Member:
         found: list[Held] = []
         answered: dict[AcknowledgeType, list[Held]] = {}
         seen: tuple[RecordBatch | None, AcknowledgeType | None] = (None, None)
-        for key, topic, node, first, end, count, batch in pieces:
+        for key, topic, node, first, end, count, batch, _ in pieces:
             held = Held(Range(topic, key.topic_id, key.partition, first, end, count), node)
             if batch is None or batch is not seen[0]:
                 seen = batch, self._verdict(batch)

@@ -59,7 +59,7 @@ class Backend(Protocol):
         ...
 
     def report(self, failure: BaseException) -> None:
-        """A mistake of ours; the server goes on."""
+        """Record an unhandled error; the server goes on."""
         ...
 
     def opened(self, connection: ServerConnection) -> None: ...
@@ -138,7 +138,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._work()
         except Exception as failure:
             self._backend.report(failure)
-            self.close("a mistake of ours")
+            self.close("the server failed with an unhandled error")
 
     def _work(self) -> None:
         for _ in range(TURN):

@@ -12,13 +12,14 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import wait
 from contextlib import suppress
 from functools import partial
 from typing import Any, Self
 
 from shareq.broker.cluster import Cluster
 from shareq.broker.loop import Timer
-from shareq.model.errors import ConfigException
+from shareq.client.uninterrupted import SLICE_S, uninterrupted
 from shareq.model.html import strong, table
 from shareq.wire.address import Address
 from shareq.wire.connection import ServerConnection
@@ -41,8 +42,8 @@ MAX_IDLE = "connections.max.idle.ms"
 class Server:
     """Serves `cluster` until `close()` or the end of a `with` block; `Cluster.serve` makes it.
 
-    `observer`: told of each request that was answered, in the server's thread. `failures`: mistakes of ours that came
-    to light while serving; each closed the connection that it befell and was logged, and the server went on.
+    `observer` is called with each request that was answered, in the server's thread. `failures`: the unhandled errors
+    so far; each was logged and closed the connection that it was raised for, and the server went on.
     """
 
     def __init__(
@@ -61,32 +62,37 @@ class Server:
         self.failures: deque[BaseException] = deque(maxlen=100)
         self.connections: set[ServerConnection] = set()
         self.inbox = memoryview(bytearray(INBOX_BYTES))
-        cluster.served_by(self)
-        self._listeners = self._bind(host, ports)
-        self.closed = False
+        self._listeners: dict[int, Listener] = {}
+        self._hurried = False
         self._answered: deque[ServerConnection] = deque()
         self._handing_over = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._idle_timer: Timer | None = None
+        try:
+            with uninterrupted:  # a signal that was held back raises at the end of the block
+                self._start(host, ports)
+        except BaseException:
+            with uninterrupted:
+                self.close()
+                for listener in self._listeners.values():
+                    listener.close()
+            raise
+
+    def _start(self, host: str, ports: int | Sequence[int] | None) -> None:
+        """Open the ports, start the thread. What is open or started when this raises, the caller closes."""
+        self.cluster.served_by(self)
+        brokers = sorted(self.cluster.image.brokers)
+        for broker_id, port in zip(brokers, ports_of(host, ports, len(brokers)), strict=True):
+            self._listeners[broker_id] = Listener(host, port, partial(self._connection, broker_id))
         self._asyncio = asyncio.SelectorEventLoop()  # ports are watched; Windows' own loop cannot do that
         self._asyncio.set_exception_handler(self._stray)
         self._thread = threading.Thread(target=self._asyncio.run_forever, name="shareq-server", daemon=True)
         self._thread.start()
+        self.closed = False
         self.loop.report = self.report
-        cluster.readdress({b: (one.host, one.port) for b, one in self._listeners.items()}, self._broker_changed)
+        addresses = {b: (one.host, one.port) for b, one in self._listeners.items()}
+        self.cluster.readdress(addresses, self._broker_changed)
         self._run(self._open())
-
-    def _bind(self, host: str, ports: int | Sequence[int] | None) -> dict[int, Listener]:
-        brokers = sorted(self.cluster.image.brokers)
-        listeners: dict[int, Listener] = {}
-        try:
-            for broker_id, port in zip(brokers, ports_of(host, ports, len(brokers)), strict=True):
-                listeners[broker_id] = Listener(host, port, partial(self._connection, broker_id))
-        except ConfigException:
-            for listener in listeners.values():
-                listener.close()
-            raise
-        return listeners
 
     def _connection(self, broker_id: int) -> ServerConnection:
         config = self.cluster.image.broker_config
@@ -131,15 +137,19 @@ class Server:
     # ---- closing -----------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Let nobody in any more, close all connections, end the thread; the cluster goes on. Repeatable."""
-        if self.closed:
-            return
-        self.closed = True
-        self._run(self._shut())
-        self._asyncio.call_soon_threadsafe(self._asyncio.stop)
-        self._thread.join()
-        self._asyncio.close()
-        self.loop.report = None
+        """Close the ports and all connections, end the thread; the cluster goes on. Repeatable.
+
+        A signal cuts the waiting for peers short, and raises when all is closed.
+        """
+        with uninterrupted:
+            if self.closed:
+                return
+            self.closed = True
+            self._run(self._shut())
+            self._asyncio.call_soon_threadsafe(self._asyncio.stop)
+            self._thread.join()
+            self._asyncio.close()
+            self.loop.report = None
 
     async def _shut(self) -> None:
         if self._idle_timer is not None:
@@ -152,7 +162,7 @@ class Server:
         for connection in list(self.connections):
             connection.close("the server closes")
         deadline = self._asyncio.time() + GOODBYE_S
-        while self.connections and self._asyncio.time() < deadline:
+        while self.connections and self._asyncio.time() < deadline and not self._hurried:
             await asyncio.sleep(0.001)
         for connection in list(self.connections):
             connection.abort()
@@ -166,7 +176,11 @@ class Server:
         self.close()
 
     def _run(self, doing: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(doing, self._asyncio).result()
+        """Run a coroutine in the server's thread, inside of `uninterrupted`."""
+        future = asyncio.run_coroutine_threadsafe(doing, self._asyncio)
+        while not wait((future,), SLICE_S).done:
+            self._hurried = self._hurried or uninterrupted.interrupted
+        future.result()
 
     # ---- brokers come and go -----------------------------------------------------------------------------------------
 
@@ -220,7 +234,7 @@ class Server:
 
     def report(self, failure: BaseException) -> None:
         self.failures.append(failure)
-        _log.error("a mistake of ours; the server goes on", exc_info=failure)
+        _log.error("an unhandled error; the server goes on", exc_info=failure)
 
     def _stray(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """What nobody has caught in the server's thread."""

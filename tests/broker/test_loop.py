@@ -102,14 +102,14 @@ def test_a_scaled_clock_wakes_whoever_waits(wall: EventLoop) -> None:
     wall.close()
 
 
-def test_a_failure_inside_the_loop_reaches_whoever_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unhandled_error_of_the_loop_fails_the_calls_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[object] = []
     monkeypatch.setattr(threading, "excepthook", heard.append)
     loop = WallLoop(scale=1000)
     loop.enter(lambda: loop.at(loop.now_ms(), lambda: 1 // 0))
-    with pytest.raises(RuntimeError, match="event loop has died"):
+    with pytest.raises(RuntimeError, match="event loop failed with an unhandled error"):
         loop.wait(lambda: False, None)
-    with pytest.raises(RuntimeError, match="event loop has died"):
+    with pytest.raises(RuntimeError, match="event loop failed with an unhandled error"):
         loop.enter(lambda: None)
     loop.close()
     assert len(heard) == 1

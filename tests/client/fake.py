@@ -176,6 +176,8 @@ class Fake:
 class FakeConnection:
     """What a shell is given."""
 
+    failure = None
+
     def __init__(self, fake: Fake) -> None:
         self._fake = fake
 

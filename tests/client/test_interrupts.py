@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from shareq import Admin, ClientFailedException, Cluster, DeserializingShareConsumer, Producer, ShareConsumer
+from shareq import Admin, Cluster, DeserializingShareConsumer, Producer, ShareConsumer
+from shareq.model.events import RecordsDelivered
 from tests.broker.ledger import Books, Place
 from tests.client.interrupting import interrupted, places, steps_of
 
@@ -115,9 +116,12 @@ def slow(value: bytes | None, context: object) -> int:
 
 @pytest.mark.parametrize("kind", [ShareConsumer, DeserializingShareConsumer])
 def test_what_an_interrupted_poll_had_taken_comes_with_the_next(kind: type[ShareConsumer]) -> None:
+    """The journal has each delivery once."""
     stage = Stage(kind, **({} if kind is ShareConsumer else {"value.deserializer": slow}))
     each_step(lambda: stage.produce(2), stage.poll, stage.look)
     stage.check_each_once()
+    delivered = [entry.event for entry in stage.cluster.journal.entries() if isinstance(entry.event, RecordsDelivered)]
+    assert Counter((e.topic, e.partition, at) for e in delivered for at in range(e.first, e.end)) == stage.seen
 
 
 def test_acknowledging_one_by_one_answers_for_what_was_seen() -> None:
@@ -347,63 +351,6 @@ def test_a_cluster_goes_on(name: str) -> None:
 
     each_step(nothing, calls[name], after)
     stage.check()
-
-
-# ---- a mistake of ours in a client's core ----------------------------------------------------------------------------
-
-
-class MistakeError(Exception):
-    """What no core raises on purpose."""
-
-
-def fail(*_: object, **__: object) -> None:
-    raise MistakeError("a mistake")
-
-
-@pytest.mark.parametrize("clock", ["virtual", 1000.0])
-def test_a_producer_that_fails_says_so_with_each_callback(clock: str | float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls that wait fail at once and from then on; the cluster and its other clients go on."""
-    cluster = Cluster(brokers=1, clock=clock)
-    cluster.create_topic("t")
-    address = {"bootstrap.servers": cluster.bootstrap_servers}
-    broken, sound = Producer(address), Producer(address)
-    errors: list[Any] = []
-    broken.produce("t", "1", on_delivery=lambda error, _: errors.append(error))
-    broken.produce("t", "2", on_delivery=lambda error, _: errors.append(error))
-    monkeypatch.setattr(broken._core._sender, "pump", fail)
-    with pytest.raises(ClientFailedException, match="MistakeError") as raised:
-        broken.flush()
-    assert isinstance(raised.value.__cause__, MistakeError)
-    assert [(error.name(), error.fatal()) for error in errors] == [("_FATAL", True)] * 2
-    for call in (broken.flush, lambda: broken.produce("t", "3")):
-        with pytest.raises(ClientFailedException, match="MistakeError"):
-            call()
-    sound.produce("t", "4")
-    assert sound.flush() == 0
-    cluster.close()
-
-
-@pytest.mark.parametrize("clock", ["virtual", 1000.0])
-def test_a_consumer_that_fails_says_so_from_then_on(clock: str | float, monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = Cluster(brokers=1, clock=clock)
-    cluster.create_topic("t")
-    consumer = ShareConsumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "g"})
-    consumer.subscribe(["t"])
-    monkeypatch.setattr(consumer._core._fetcher, "_fetched", fail)
-    for call in (consumer.poll, consumer.poll, consumer.commit_sync, consumer.commit_async):
-        with pytest.raises(ClientFailedException, match="MistakeError"):
-            call()
-    Admin({"bootstrap.servers": cluster.bootstrap_servers}).list_topics()
-    cluster.close()
-
-
-def test_an_admin_client_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = Cluster(brokers=1)
-    admin = Admin({"bootstrap.servers": cluster.bootstrap_servers})
-    monkeypatch.setattr(admin._core, "_advance", fail)
-    for _ in range(2):
-        with pytest.raises(ClientFailedException, match="MistakeError"):
-            admin.list_topics()
 
 
 # ---- closing in time -------------------------------------------------------------------------------------------------

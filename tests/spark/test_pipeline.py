@@ -139,7 +139,9 @@ def test_the_report_says_in_words_what_its_pictures_show(trace: Trace) -> None:
     assert len(figures) >= 6 * len(trace.journals) - 2  # one of them tells of no append, hence nothing of its latency
     assert all(source.startswith("data:image/svg+xml;base64,") and re.search(r"\d", text) for source, text in figures)
     assert not re.search(r'(?:src|href)="(?!data:)', report)
-    accepted = trace.oracle.execute("SELECT sum(accepted)::BIGINT FROM rates WHERE journal = 'faults.jsonl'").fetchone()[0]
+    accepted = trace.oracle.execute(
+        "SELECT sum(accepted)::BIGINT FROM rates WHERE journal = 'faults.jsonl'"
+    ).fetchone()[0]
     assert f"{accepted:,} accepted" in report
 
 

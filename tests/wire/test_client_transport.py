@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from shareq.model.actor import Answer, Call
-from shareq.model.errors import Errors, KafkaError, KafkaException
+from shareq.model.errors import ClientFailedException, Errors, KafkaError, KafkaException
 from shareq.model.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from shareq.model.messages.cluster import (
     CoordinatorType,
@@ -705,14 +705,15 @@ def test_a_client_that_is_dropped_takes_its_connections_with_it(broker: Scripted
     assert not io_threads()
 
 
-def test_a_mistake_of_ours_is_told_to_whoever_waits(broker: ScriptedBroker, other: ScriptedBroker) -> None:
+def test_an_unhandled_error_fails_the_calls_that_wait(broker: ScriptedBroker, other: ScriptedBroker) -> None:
     def fail(answer: Answer) -> Any:
-        raise ZeroDivisionError("a mistake")
+        raise ZeroDivisionError("a defect")
 
     with Client(broker) as client, Client(other) as neighbour:
         client.probe.on_answer = fail
         client.send(METADATA_NOW)
-        with pytest.raises(RuntimeError, match="client 'probe' has died") as raised:
+        text = "client 'probe' failed with an unhandled error: ZeroDivisionError"
+        with pytest.raises(ClientFailedException, match=text) as raised:
             client.connection.wait(lambda: False, PATIENCE_S * 1000)
         assert isinstance(raised.value.__cause__, ZeroDivisionError)
         assert neighbour.ask(METADATA_NOW).response == METADATA

@@ -399,7 +399,7 @@ def test_who_waits_for_an_answer_is_not_idle(cluster: Cluster, server: Server, r
     assert raw.receive()[0] == 1
 
 
-# ---- mistakes of ours ------------------------------------------------------------------------------------------------
+# ---- unhandled errors ------------------------------------------------------------------------------------------------
 
 
 def fail(*_: object) -> None:

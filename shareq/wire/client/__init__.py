@@ -27,6 +27,10 @@ class TcpConnection:
         self._forgotten = weakref.finalize(self, host.forget)
         self._forgotten.atexit = False  # a process that ends takes its sockets with it
 
+    @property
+    def failure(self) -> Exception | None:
+        return self._host.failure
+
     def now_ms(self) -> int:
         return self._host.now_ms()
 

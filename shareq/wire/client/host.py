@@ -52,7 +52,7 @@ class ClientHost:
         self._due_ms: int | None = None
         self._closed = False
         self._shut = threading.Event()
-        self._failure: Exception | None = None
+        self.failure: Exception | None = None
         self._process = os.getpid()
         self.io = io_thread.enter()
 
@@ -75,7 +75,7 @@ class ClientHost:
         try:
             self._check()
             self._carry_out(lambda: action(self.now_ms()))
-            if self._failure is not None:
+            if self.failure is not None:
                 self._check()
         finally:
             self.lock.release()
@@ -100,9 +100,8 @@ class ClientHost:
         if self._process != os.getpid():
             text = f"client {self.client_id!r} was made before a fork: make it in the process that uses it"
             raise KafkaException(KafkaError(KafkaError._TRANSPORT, text))
-        if self._failure is not None:
-            text = f"client {self.client_id!r} has died of a mistake of ours: {self._failure!r}"
-            raise ClientFailedException(text) from self._failure
+        if self.failure is not None:
+            raise ClientFailedException.of(self.client_id, self.failure) from self.failure
         if self._closed:
             raise KafkaException(KafkaError(KafkaError._TRANSPORT, f"client {self.client_id!r} is closed"))
 
@@ -111,15 +110,15 @@ class ClientHost:
     def deliver(self, message: Message) -> None:
         """Hand the actor a message."""
         with self.lock:
-            if not self._closed and self._failure is None:
+            if not self._closed and self.failure is None:
                 self._carry_out(lambda: self._actor.handle(message, self.now_ms()))
 
     def _carry_out(self, turn: Callable[[], Iterable[Effect]]) -> None:
-        """One turn of the actor, and its effects. A mistake of ours ends this client: every call that waits fails."""
+        """One turn of the actor, and its effects. An unhandled error ends this client: every call that waits fails."""
         try:
             self._perform(turn())
         except Exception as failure:
-            self._failure = failure
+            self.failure = failure
             self.lock.notify_all()
 
     def _perform(self, effects: Iterable[Effect]) -> None:

@@ -1,0 +1,70 @@
+"""An interrupt at any step of starting or closing a server leaves neither a thread nor a port behind."""
+
+from __future__ import annotations
+
+import socket
+import threading
+
+import pytest
+
+from shareq import Cluster
+from shareq.wire.listener import bind
+from shareq.wire.server import Server
+from tests.client.interrupting import interrupted, places, steps_of
+
+
+def free_ports(number: int) -> list[int]:
+    sockets = [bind("127.0.0.1", 0) for _ in range(number)]
+    ports: list[int] = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def check_nothing_is_left(ports: list[int]) -> None:
+    assert not [thread.name for thread in threading.enumerate() if thread.name == "shareq-server"]
+    for port in ports:
+        with socket.socket() as probe:
+            assert probe.connect_ex(("127.0.0.1", port)), "the port is open"
+
+
+@pytest.mark.parametrize("clock", ["virtual", "wall"])
+def test_starting_a_server(clock: str) -> None:
+    """The cluster can be served again."""
+    ports = free_ports(2)
+    with Cluster(brokers=2, clock=clock) as cluster:
+        started: list[Server] = []
+
+        def start() -> None:
+            started.append(Server(cluster, ports=ports))
+
+        steps = steps_of(start)
+        started.pop().close()
+        hits = lost = 0
+        for at in places(steps):
+            hits += interrupted(start, at)
+            for server in started:
+                server.close()
+            started.clear()
+            if cluster._server is not None and not cluster._server.closed:  # it was made, and lost on the way here
+                cluster._server.close()
+                lost += 1
+            check_nothing_is_left(ports)
+        assert hits > 20
+        assert lost < 3
+
+
+def test_closing_a_server() -> None:
+    """A close that has begun ends; one that has not can be repeated."""
+    ports = free_ports(2)
+    with Cluster(brokers=2) as cluster:
+        server = Server(cluster, ports=ports)
+        steps = steps_of(server.close)
+        hits = 0
+        for at in places(steps):
+            server = Server(cluster, ports=ports)
+            with socket.create_connection(("127.0.0.1", ports[0])):
+                hits += interrupted(server.close, at)
+                server.close()
+            check_nothing_is_left(ports)
+        assert hits > 20
