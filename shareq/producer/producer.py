@@ -20,7 +20,7 @@ from shareq.producer.core import ProducerCore
 from shareq.producer.lane import RECORD_OVERHEAD_BYTES, Delivery, DeliveryCallback
 from shareq.producer.offsets import ConsumerGroupMetadata, committed
 from shareq.producer.record import checked, content, headers_size, record_headers
-from shareq.producer.transaction import TransactionEvent, TransactionState
+from shareq.producer.transaction import TransactionEvent, TransactionState, abort_required
 
 DRAIN_AT = 1000
 """So many records in the inbox are moved on at once; a lock each would cost more than everything else."""
@@ -263,8 +263,7 @@ class Producer(UntilClosed):
         """
         self._transact(TransactionEvent.COMMIT, timeout)
         if self._core.identity.state is TransactionState.ABORTABLE:
-            text = "a record of the transaction was not delivered: abort_transaction() is required"
-            raise KafkaException(KafkaError(Errors.INVALID_TXN_STATE, text))
+            raise abort_required()
 
     def abort_transaction(self, timeout: float = -1) -> None:
         """Throw away what has not been sent, and let no reader of committed records see the rest."""
@@ -315,7 +314,9 @@ class Producer(UntilClosed):
 
     def _check_may_produce(self) -> None:
         self._check_open()
-        state = self._core.identity.state
+        state, error = self._core.identity.state, self._core.identity.error
+        if error is not None:
+            raise KafkaException(error)
         if state is not TransactionState.IN_TRANSACTION:
             raise KafkaException(KafkaError(KafkaError._STATE, f"produce needs begin_transaction; state is {state}"))
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from shareq.client.calls import Backoff, Calls
 from shareq.client.coordinator import CoordinatorLookup
 from shareq.model.actor import ANY_NODE
-from shareq.model.errors import Errors, IllegalStateException, KafkaError
+from shareq.model.errors import Errors, IllegalStateException, KafkaError, KafkaException
 from shareq.model.messages.base import Response
 from shareq.model.messages.cluster import CoordinatorType
 from shareq.model.messages.transactions import (
@@ -62,12 +62,18 @@ TRANSITIONS: dict[tuple[TransactionState, TransactionEvent], TransactionState] =
     (_S.ABORTING, _E.ENDED): _S.READY,
     **{(state, _E.REFUSED): _S.FATAL for state in _S},
 }
-"""A missing row is an illegal call: IllegalStateException names the state. A call that timed out may be repeated."""
+"""A missing row is an illegal call, see `ProducerIdentity.move`. A call that timed out may be repeated."""
 
 
 LAST_EPOCH = (1 << 15) - 1
 
 COORDINATOR_MOVED = frozenset({Errors.NOT_COORDINATOR, Errors.COORDINATOR_NOT_AVAILABLE})
+
+
+def abort_required() -> KafkaException:
+    """The transaction lacks a record."""
+    why = "a record of the transaction was not delivered: abort_transaction() is required"
+    return KafkaException(KafkaError(Errors.INVALID_TXN_STATE, why))
 
 
 class ProducerIdentity:
@@ -118,12 +124,22 @@ class ProducerIdentity:
         return self.state not in (_S.INITIALIZING, _S.COMMITTING, _S.ABORTING)
 
     def move(self, event: TransactionEvent) -> None:
+        """Take a step. What is illegal raises the fatal error that came first; INVALID_TXN_STATE where only an abort
+        helps, however the record was lost; else IllegalStateException."""
         if self.transactional_id is None:
             raise IllegalStateException("transactions need transactional.id in the configuration")
         state = TRANSITIONS.get((self.state, event))
         if state is None:
-            raise IllegalStateException(f"{event} does not fit a producer whose transaction is {self.state}")
+            raise self._refusal(event)
         self.state = state
+
+    def _refusal(self, call: str) -> Exception:
+        """Why a call is illegal now: an error has ended the transaction, or the application has no reason for it."""
+        if self.error is not None:
+            return KafkaException(self.error)
+        if self.state is _S.ABORTABLE and call not in (_E.INIT, _E.BEGIN):
+            return abort_required()
+        return IllegalStateException(f"{call} does not fit a producer whose transaction is {self.state}")
 
     def bump(self) -> None:
         """A batch was given up that may still travel: go on at the next epoch, at which brokers refuse it (KIP-360).
@@ -140,11 +156,11 @@ class ProducerIdentity:
         self._on_change()
 
     def check_open(self, call: str) -> None:
-        """Raise IllegalStateException unless a transaction is open."""
+        """Raise IllegalStateException, or the error that has ended the transaction, unless one is open."""
         if self.transactional_id is None:
             raise IllegalStateException("transactions need transactional.id in the configuration")
         if self.state is not _S.IN_TRANSACTION:
-            raise IllegalStateException(f"{call} does not fit a producer whose transaction is {self.state}")
+            raise self._refusal(call)
 
     def record_failed(self) -> None:
         """A transaction that lacks a record must not be committed."""

@@ -187,8 +187,6 @@ def test_a_record_that_failed_makes_an_abort_necessary() -> None:
     producer.produce("t", "b", partition=0)
     with pytest.raises(KafkaException, match="abort_transaction"):
         producer.commit_transaction()
-    with pytest.raises(IllegalStateException):
-        producer.commit_transaction()
     producer.abort_transaction()
     assert coordinator.ended == [False]
 
@@ -225,8 +223,6 @@ def test_each_answer_to_the_end_of_a_transaction(errors: list[Errors], fatal: Er
     with pytest.raises(KafkaException) as raised:
         producer.commit_transaction()
     assert (raised.value.error.code(), raised.value.error.fatal()) == (fatal, True)
-    with pytest.raises(IllegalStateException, match="fatal"):
-        producer.begin_transaction()
 
 
 def test_a_refused_id_is_fatal() -> None:
@@ -251,6 +247,32 @@ def test_calls_out_of_order(call: Any) -> None:
     _, _, _, producer = setup(transactional_id="x")
     with pytest.raises(IllegalStateException, match="does not fit"):
         call(producer)
+
+
+@pytest.mark.parametrize("call", ["begin_transaction", "commit_transaction", "abort_transaction", "produce"])
+def test_a_fatal_error_is_raised_by_every_later_call(call: str) -> None:
+    _, _, coordinator, producer = transactional()
+    producer.produce("t", "a", partition=0)
+    coordinator.errors = [Errors.PRODUCER_FENCED]
+    for method in (producer.commit_transaction, getattr(producer, call)):
+        with pytest.raises(KafkaException) as raised:
+            method(*["t"] * (method == producer.produce))
+        assert raised.value.error == Errors.PRODUCER_FENCED
+        assert raised.value.error.fatal()
+
+
+def test_a_commit_after_a_lost_record_is_refused_as_one_that_loses_it() -> None:
+    """The application cannot know whether the record was lost before its call or inside it."""
+    _, desk, coordinator, producer = transactional()
+    desk.errors = [Errors.INVALID_RECORD]
+    producer.produce("t", "a", partition=0)
+    producer.flush()
+    for _ in range(2):
+        with pytest.raises(KafkaException, match="abort_transaction") as raised:
+            producer.commit_transaction()
+        assert raised.value.error == Errors.INVALID_TXN_STATE
+    producer.abort_transaction()
+    assert coordinator.ended == [False]
 
 
 def test_records_need_a_transaction() -> None:
