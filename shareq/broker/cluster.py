@@ -165,11 +165,18 @@ class Cluster:
             )
         self._server = server
 
-    def readdress(self, addresses: Mapping[int, tuple[str, int]], watcher: Callable[[int, bool], None]) -> None:
-        """For what serves: metadata shows these addresses, `watcher(broker_id, alive)` is told of brokers."""
+    def readdress(
+        self, addresses: Mapping[int, tuple[str, int]], watcher: Callable[[int, bool], None] | None = None
+    ) -> None:
+        """Let metadata show these addresses of brokers: those of a server, or of a proxy before one.
+
+        The server passes `watcher`, which is called with (broker_id, alive) when a broker starts or ends; None keeps
+        the one that is set.
+        """
 
         def move_in() -> None:
-            self._machines.watcher = watcher
+            if watcher is not None:
+                self._machines.watcher = watcher
             self._machines.readdress(addresses)
 
         self.loop.enter(move_in)

@@ -1,0 +1,297 @@
+"""Clients at work, each on a thread, and a naive ledger of what the brokers told them."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from shareq import AcknowledgeType, Admin, KafkaError, KafkaException, Message, Producer, ShareConsumer
+from tests.polling import PATIENCE_S
+
+Place = tuple[str, int, int]
+PARTITIONS = 3
+PLAIN, TRANSACTIONAL = "plain", "transactional"
+
+CONF = {"request.timeout.ms": 2000, "retry.backoff.max.ms": 300, "reconnect.backoff.max.ms": 200}
+"""A lost frame costs two seconds."""
+
+VERDICTS = {
+    AcknowledgeType.ACCEPT: 80,
+    AcknowledgeType.RELEASE: 6,
+    AcknowledgeType.REJECT: 6,
+    AcknowledgeType.RENEW: 8,
+}
+
+
+def place_of(message: Message) -> Place:
+    return message.topic() or "", message.partition() or 0, message.offset() or 0
+
+
+class Progress:
+    """How much the clients have got done, to wait for."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self.done = 0
+
+    def add(self, count: int) -> None:
+        with self._changed:
+            self.done += count
+            self._changed.notify_all()
+
+    def wait_for(self, more: int) -> None:
+        with self._changed:
+            wanted = self.done + more
+            assert self._changed.wait_for(lambda: self.done >= wanted, PATIENCE_S), "the clients stand still"
+
+
+class Around(NamedTuple):
+    """What a worker has from outside."""
+
+    address: str
+    rng: random.Random
+    progress: Progress
+
+
+class Worker(ABC, threading.Thread):
+    """Takes turns until it is stopped, then finishes. Clients may fail in bad times: a turn may."""
+
+    def __init__(self, name: str, around: Around) -> None:
+        super().__init__(name=name, daemon=True)
+        self.conf: dict[str, Any] = {**CONF, "bootstrap.servers": around.address, "client.id": name}
+        self.rng = around.rng
+        self.progress = around.progress
+        self.refused: Counter[str] = Counter()
+        self.failure: BaseException | None = None
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        try:
+            while not self._stopped.is_set():
+                self.attempt(self.turn)
+            self.finish()
+        except BaseException as failure:  # the test's thread raises it
+            self.failure = failure
+
+    def attempt(self, call: Callable[[], object]) -> KafkaError | None:
+        """The error that a call raised."""
+        try:
+            call()
+        except KafkaException as failure:
+            error = failure.error
+            self.refused[error.name()] += 1
+            return error
+        return None
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def end(self) -> None:
+        """Wait until every call has returned."""
+        self.join(PATIENCE_S)
+        assert not self.is_alive(), f"a call of {self.name} does not return"
+        if self.failure is not None:
+            raise self.failure
+
+    @abstractmethod
+    def turn(self) -> None: ...
+
+    @abstractmethod
+    def finish(self) -> None: ...
+
+
+# ---- producers -------------------------------------------------------------------------------------------------------
+
+
+class Record(NamedTuple):
+    """A record that was produced: its number, which is its value's end, and what its callback said."""
+
+    topic: str
+    partition: int
+    reports: list[tuple[KafkaError | None, int | None]]
+
+
+class Writer(Worker):
+    """Produces numbered records, and keeps each one's reports."""
+
+    topic = PLAIN
+
+    def __init__(self, name: str, around: Around, **conf: object) -> None:
+        super().__init__(name, around)
+        self.conf |= {"linger.ms": 2, "enable.idempotence": True}
+        self.conf |= {key.replace("_", "."): value for key, value in conf.items()}
+        self.records: dict[str, Record] = {}
+        self.producer = Producer(self.conf)
+
+    def produce(self) -> str:
+        value = f"{self.name}:{len(self.records)}"
+        record = Record(self.topic, self.rng.randrange(PARTITIONS), [])
+        report = partial(self._report, record)
+        self.producer.produce(record.topic, value, partition=record.partition, on_delivery=report)
+        self.records[value] = record
+        return value
+
+    def _report(self, record: Record, error: KafkaError | None, message: Message) -> None:
+        record.reports.append((error, message.offset()))
+        self.progress.add(error is None)
+
+    def turn(self) -> None:
+        for _ in range(self.rng.choice([1, 10, 40])):
+            self.produce()
+        self.producer.flush(self.rng.choice([0.05, 1]))
+
+    def finish(self) -> None:
+        assert self.producer.flush(PATIENCE_S) == 0
+        assert self.producer.close(PATIENCE_S)
+
+    def acknowledged(self) -> dict[Place, str]:
+        """Where the broker has written which value, as reports say. Every record has one report."""
+        counts = {value: len(record.reports) for value, record in self.records.items() if len(record.reports) != 1}
+        assert not counts, f"reports: {counts}"
+        return {
+            (record.topic, record.partition, offset): value
+            for value, record in self.records.items()
+            for error, offset in record.reports
+            if error is None and offset is not None
+        }
+
+
+class Transactor(Writer):
+    """Produces transactions, and keeps how each one ended: None where no call has said so."""
+
+    topic = TRANSACTIONAL
+
+    def __init__(self, name: str, around: Around, transactional_id: str | None = None) -> None:
+        super().__init__(name, around, transactional_id=transactional_id or name)
+        self.transactions: list[tuple[list[str], bool | None]] = []
+        self.ready = False
+
+    def turn(self) -> None:
+        if not self.ready:
+            self.ready = self._settle(self.producer.init_transactions) is None
+            if not self.ready:
+                return
+        self.producer.begin_transaction()
+        values: list[str] = []
+        self.transactions.append((values, None))
+        committed = self._end_well(values) if self.rng.random() < 0.75 else None
+        if committed is None and self._settle(self.producer.abort_transaction) is None:
+            committed = False
+        self.transactions[-1] = (values, committed)
+        if committed is None:
+            self.replace()
+
+    def _end_well(self, values: list[str]) -> bool | None:
+        """Produce and commit; None where the transaction has to be aborted."""
+        more = (self.produce() for _ in range(self.rng.randrange(1, 30)))
+        self.attempt(partial(values.extend, more))  # one that has failed makes the producer refuse the others
+        if self.rng.random() < 0.5:
+            self.producer.flush(1)
+        return True if self._settle(self.producer.commit_transaction) is None else None
+
+    def _settle(self, step: Callable[[float], None]) -> KafkaError | None:
+        """Call until it has not only run out of time, as clients do."""
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            error = self.attempt(partial(step, 1))
+            if error is None or error.code() != KafkaError._TIMED_OUT:
+                return error
+            assert time.monotonic() < deadline, f"{step.__name__} does not end"
+
+    def replace(self) -> None:
+        """A producer that has failed for good has a successor."""
+        self.producer.close(PATIENCE_S)
+        self.producer = Producer(self.conf)
+        self.ready = False
+
+
+# ---- share consumers -------------------------------------------------------------------------------------------------
+
+
+class Reader(Worker):
+    """A member of a share group. Each record in hand has verdicts, and each verdict sent has one callback."""
+
+    def __init__(self, name: str, around: Around, topic: str, group: str, *, explicit: bool) -> None:
+        super().__init__(name, around)
+        self.explicit = explicit
+        self.group = group
+        mode = "explicit" if explicit else "implicit"
+        self.conf |= {"group.id": group, "share.acknowledgement.mode": mode, "max.poll.records": 30}
+        self.consumer = ShareConsumer(self.conf)
+        self.consumer.set_acknowledgement_commit_callback(self._told)
+        self.consumer.subscribe([topic])
+        self.deliveries: Counter[Place] = Counter()
+        self.values: dict[Place, str] = {}
+        self.verdicts: defaultdict[Place, deque[AcknowledgeType]] = defaultdict(deque)
+        self.accepted: set[Place] = set()
+        self.undecided: set[Place] = set()
+        """Places that had another verdict as well: callbacks do not name the delivery, so which one counted is open."""
+        self.gaps: set[Place] = set()
+        """Where callbacks tell of no verdict of this member: in offsets without a record, as Java's do."""
+
+    def turn(self) -> None:
+        messages = self.consumer.poll(self.rng.choice([0.02, 0.3]))
+        for message in messages:
+            self._take(message)
+        self.progress.add(len(messages))
+        match self.rng.randrange(4):
+            case 0:
+                self.consumer.commit_sync(self.rng.choice([0.05, 3]))
+            case 1:
+                self.consumer.commit_async()
+
+    def _take(self, message: Message) -> None:
+        place = place_of(message)
+        assert message.error() is None
+        self.deliveries[place] += 1
+        self.values[place] = (message.value() or b"").decode()
+        verdict = AcknowledgeType.ACCEPT
+        if self.explicit:
+            (verdict,) = self.rng.choices(list(VERDICTS), list(VERDICTS.values()))
+            self.consumer.acknowledge(message, verdict)
+        self.verdicts[place].append(verdict)
+        if verdict is not AcknowledgeType.ACCEPT:
+            self.undecided.add(place)
+
+    def _told(self, offsets: dict[Any, set[int]], error: KafkaException | None) -> None:
+        for at, every in offsets.items():
+            for offset in every:
+                place = (at.topic, at.partition, offset)
+                if not self.verdicts[place]:
+                    self.gaps.add(place)
+                elif self.verdicts[place].popleft() is AcknowledgeType.ACCEPT and error is None:
+                    self.accepted.add(place)
+
+    def finish(self) -> None:
+        self.attempt(partial(self.consumer.commit_sync, PATIENCE_S))
+        self.consumer.close(PATIENCE_S)
+        open_places = {place for place, verdicts in self.verdicts.items() if verdicts}
+        assert not open_places, f"no callback for {sorted(open_places)}"
+
+
+class Onlooker(Worker):
+    """An administrator, who asks for what there is."""
+
+    def __init__(self, name: str, around: Around) -> None:
+        super().__init__(name, around)
+        self.admin = Admin(self.conf)
+
+    def turn(self) -> None:
+        ask: Callable[[], Any] = self.rng.choice(
+            [
+                lambda: self.admin.describe_share_groups(["p", "t"]).check(),
+                lambda: self.admin.list_share_group_offsets("p"),
+                self.admin.list_groups,
+                lambda: self.admin.describe_topics([PLAIN, TRANSACTIONAL]).check(),
+            ]
+        )
+        ask()
+
+    def finish(self) -> None:
+        self.admin.close()

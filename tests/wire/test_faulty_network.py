@@ -1,0 +1,387 @@
+"""Whole clients on a network that drops, cuts, delays, doubles and loses frames, while leaders and coordinators move.
+
+After the faults a quiet time, in which everything has to get done. Then the books: the logs, the journal, and what the
+clients were told. SHAREQ_MOVES says how many moves each run has (250 make a run of minutes).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, TypeVar
+
+import pytest
+
+from shareq import Admin, Cluster, KafkaError, KafkaException, Producer, ShareConsumer
+from shareq.log.records import decode
+from shareq.model.states import IsolationLevel
+from tests.broker.ledger import Books
+from tests.polling import PATIENCE_S, QUICK, eventually, take
+from tests.wire.proxy import UNREPEATED, Fault, Frame, Plan, Proxy, untouched
+from tests.wire.team import (
+    CONF,
+    PARTITIONS,
+    PLAIN,
+    TRANSACTIONAL,
+    Around,
+    Onlooker,
+    Place,
+    Progress,
+    Reader,
+    Transactor,
+    Worker,
+    Writer,
+    place_of,
+)
+
+MOVES = int(os.environ.get("SHAREQ_MOVES", "12"))
+RUNS = 2
+W = TypeVar("W", bound=Worker)
+GROUPS = {"p": PLAIN, "t": TRANSACTIONAL}
+ATTEMPTS = 10
+"""How often a record is delivered before it is given up: many deliveries are lost on their way here."""
+
+CONFIG = QUICK | {
+    "transaction.state.log.min.isr": 1,  # two of three brokers may be away
+    "share.coordinator.state.topic.min.isr": 1,
+    "group.share.delivery.count.limit": ATTEMPTS,
+    "group.share.min.record.lock.duration.ms": 1000,
+    "group.share.record.lock.duration.ms": 10_000,  # the quiet time waits for locks whose owners have vanished
+}
+
+
+@contextmanager
+def new_cluster() -> Iterator[Cluster]:
+    with Cluster(brokers=3, seed=18, clock="wall", config=CONFIG) as made:
+        for group, topic in GROUPS.items():
+            prepare(made, topic, group)
+        yield made
+
+
+def prepare(cluster: Cluster, topic: str, group: str) -> None:
+    """A topic, and a group that reads it from its beginning: committed records only, but of PLAIN."""
+    cluster.create_topic(topic, PARTITIONS)
+    isolation = "read_uncommitted" if topic == PLAIN else "read_committed"
+    cluster.configure_group(group, {"share.auto.offset.reset": "earliest", "share.isolation.level": isolation})
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with new_cluster() as made:
+        yield made
+
+
+@pytest.fixture
+def proxy(cluster: Cluster) -> Iterator[Proxy]:
+    with cluster.serve(), Proxy.before(cluster) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def warm() -> Iterator[tuple[Cluster, Proxy]]:
+    """A cluster for several tests: the first coordinators of a cluster take seconds to load."""
+    with new_cluster() as cluster, cluster.serve(), Proxy.before(cluster) as proxy:
+        yield cluster, proxy
+
+
+# ---- clients at work while everything moves --------------------------------------------------------------------------
+
+
+class Trouble:
+    """Clients of every kind, and what happens to their cluster."""
+
+    def __init__(self, cluster: Cluster, proxy: Proxy, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.cluster = cluster
+        self.proxy = proxy
+        self.progress = Progress()
+        self.writers = [self.made(Writer, "w0"), self.made(Writer, "w1", message_timeout_ms=1500)]
+        self.transactors = [self.made(Transactor, "t0"), self.made(Transactor, "t1")]
+        self.readers = [
+            self.made(Reader, f"{group}{number}", topic, group, explicit=bool(number))
+            for group, topic in GROUPS.items()
+            for number in range(2)
+        ]
+        self.workers: list[Worker] = [*self.writers, *self.transactors, *self.readers, self.made(Onlooker, "a")]
+
+    def made(self, kind: type[W], name: str, *args: Any, **conf: Any) -> W:
+        around = Around(self.proxy.bootstrap_servers, random.Random(self.rng.random()), self.progress)
+        return kind(name, around, *args, **conf)
+
+    # ---- what happens ------------------------------------------------------------------------------------------------
+
+    def lose_broker(self) -> None:
+        if len(self.cluster.brokers_alive) > 1:
+            end = self.rng.choice([self.cluster.kill_broker, self.cluster.stop_broker])
+            end(self.rng.choice(self.cluster.brokers_alive))
+
+    def start_broker(self) -> None:
+        away = sorted(set(self.cluster.image.brokers) - set(self.cluster.brokers_alive))
+        if away:
+            self.cluster.start_broker(self.rng.choice(away))
+
+    def balance(self) -> None:
+        self.cluster.elect_preferred_leaders()
+
+    def run(self) -> None:
+        """A move whenever the clients have got something done."""
+        moves = self.rng.choices(
+            [self.lose_broker, self.start_broker, self.balance, self.proxy.cut], [3, 3, 2, 1], k=MOVES
+        )
+        for worker in self.workers:
+            worker.start()
+        with Admin({"bootstrap.servers": self.cluster.bootstrap_servers}) as admin:
+            for group in GROUPS:  # a share-partition that is not initialised when its coordinator dies waits for long
+                eventually(partial(begun, admin, group), PARTITIONS)
+        self.proxy.rule = Plan(self.rng, 0.03)
+        for move in moves:
+            self.progress.wait_for(100)
+            move()
+
+    def make_peace(self) -> None:
+        self.proxy.rule = untouched
+        while len(self.cluster.brokers_alive) < len(self.cluster.image.brokers):
+            self.start_broker()
+        for worker in self.workers:
+            worker.stop()
+        for worker in self.workers:
+            worker.end()
+
+    def drain(self, group: str) -> dict[Place, str]:
+        """What the group has not read yet, by a patient member; then the group has no lag."""
+        found: dict[Place, str] = {}
+        conf = {"bootstrap.servers": self.proxy.bootstrap_servers}
+        with Admin(conf) as admin, ShareConsumer({**conf, "group.id": group}) as consumer:
+            consumer.subscribe([GROUPS[group]])
+
+            def lag() -> set[int | None]:
+                for message in consumer.poll(0.2):
+                    found[place_of(message)] = (message.value() or b"").decode()
+                consumer.commit_sync(PATIENCE_S)
+                return {row.lag for row in admin.list_share_group_offsets(group).values()}
+
+            eventually(lag, {0})
+        return found
+
+
+def begun(admin: Admin, group: str) -> int:
+    """How many share-partitions of a group are initialised."""
+    return sum(row.start_offset is not None for row in admin.lag(group).values())
+
+
+class Audit:
+    """What has to hold, from the logs, the journal and what the clients were told."""
+
+    def __init__(self, trouble: Trouble) -> None:
+        self.trouble = trouble
+        self.cluster = trouble.cluster
+        self.delivered = {group: trouble.drain(group) for group in GROUPS}
+        for reader in trouble.readers:
+            self.delivered[reader.group] |= reader.values
+        self.books = {group: Books(group) for group in GROUPS}
+        for books in self.books.values():
+            books.read(self.cluster.journal.since(0))
+
+    def check(self) -> None:
+        written = read_log(self.cluster, PLAIN, IsolationLevel.READ_UNCOMMITTED)
+        for writer in self.trouble.writers:
+            self.check_writer(writer, written)
+        self.check_group("p", written)
+        everything = read_log(self.cluster, TRANSACTIONAL, IsolationLevel.READ_UNCOMMITTED)
+        committed = read_log(self.cluster, TRANSACTIONAL, IsolationLevel.READ_COMMITTED)
+        for transactor in self.trouble.transactors:
+            self.check_writer(transactor, everything)
+            check_transactions(transactor, set(committed.values()))
+        self.check_group("t", committed)
+
+    def check_writer(self, writer: Writer, written: dict[Place, str]) -> None:
+        """Acknowledged records are where the broker said, none is there twice, and a partition keeps their order."""
+        acknowledged = writer.acknowledged()
+        assert acknowledged.items() <= written.items(), f"lost: {acknowledged.items() - written.items()}"
+        for partition in range(PARTITIONS):
+            own = [
+                int(v.split(":")[1])
+                for p, v in written.items()
+                if p[1] == partition and v.startswith(f"{writer.name}:")
+            ]
+            assert own == sorted(set(own)), f"{writer.name} in partition {partition}: {own}"
+
+    def check_group(self, group: str, readable: dict[Place, str]) -> None:
+        books, delivered = self.books[group], self.delivered[group]
+        assert delivered.items() <= readable.items(), "what is not in the log, or not committed, was delivered"
+        for place in readable.keys() - delivered.keys():
+            assert books.deliveries[place] >= ATTEMPTS, f"{place} was never delivered"
+        twice = [place for place, times in books.accepted.items() if times > 1]
+        assert not twice, f"accepted twice: {twice}"
+        for reader in self.trouble.readers:
+            if reader.group == group:
+                told = {place for place in reader.accepted - reader.undecided if books.accepted[place] != 1}
+                assert not told, f"{reader.name} was told that these are accepted: {told}"
+                assert not reader.gaps & readable.keys(), "a verdict has two callbacks"
+
+
+def read_log(cluster: Cluster, topic: str, isolation: IsolationLevel) -> dict[Place, str]:
+    """What a plain consumer would read, in order. No transaction is left open."""
+    found: dict[Place, str] = {}
+    for partition in range(PARTITIONS):
+        log = cluster.log(topic, partition)
+        assert log.last_stable_offset == log.high_watermark, "a transaction hangs"
+        read = log.read(0, max_bytes=1 << 30, isolation=isolation)
+        for batch in read.batches:
+            if not batch.is_control and not any(
+                aborted.producer_id == batch.producer_id
+                and aborted.first_offset <= batch.base_offset < aborted.last_offset
+                for aborted in read.aborted or ()
+            ):
+                found |= {(topic, partition, one.offset): (one.value or b"").decode() for one in decode(batch)}
+    return found
+
+
+def check_transactions(transactor: Transactor, committed: set[str]) -> None:
+    """Committed transactions are whole, aborted ones are invisible; the others are one of both."""
+    for values, ended in transactor.transactions:
+        visible = committed & set(values)
+        legal: list[set[str]] = {True: [set(values)], False: [set()], None: [set(), set(values)]}[ended]
+        assert visible in legal, (ended, values)
+
+
+@pytest.mark.parametrize("run", range(RUNS))
+def test_nothing_is_lost_and_nothing_happens_twice(cluster: Cluster, proxy: Proxy, seed: int, run: int) -> None:
+    trouble = Trouble(cluster, proxy, seed + run)
+    trouble.run()
+    trouble.make_peace()
+    Audit(trouble).check()
+    print(figures(trouble))
+
+
+def figures(trouble: Trouble) -> str:
+    ends = Counter(ended for each in trouble.transactors for _, ended in each.transactions)
+    records = sum(len(each.acknowledged()) for each in [*trouble.writers, *trouble.transactors])
+    deliveries = sum(each.deliveries.total() for each in trouble.readers)
+    accepted = sum(len(each.accepted) for each in trouble.readers)
+    refused = sum((each.refused for each in trouble.workers), Counter[str]())
+    faults = {str(fault): count for fault, count in trouble.proxy.injected.items()}
+    return (
+        f"{records} records, {ends[True]} transactions committed, {ends[False]} aborted, {ends[None]} unknown, "
+        f"{deliveries} deliveries, {accepted} accepted, {trouble.proxy.frames} frames, faults {faults}, "
+        f"calls refused {dict(refused)}"
+    )
+
+
+# ---- one fault at a time ---------------------------------------------------------------------------------------------
+
+
+class Once:
+    """A rule that harms the first frame of each request, or of each answer, that is sent from now on."""
+
+    def __init__(self, fault: Fault, *, is_request: bool) -> None:
+        self._fault = fault
+        self._is_request = is_request
+        self.seen: set[str] = set()
+
+    def __call__(self, frame: Frame) -> Fault | None:
+        spared = self._fault is Fault.DOUBLE and frame in UNREPEATED
+        if frame.is_request is not self._is_request or frame.api in self.seen or spared:
+            return None
+        self.seen.add(frame.api)
+        return self._fault
+
+
+HARMED = {"EndTxn", "FindCoordinator", "Metadata", "Produce", "ShareAcknowledge", "ShareFetch"}
+
+
+@pytest.mark.parametrize("is_request", [True, False], ids=["request", "answer"])
+@pytest.mark.parametrize("fault", Fault)
+def test_each_request_survives_each_fault(
+    warm: tuple[Cluster, Proxy], fresh: Callable[[str], str], fault: Fault, is_request: bool
+) -> None:
+    """A transaction is written and read; the first frame of each API suffers the fault."""
+    cluster, proxy = warm
+    topic, name = fresh("topic"), fresh("x")
+    prepare(cluster, topic, name)
+    rule = proxy.rule = Once(fault, is_request=is_request)
+    before = proxy.injected[fault]
+    conf = CONF | {"bootstrap.servers": proxy.bootstrap_servers, "request.timeout.ms": 600}
+    reports: list[object] = []
+    with Producer({**conf, "transactional.id": name}) as producer:
+        producer.init_transactions(PATIENCE_S)
+        producer.begin_transaction()
+        for value in "abc":
+            producer.produce(topic, value, partition=0, on_delivery=lambda *report: reports.append(report[0]))
+        producer.commit_transaction(PATIENCE_S)
+    assert reports == [None] * 3
+    with ShareConsumer({**conf, "group.id": name}) as consumer:
+        consumer.subscribe([topic])
+        messages = take(consumer, 3)
+        assert [message.value() for message in messages] == [b"a", b"b", b"c"]
+        consumer.commit_sync(PATIENCE_S)
+    assert proxy.injected[fault] - before == len(rule.seen)
+    assert rule.seen >= HARMED
+
+
+# ---- two producers of one transactional.id ---------------------------------------------------------------------------
+
+
+class Rival(threading.Thread):
+    """Writes a transaction with a transactional.id that another one takes as well, and commits it."""
+
+    def __init__(self, name: str, proxy: Proxy, meeting: threading.Barrier) -> None:
+        super().__init__(name=name, daemon=True)
+        self.producer = Producer(CONF | {"bootstrap.servers": proxy.bootstrap_servers, "transactional.id": "x"})
+        self.values = {f"{name}:{number}" for number in range(10)}
+        self.reports: list[object] = []
+        self.error: KafkaError | None = None
+        self._meeting = meeting
+
+    def run(self) -> None:
+        self._attempt(self._write)
+        self._meeting.wait(PATIENCE_S)  # both have begun: the second one has fenced the first
+        if self.error is None:
+            self._attempt(partial(self.producer.commit_transaction, PATIENCE_S))
+        if self.error is not None and not self.error.fatal():  # a leader refused a record; the coordinator says why
+            self._attempt(partial(self.producer.abort_transaction, PATIENCE_S))
+        self.producer.close(PATIENCE_S)
+
+    def _attempt(self, call: Callable[[], object]) -> None:
+        try:
+            call()
+        except KafkaException as failure:
+            self.error = failure.error
+
+    def _write(self) -> None:
+        self.producer.init_transactions(PATIENCE_S)
+        self.producer.begin_transaction()
+        for number, value in enumerate(sorted(self.values)):
+            at = number % PARTITIONS
+            self.producer.produce(TRANSACTIONAL, value, partition=at, on_delivery=lambda *_: self.reports.append(_[0]))
+        self.producer.flush(PATIENCE_S)
+
+
+def test_of_two_producers_that_fence_each_other_one_wins(cluster: Cluster, proxy: Proxy, seed: int) -> None:
+    """A broker dies between what they write and their commits, which may be the leader or the coordinator of both."""
+    rng = random.Random(seed)
+    proxy.rule = Plan(rng, 0.05)
+    winners: set[str] = set()
+    for round_ in range(max(3, MOVES // 4)):
+        meeting = threading.Barrier(3)
+        rivals = [Rival(f"{name}{round_}", proxy, meeting) for name in "ab"]
+        for rival in rivals:
+            rival.start()
+        meeting.wait(PATIENCE_S)
+        lost = rng.choice(cluster.brokers_alive)
+        cluster.kill_broker(lost)
+        for rival in rivals:
+            rival.join(PATIENCE_S)
+        cluster.start_broker(lost)
+        errors = [rival.error for rival in rivals if rival.error is not None]
+        assert len(errors) == 1, f"round {round_}: {errors}"
+        assert errors[0].fatal(), errors[0]
+        for rival in rivals:
+            assert len(rival.reports) == len(rival.values), "each record has one report"
+            winners |= rival.values if rival.error is None else set()
+    assert set(read_log(cluster, TRANSACTIONAL, IsolationLevel.READ_COMMITTED).values()) == winners
