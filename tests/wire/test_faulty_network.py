@@ -246,7 +246,9 @@ def check_transactions(transactor: Transactor, committed: set[str]) -> None:
     """Committed transactions are whole, aborted ones are invisible; the others are one of both."""
     for values, ended in transactor.transactions:
         visible = committed & set(values)
-        legal: list[set[str]] = {True: [set(values)], False: [set()], None: [set(), set(values)]}[ended]
+        legal = [set(values)] if ended else [set[str]()]
+        if ended is None:
+            legal.append(set(values))
         assert visible in legal, (ended, values)
 
 
