@@ -4,6 +4,7 @@ VENV  ?= .venv
 PORT  ?= 8888
 ARGS  ?=
 FRAMES ?= 1000000
+MOVES  ?= 250
 CI    ?=
 
 BIN   := $(VENV)/bin
@@ -25,7 +26,7 @@ export PYTHONDONTWRITEBYTECODE =
 export CI
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test $(STEPS) bench fuzz format clean
+.PHONY: help lab test $(STEPS) bench fuzz soak format clean
 MAKEFLAGS += --no-print-directory
 
 help:  ## this list
@@ -83,6 +84,10 @@ bench: $(VENV)/.test  ## measure (pytest-benchmark); leave the machine alone mea
 fuzz: $(VENV)/.test  ## a million mutated frames against a server (FRAMES=1000000)
 	$(call say,fuzz: mutated frames of every API)
 	@SHAREQ_FUZZ=$(FRAMES) $(PY) -m pytest tests/wire/test_fuzz.py $(ARGS)
+
+soak: $(VENV)/.test  ## whole clients on a network that harms frames, for minutes (MOVES=250); not part of `make test`
+	$(call say,soak: a faulty network)
+	@SHAREQ_MOVES=$(MOVES) $(PY) -m pytest tests/soak $(ARGS)
 
 format: $(VENV)/.test  ## bring the code into the project's form
 	@$(BIN)/ruff format .

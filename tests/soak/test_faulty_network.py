@@ -22,8 +22,8 @@ from shareq.log.records import decode
 from shareq.model.states import IsolationLevel
 from tests.broker.ledger import Books
 from tests.polling import PATIENCE_S, QUICK, eventually, take
-from tests.wire.proxy import UNREPEATED, Fault, Frame, Plan, Proxy, untouched
-from tests.wire.team import (
+from tests.soak.proxy import UNREPEATED, Fault, Frame, Plan, Proxy, untouched
+from tests.soak.team import (
     CONF,
     PARTITIONS,
     PLAIN,
