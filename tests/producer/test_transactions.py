@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -249,14 +250,22 @@ def test_calls_out_of_order(call: Any) -> None:
         call(producer)
 
 
-@pytest.mark.parametrize("call", ["begin_transaction", "commit_transaction", "abort_transaction", "produce"])
-def test_a_fatal_error_is_raised_by_every_later_call(call: str) -> None:
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(Producer.begin_transaction, id="begin"),
+        pytest.param(Producer.commit_transaction, id="commit"),
+        pytest.param(Producer.abort_transaction, id="abort"),
+        pytest.param(lambda producer: producer.produce("t", "b"), id="produce"),
+    ],
+)
+def test_a_fatal_error_is_raised_by_every_later_call(call: Callable[[Producer], object]) -> None:
     _, _, coordinator, producer = transactional()
     producer.produce("t", "a", partition=0)
     coordinator.errors = [Errors.PRODUCER_FENCED]
-    for method in (producer.commit_transaction, getattr(producer, call)):
+    for later in (Producer.commit_transaction, call):
         with pytest.raises(KafkaException) as raised:
-            method(*["t"] * (method == producer.produce))
+            later(producer)
         assert raised.value.error == Errors.PRODUCER_FENCED
         assert raised.value.error.fatal()
 
