@@ -7,6 +7,7 @@ of the run.
 """
 
 import os
+import signal
 from random import SystemRandom
 
 import pytest
@@ -26,6 +27,14 @@ settings.load_profile("ci" if _IN_CI else "dev")
 def pytest_configure() -> None:
     """Choose the seed before workers start: they inherit it with the environment, so all of a run has the same."""
     os.environ.setdefault("SHAREQ_SEED", str(932 if _IN_CI else SystemRandom().randrange(1 << 32)))
+
+
+@pytest.fixture(autouse=True)
+def stop_button() -> None:
+    """SIGINT raises KeyboardInterrupt in each test: Spark leaves a handler of its own in its process, and a shell
+    starts programs in the background with SIGINT ignored."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -184,11 +184,15 @@ class AnyCall(NamedTuple):
 
 def calls(methods: Mapping[str, Parameters], count: int) -> st.SearchStrategy[list[AnyCall]]:
     """So many calls of any methods, with any of their arguments."""
-    each = [
-        st.builds(AnyCall, st.just(name), st.fixed_dictionaries({}, optional=dict(parameters)))
-        for name, parameters in methods.items()
-    ]
+    each = [st.builds(AnyCall, st.just(name), _arguments(parameters)) for name, parameters in methods.items()]
     return st.lists(st.one_of(each), min_size=1, max_size=count)
+
+
+def _arguments(parameters: Parameters) -> st.SearchStrategy[dict[str, Any]]:
+    """Any of the parameters, but always a time-out: a call without one may wait for ever."""
+    optional = dict(parameters)
+    always = {"timeout": optional.pop("timeout")} if "timeout" in optional else {}
+    return st.fixed_dictionaries(always, optional=optional)
 
 
 def make(client: Any, call: AnyCall) -> Any:

@@ -65,12 +65,9 @@ class Bench:
 
 @pytest.fixture
 def bench() -> Iterator[Bench]:
-    """With Python's own handler for SIGINT: Spark, for one, leaves another in its process."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     bench = Bench()
     yield bench
     bench.cluster.close()
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="module")
