@@ -66,4 +66,4 @@ class Backoff:
 
 def earliest(*times_ms: int | None) -> int | None:
     """The first of several times, None standing for never."""
-    return min((at for at in times_ms if at is not None), default=None)
+    return min([at for at in times_ms if at is not None], default=None)

@@ -76,17 +76,16 @@ class Uninterrupted:
         self._plan: list[tuple[int, _Deferring]] = []
 
     def __enter__(self) -> None:
-        if get_ident() != self._main:
-            return
-        if not self.depth and not self.lent:
-            if [*map(getsignal, WATCHED)] != self._seen:
-                self._see_handlers()
-            try:
-                for number, deferring in self._plan:
-                    set_handler(number, deferring)
-            except ValueError:  # a subinterpreter: no handler runs in it
-                self._main = None
-        self.depth += 1
+        if get_ident() == self._main:
+            if not self.depth and not self.lent:
+                if [*map(getsignal, WATCHED)] != self._seen:
+                    self._see_handlers()
+                try:
+                    for number, deferring in self._plan:
+                        set_handler(number, deferring)
+                except ValueError:  # a subinterpreter: no handler runs in it
+                    self._main = None
+            self.depth += 1
 
     def __exit__(self, kind: object = None, raised: object = None, trace: object = None) -> None:
         if get_ident() != self._main:

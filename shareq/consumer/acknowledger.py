@@ -163,17 +163,20 @@ class Acknowledger:
                 "sent already, or it is a gap"
             )
 
-    def take(self, *, deadline_ms: int | None = None, commit: Commit | None = None) -> None:
-        """Send what is acknowledged; in implicit mode everything is accepted by that."""
-        self._take(None if self.explicit else AcknowledgeType.ACCEPT, deadline_ms, commit)
+    def take(self, *, deadline_ms: int | None = None, commit: Commit | None = None) -> bool:
+        """Send what is acknowledged; in implicit mode everything is accepted by that. False if there is nothing."""
+        return self._take(None if self.explicit else AcknowledgeType.ACCEPT, deadline_ms, commit)
 
     def take_last(self) -> None:
         """Send what is acknowledged, and nothing else: whoever closes has not seen the next poll."""
         self._take(None, None, None)
 
-    def _take(self, default: int | None, deadline_ms: int | None, commit: Commit | None) -> None:
+    def _take(self, default: int | None, deadline_ms: int | None, commit: Commit | None) -> bool:
         self._absorb_renewals()
-        if self._buffer.fresh and self._in_hand:
+        if not self._in_hand:
+            return False
+        sent = False
+        if self._buffer.fresh:
             self._keep_in_hand()
         for entry, runs, renewing in self._in_hand.take(default):
             if runs:
@@ -182,6 +185,8 @@ class Acknowledger:
                 )
                 self._open[id(acknowledgements)] = acknowledgements
                 self._send(acknowledgements)
+                sent = True
+        return sent
 
     def _keep_in_hand(self) -> None:
         """What is in hand and was acquired again stays in hand: its acknowledgement counts for the new lock."""

@@ -228,13 +228,13 @@ class ShareConsumerCore:
         """Send what is acknowledged (implicit: everything) without waiting for a poll; `timeout_ms` bounds retries."""
         commit = Commit()
         deadline_ms = FOR_EVER_MS if timeout_ms is None else now_ms + int(timeout_ms)
-        self.acknowledger.take(deadline_ms=deadline_ms, commit=commit)
-        self._pump(now_ms)
+        if self.acknowledger.take(deadline_ms=deadline_ms, commit=commit):
+            self._pump(now_ms)
         return commit
 
     def commit_async(self, now_ms: int) -> None:
-        self.acknowledger.take(deadline_ms=now_ms + self._async_timeout_ms)
-        self._pump(now_ms)
+        if self.acknowledger.take(deadline_ms=now_ms + self._async_timeout_ms):
+            self._pump(now_ms)
 
     # ---- the end, and what there is to see ---------------------------------------------------------------------------
 

@@ -97,8 +97,11 @@ class Fetcher:
 
     @property
     def wake_at_ms(self) -> int | None:
-        idle = (s for s in self._sessions.values() if s.waiting or self._fetches(s) or (self._closing and s.opened))
-        times = (session.not_before_ms for session in idle if not session.busy)
+        times = [
+            session.not_before_ms
+            for session in self._sessions.values()
+            if not session.busy and (session.waiting or self._fetches(session) or (self._closing and session.opened))
+        ]
         return earliest(*times, self._plan.wake_at_ms if self.fetching else None)
 
     def acknowledge(self, acknowledgements: Acknowledgements) -> None:

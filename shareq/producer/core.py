@@ -47,6 +47,8 @@ class ProducerCore:
         self._rng = rng
         self._metadata = Metadata(self.calls, backoff, self._metadata_changed)
         self._topics: dict[str, ProducedTopic] = {}
+        self._filling: dict[Lane, ProducedTopic] = {}
+        """The lanes with a batch that fills: few, where a topic may have thousands of lanes."""
         self._flush_at_ms: int | None = None
         self._refresh_at_ms: int | None = None
         self._linger_ms = ceil(config["linger.ms"])
@@ -72,8 +74,8 @@ class ProducerCore:
         return earliest(
             self._flush_at_ms,
             self._refresh_at_ms,
-            *(topic.patience_ends_ms for topic in self._topics.values()),
-            self.identity.wake_at_ms(wanted=self._sender.busy, drained=not self.undelivered),
+            *[topic.patience_ends_ms for topic in self._topics.values() if topic.homeless],
+            self.identity.wake_at_ms(wanted=self._sender.busy, drained=self._drained),
             self._metadata.wake_at_ms,
             self._sender.wake_at_ms,
             self.offsets.wake_at_ms if self.offsets is not None else None,
@@ -97,7 +99,7 @@ class ProducerCore:
         self._sender.give_up(now_ms)
         if self.identity.error is not None and not self.identity.known:
             self._sender.fail(self.identity.error, now_ms)
-        self.identity.pump(now_ms, wanted=self._sender.busy, drained=not self.undelivered)
+        self.identity.pump(now_ms, wanted=self._sender.busy, drained=self._drained)
         self._sender.pump(now_ms)
         if self.offsets is not None:
             self.offsets.pump(now_ms)
@@ -114,6 +116,11 @@ class ProducerCore:
 
     def drain(self, now_ms: int) -> None:
         """Move the inbox into batches, and send those that are full."""
+        self._sort(now_ms)
+        self._pump(now_ms)
+
+    def _sort(self, now_ms: int) -> None:
+        """Move the inbox into batches."""
         self._now_ms = now_ms
         inbox, topics, max_records = self.inbox, self._topics, self._batch_records
         topic: ProducedTopic | None = None
@@ -134,7 +141,6 @@ class ProducerCore:
             batch.room_bytes -= size
             if on_delivery is not None:
                 batch.wants_reports = True
-        self._pump(now_ms)
 
     def _roomy_batch(self, topic: ProducedTopic, lane: Lane, record: Produced, since_ms: int) -> Batch:
         """A batch with room: of the same partition, or where the partitioner goes when that one's batch is full."""
@@ -147,6 +153,7 @@ class ProducerCore:
             lane, full = found, found.filling
         if lane.filling is None:
             lane.filling = Batch(since_ms, self._batch_bytes)
+            self._filling[lane] = topic
         return lane.filling
 
     def _place(self, topic: ProducedTopic, lane: Lane) -> None:
@@ -165,15 +172,14 @@ class ProducerCore:
         """Send everything, full or not."""
         self.scheduled = False
         self._flush_at_ms = None
-        self.drain(now_ms)
-        for topic in self._topics.values():
-            for lane in topic.lanes:
-                if lane.filling is not None:
-                    self._close(topic, lane)
+        self._sort(now_ms)
+        while self._filling:
+            lane, topic = next(iter(self._filling.items()))
+            self._close(topic, lane)
         self._pump(now_ms)
 
     def _close(self, topic: ProducedTopic, lane: Lane) -> None:
-        if lane.filling is not None:
+        if self._filling.pop(lane, None) is not None:
             lane.close()
             self._sender.ready(lane)
             assert topic.partitioner is not None
@@ -212,6 +218,7 @@ class ProducerCore:
     def _move_out(self, topic: ProducedTopic) -> None:
         """What waits for a partition that is gone looks for a new place."""
         for lane in topic.closed_lanes:
+            self._filling.pop(lane, None)
             lane.close()
             self._sender.withdraw(lane)
             for batch in lane.waiting:
@@ -239,7 +246,7 @@ class ProducerCore:
 
     def _give_up(self, now_ms: int) -> None:
         for topic in self._topics.values():
-            while (error := topic.overdue(now_ms)) is not None:
+            while topic.waits and (error := topic.overdue(now_ms)) is not None:
                 self._fail_homeless(topic, error)
 
     # ---- what becomes of records -------------------------------------------------------------------------------------
@@ -288,7 +295,12 @@ class ProducerCore:
     @property
     def undelivered(self) -> bool:
         """Whether records are still on their way."""
-        return bool(self.inbox) or self._sender.busy or any(topic.waiting for topic in self._topics.values())
+        if self.inbox or self._filling or self._sender.busy:
+            return True
+        return any(topic.homeless for topic in self._topics.values())
+
+    def _drained(self) -> bool:
+        return not self.undelivered
 
     def purge(self, now_ms: int, *, in_queue: bool, in_flight: bool) -> None:
         """Give up records on purpose: those that wait, those that are under way, or both."""
@@ -318,6 +330,7 @@ class ProducerCore:
                     records += batch.records if batch is not None else ()
                 lane.under_way = lane.filling = None
                 lane.waiting.clear()
+        self._filling.clear()
         for record in records:
             self._report(record, error)
 

@@ -202,8 +202,10 @@ class Producer(UntilClosed):
         """Serve delivery callbacks, waiting up to `timeout` seconds for the first; how many were served."""
         self._check_open()
         wait_ms = timeout_ms(timeout)
+        core = self._core
+        if not self._inbox and not core.deliveries and not len(self):
+            return 0
         with self._waiting:
-            core = self._core
             if self._inbox:
                 if not core.scheduled:  # a `produce` was interrupted
                     self._run(core.schedule)

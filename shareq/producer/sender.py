@@ -62,6 +62,8 @@ class Sender:
     @property
     def wake_at_ms(self) -> int | None:
         """The end of the earliest back-off, or when the oldest batch is given up."""
+        if not self._lanes:
+            return None
         lanes = self._lanes.values()
         deadlines = [head.created_ms + self._timeout_ms for lane in lanes if (head := lane.head) is not None]
         if not self._identity.known:

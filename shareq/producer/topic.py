@@ -65,9 +65,9 @@ class ProducedTopic:
         return self.lanes[self.partition_count :]
 
     @property
-    def waiting(self) -> bool:
-        """Whether records have no place, or are in a batch that fills."""
-        return bool(self.homeless) or any(lane.filling is not None for lane in self.lanes)
+    def waits(self) -> bool:
+        """True if records, or the memory of some, wait for the topic's metadata."""
+        return bool(self.homeless) or self.unknown_since_ms is not None
 
     @property
     def patience_ends_ms(self) -> int | None:

@@ -167,7 +167,7 @@ class ProducerIdentity:
         if (self.state, _E.RECORD_FAILED) in TRANSITIONS:
             self.state = TRANSITIONS[self.state, _E.RECORD_FAILED]
 
-    def wake_at_ms(self, *, wanted: bool, drained: bool) -> int | None:
+    def wake_at_ms(self, *, wanted: bool, drained: Callable[[], bool]) -> int | None:
         if self._question(wanted=wanted, drained=drained) is None:
             return None
         coordinator = self._coordinator
@@ -175,8 +175,8 @@ class ProducerIdentity:
             return coordinator.wake_at_ms
         return self._not_before_ms
 
-    def pump(self, now_ms: int, *, wanted: bool, drained: bool) -> None:
-        """Ask for an id where one is `wanted`, and end the transaction once all its records are `drained`."""
+    def pump(self, now_ms: int, *, wanted: bool, drained: Callable[[], bool]) -> None:
+        """Ask for an id where one is `wanted`, and end the transaction once all its records are `drained()`."""
         question = self._question(wanted=wanted, drained=drained)
         if question is None or now_ms < self._not_before_ms:
             return
@@ -191,13 +191,13 @@ class ProducerIdentity:
             coordinator.want()
             coordinator.pump(now_ms)
 
-    def _question(self, *, wanted: bool, drained: bool) -> Callable[[int], None] | None:
+    def _question(self, *, wanted: bool, drained: Callable[[], bool]) -> Callable[[int], None] | None:
         """What there is to ask of a node just now."""
         if self._under_way or self.state is _S.FATAL:
             return None
         if self.state is _S.INITIALIZING or (wanted and not self.known and self.transactional_id is None):
             return self._init
-        return self._end if self.state in (_S.COMMITTING, _S.ABORTING) and drained else None
+        return self._end if self.state in (_S.COMMITTING, _S.ABORTING) and drained() else None
 
     def _init(self, node: int) -> None:
         request = InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=self._timeout_ms)
