@@ -10,10 +10,10 @@ from shareq.client.callbacks import Unserved
 from shareq.client.calls import Calls
 from shareq.client.message import Message
 from shareq.client.topic_partition import TopicPartition
-from shareq.consumer.acks import Acknowledgements, Commit, Identity, counts_of, runs_of
-from shareq.consumer.buffer import Buffer, Piece, Unpacked
-from shareq.consumer.delivered import InHand, PartitionInHand
+from shareq.consumer.acknowledgements import Acknowledgements, MemberIdentity, PendingCommit, counts_of, runs_of
+from shareq.consumer.fetch_buffer import AcquiredPiece, FetchBuffer, UnpackedPiece
 from shareq.consumer.metrics import FetchMetrics
+from shareq.consumer.unacknowledged import UnacknowledgedPartition, UnacknowledgedRecords
 from shareq.model.errors import Errors, IllegalStateException, KafkaError, KafkaException
 from shareq.model.events import AcknowledgementsSent, RecordsDelivered
 from shareq.model.ids import TopicIdPartition
@@ -41,9 +41,9 @@ class Acknowledger:
     def __init__(
         self,
         calls: Calls,
-        who: Identity,
+        identity: MemberIdentity,
         metrics: FetchMetrics,
-        buffer: Buffer,
+        buffer: FetchBuffer,
         *,
         explicit: bool,
         send: Callable[[Acknowledgements], None],
@@ -52,31 +52,31 @@ class Acknowledger:
         self.wants_results = False
         self.explicit = explicit
         self._calls = calls
-        self._who = who
+        self._identity = identity
         self._metrics = metrics
         self._buffer = buffer
         self._send = send
         self._lost = lost
-        self._in_hand = InHand()
+        self._records = UnacknowledgedRecords()
         self.results: Unserved[CommitResult] = Unserved()
         """What the callback has not got yet, oldest first."""
         self._renewed: deque[Acknowledgements] = deque()
-        self.acquired_again: list[Piece] = []
+        self.acquired_again: list[AcquiredPiece] = []
         """What `take_renewed` took from the buffer last, in place of renewed copies."""
         self._open: dict[int, Acknowledgements] = {}
         """What was sent and has no result yet, by id()."""
 
     # ---- records come in ---------------------------------------------------------------------------------------------
 
-    def deliver(self, unpacked: Unpacked) -> None:
+    def deliver(self, unpacked: UnpackedPiece) -> None:
         """A poll returns these records; broken ones come with a verdict."""
         piece, messages, ranges, gaps, verdict = unpacked
-        entry = self._in_hand.partition(piece.key, piece.topic, piece.node)
+        entry = self._records.partition(piece.key, piece.topic, piece.node)
         entry.add(ranges, gaps, messages)
         if verdict is not None:
             entry.verdicts.update(dict.fromkeys(range(piece.first, piece.end), verdict))
         if messages and not piece.journalled:
-            group_id, member_id, client_id = self._who
+            group_id, member_id, client_id = self._identity
             topic, partition, first, end = piece.topic, piece.key.partition, piece.first, piece.end
             counts = len(messages), piece.delivery_count
             self._calls.emit(RecordsDelivered(group_id, member_id, client_id, topic, partition, first, end, *counts))
@@ -84,7 +84,7 @@ class Acknowledger:
     @property
     def renewals(self) -> bool:
         """True if renewed records wait for a poll."""
-        return bool(self._renewed) or any(entry.renewed for entry in self._in_hand)
+        return bool(self._renewed) or any(entry.renewed for entry in self._records)
 
     def take_renewed(self, topics: Collection[str]) -> list[Sequence[Message]]:
         """Hand renewed records out again: the newer copy where the lock was lost and the record acquired again.
@@ -94,7 +94,7 @@ class Acknowledger:
         self._absorb_renewals()
         self.acquired_again = []
         taken: list[Sequence[Message]] = []
-        for entry in list(self._in_hand):
+        for entry in list(self._records):
             if entry.renewed and self._lost(entry.key, entry.topic, entry.node):
                 entry.renewed = {}
             elif entry.renewed and entry.topic not in topics:
@@ -103,7 +103,7 @@ class Acknowledger:
         self._buffer.fresh = False
         return taken
 
-    def _hand_out(self, entry: PartitionInHand) -> Iterator[Sequence[Message]]:
+    def _hand_out(self, entry: UnacknowledgedPartition) -> Iterator[Sequence[Message]]:
         if self._buffer.fresh and entry.renewed:
             offsets = [(offset, offset + 1) for offset in sorted(entry.renewed)]
             for unpacked in self._buffer.take_held(entry.key, entry.node, offsets):
@@ -112,27 +112,27 @@ class Acknowledger:
                 yield unpacked.messages
         yield entry.hand_out_renewed()
 
-    def _release(self, entry: PartitionInHand) -> None:
+    def _release(self, entry: UnacknowledgedPartition) -> None:
         runs = runs_of(dict.fromkeys(entry.renewed, int(AcknowledgeType.RELEASE)))
         entry.renewed = {}
         self._send(Acknowledgements(entry.key, entry.topic, entry.node, runs, {}, silent=True))
 
     def put_back(self) -> None:
         """Undo `deliver` and `take_renewed` since the last `take`, which left nothing in hand. What was taken from the
-        buffer goes back there by `Buffer.put_back`."""
-        for entry in self._in_hand:
+        buffer goes back there by `FetchBuffer.put_back`."""
+        for entry in self._records:
             entry.put_back()
 
     def _absorb_renewals(self) -> None:
         while self._renewed:
             renewal = self._renewed.popleft()
-            self._in_hand.renew(renewal.key, renewal.topic, renewal.node, renewal.renewing)
+            self._records.renew(renewal.key, renewal.topic, renewal.node, renewal.renewing)
 
     # ---- verdicts ----------------------------------------------------------------------------------------------------
 
     @property
     def unacknowledged(self) -> int:
-        return self._in_hand.unacknowledged
+        return self._records.unacknowledged
 
     def note(self, topic: str | None, partition: int | None, offset: int | None, verdict: int) -> bool:
         """Note the verdict on a record in hand, in one step that no interrupt can tear; False if it is not in hand.
@@ -145,7 +145,7 @@ class Acknowledger:
             raise IllegalStateException("acknowledging needs share.acknowledgement.mode=explicit, and it is implicit")
         if not AcknowledgeType.ACCEPT <= verdict <= AcknowledgeType.RENEW:
             raise ValueError(f"ack_type={verdict!r}: must be ACCEPT (1), RELEASE (2), REJECT (3) or RENEW (4)")
-        entry = self._in_hand.find(topic, partition)
+        entry = self._records.find(topic, partition)
         if entry is None or not entry.holds(offset):
             return False
         entry.verdicts[offset] = verdict
@@ -156,14 +156,14 @@ class Acknowledger:
         if self.note(topic, partition, offset, verdict):
             return
         self._absorb_renewals()
-        entry = self._in_hand.find(topic, partition)
+        entry = self._records.find(topic, partition)
         if entry is None or offset is None or not entry.acknowledge(offset, verdict):
             raise IllegalStateException(
                 f"{topic} [{partition}] offset {offset} is not in flight: no poll returned it, it was acknowledged and "
                 "sent already, or it is a gap"
             )
 
-    def take(self, *, deadline_ms: int | None = None, commit: Commit | None = None) -> None:
+    def take(self, *, deadline_ms: int | None = None, commit: PendingCommit | None = None) -> None:
         """Send what is acknowledged; in implicit mode everything is accepted by that."""
         self._take(None if self.explicit else AcknowledgeType.ACCEPT, deadline_ms, commit)
 
@@ -171,11 +171,11 @@ class Acknowledger:
         """Send what is acknowledged, and nothing else: whoever closes has not seen the next poll."""
         self._take(None, None, None)
 
-    def _take(self, default: int | None, deadline_ms: int | None, commit: Commit | None) -> None:
+    def _take(self, default: int | None, deadline_ms: int | None, commit: PendingCommit | None) -> None:
         self._absorb_renewals()
-        if self._buffer.fresh and self._in_hand:
-            self._keep_in_hand()
-        for entry, runs, renewing in self._in_hand.take(default):
+        if self._buffer.fresh and self._records:
+            self._keep_acquired_again()
+        for entry, runs, renewing in self._records.take(default):
             if runs:
                 acknowledgements = Acknowledgements(
                     entry.key, entry.topic, entry.node, runs, renewing, deadline_ms=deadline_ms, commit=commit
@@ -183,9 +183,9 @@ class Acknowledger:
                 self._open[id(acknowledgements)] = acknowledgements
                 self._send(acknowledgements)
 
-    def _keep_in_hand(self) -> None:
+    def _keep_acquired_again(self) -> None:
         """What is in hand and was acquired again stays in hand: its acknowledgement counts for the new lock."""
-        for entry in self._in_hand:
+        for entry in self._records:
             for unpacked in self._buffer.take_held(entry.key, entry.node, entry.ranges):
                 entry.replace(unpacked.messages)
         self._buffer.fresh = self.renewals
@@ -196,7 +196,7 @@ class Acknowledger:
         """Report what became of acknowledgements: to the journal, the metrics, the commit, the callback."""
         counts = counts_of(acknowledgements.runs)
         topic, partition = acknowledgements.topic, acknowledgements.key.partition
-        group_id, member_id, _ = self._who
+        group_id, member_id, _ = self._identity
         self._calls.emit(AcknowledgementsSent(group_id, member_id, topic, partition, counts, int(error)))
         self._metrics.acknowledgements_sent.record(sum(counts), now_ms)
         if error:

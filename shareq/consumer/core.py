@@ -14,13 +14,13 @@ from shareq.client.config import ClientConfig
 from shareq.client.message import Message
 from shareq.client.metadata import Metadata
 from shareq.client.topic_partition import TopicPartition
+from shareq.consumer.acknowledgements import Acknowledgements, MemberIdentity, PendingCommit
 from shareq.consumer.acknowledger import Acknowledger
-from shareq.consumer.acks import Acknowledgements, Commit, Identity
-from shareq.consumer.buffer import Buffer, Piece
-from shareq.consumer.fetcher import Fetcher
+from shareq.consumer.fetch_buffer import AcquiredPiece, FetchBuffer
 from shareq.consumer.membership import Membership
 from shareq.consumer.metrics import FetchMetrics, PollMetrics
-from shareq.consumer.session import FetchLimits
+from shareq.consumer.session_handler import FetchLimits
+from shareq.consumer.share_fetcher import ShareFetcher
 from shareq.model.actor import Answer, Effect
 from shareq.model.actor import Message as ActorMessage
 from shareq.model.errors import Errors, IllegalStateException, KafkaError, KafkaException, WakeupException
@@ -40,7 +40,7 @@ class ShareConsumerCore:
         self._calls = Calls(config["request.timeout.ms"])
         backoff = Backoff(rng, config["retry.backoff.ms"], config["retry.backoff.max.ms"])
         self._metadata = Metadata(self._calls, backoff, self._metadata_changed)
-        self._buffer = Buffer(check_crcs=config["check.crcs"])
+        self._buffer = FetchBuffer(check_crcs=config["check.crcs"])
         self._membership = Membership(
             self._calls,
             backoff,
@@ -50,14 +50,14 @@ class ShareConsumerCore:
             max_poll_interval_ms=config["max.poll.interval.ms"],
             on_assignment=self._assigned,
         )
-        who = Identity(config["group.id"], self.member_id, self.client_id)
+        identity = MemberIdentity(config["group.id"], self.member_id, self.client_id)
         self._fetch_metrics = FetchMetrics()
-        self._fetcher = Fetcher(
+        self._fetcher = ShareFetcher(
             self._calls,
             backoff,
             self._metadata,
             self._buffer,
-            who=who,
+            identity=identity,
             limits=_limits(config),
             metrics=self._fetch_metrics,
             on_settled=self._settled,
@@ -65,15 +65,15 @@ class ShareConsumerCore:
         )
         self.acknowledger = Acknowledger(
             self._calls,
-            who,
+            identity,
             self._fetch_metrics,
             self._buffer,
             explicit=config["share.acknowledgement.mode"] == "explicit",
             send=self._fetcher.acknowledge,
-            lost=self._fetcher.intake.lost,
+            lost=self._fetcher.filler.lost,
         )
         self._poll_metrics = PollMetrics()
-        self._polled: list[Piece] = []
+        self._polled_pieces: list[AcquiredPiece] = []
         self._error: KafkaError | None = None
         self._woken = False
         self._closing = False
@@ -170,8 +170,8 @@ class ShareConsumerCore:
         """
         self.raise_if_woken()
         self._raise_error()
-        runs = self.acknowledger.take_renewed(self._fetcher.intake.topics)
-        self._polled = polled = self.acknowledger.acquired_again
+        runs = self.acknowledger.take_renewed(self._fetcher.filler.topics)
+        self._polled_pieces = polled = self.acknowledger.acquired_again
         for unpacked in self._buffer.take(self._max_poll_records):
             polled.append(unpacked.piece)
             self.acknowledger.deliver(unpacked)
@@ -179,7 +179,7 @@ class ShareConsumerCore:
         runs = [messages for messages in runs if messages]
         if not runs:
             self.acknowledger.take()  # of gaps, which the next request answers for
-            self._polled = []
+            self._polled_pieces = []
             self._fetcher.fetching = not self._buffer
             self._pump(now_ms)
         return runs
@@ -188,8 +188,8 @@ class ShareConsumerCore:
         """Undo the last `collect`: the application has not got its records, and the next one returns them."""
         del now_ms
         self.acknowledger.put_back()
-        self._buffer.put_back(self._polled)
-        self._polled = []
+        self._buffer.put_back(self._polled_pieces)
+        self._polled_pieces = []
 
     def end_poll(self, now_ms: int) -> tuple[()]:
         """The application has the records; its time until the next poll begins. No effects follow."""
@@ -224,9 +224,9 @@ class ShareConsumerCore:
 
     # ---- commit ------------------------------------------------------------------------------------------------------
 
-    def commit(self, timeout_ms: float | None, now_ms: int) -> Commit:
+    def commit(self, timeout_ms: float | None, now_ms: int) -> PendingCommit:
         """Send what is acknowledged (implicit: everything) without waiting for a poll; `timeout_ms` bounds retries."""
-        commit = Commit()
+        commit = PendingCommit()
         deadline_ms = FOR_EVER_MS if timeout_ms is None else now_ms + int(timeout_ms)
         self.acknowledger.take(deadline_ms=deadline_ms, commit=commit)
         self._pump(now_ms)

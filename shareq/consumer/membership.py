@@ -17,7 +17,7 @@ from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareG
 JOIN_EPOCH = 0
 
 
-class MemberState(StrEnum):
+class MembershipState(StrEnum):
     """STALE: left because the application did not poll. FATAL: no retry would help."""
 
     UNSUBSCRIBED = "unsubscribed"
@@ -30,7 +30,7 @@ class MemberState(StrEnum):
     FATAL = "fatal"
 
 
-class MemberEvent(StrEnum):
+class MembershipEvent(StrEnum):
     POLL = "poll"
     ANSWER = "answer"
     ASSIGNMENT = "assignment"
@@ -43,10 +43,10 @@ class MemberEvent(StrEnum):
     FATAL = "fatal"
 
 
-_S, _E = MemberState, MemberEvent
+_S, _E = MembershipState, MembershipEvent
 _MEMBERS = (_S.JOINING, _S.RECONCILING, _S.ACKNOWLEDGING, _S.STABLE)
 
-TRANSITIONS: dict[tuple[MemberState, MemberEvent], MemberState] = {
+TRANSITIONS: dict[tuple[MembershipState, MembershipEvent], MembershipState] = {
     (_S.UNSUBSCRIBED, _E.POLL): _S.JOINING,
     (_S.STALE, _E.POLL): _S.JOINING,
     (_S.JOINING, _E.ANSWER): _S.STABLE,
@@ -65,7 +65,7 @@ TRANSITIONS: dict[tuple[MemberState, MemberEvent], MemberState] = {
 URGENT = frozenset({_S.JOINING, _S.ACKNOWLEDGING, _S.LEAVING})
 """States whose heartbeat does not wait for the interval."""
 
-PATIENT = frozenset({Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.TOPIC_AUTHORIZATION_FAILED})
+DELAYED_RETRY = frozenset({Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.TOPIC_AUTHORIZATION_FAILED})
 """Errors after which even the first retry waits."""
 
 
@@ -87,7 +87,7 @@ class Membership:
         max_poll_interval_ms: int,
         on_assignment: Callable[[frozenset[TopicIdPartition]], None],
     ) -> None:
-        self.state = MemberState.UNSUBSCRIBED
+        self.state = MembershipState.UNSUBSCRIBED
         self.group_id = group_id
         self.member_id = member_id
         self.member_epoch = JOIN_EPOCH
@@ -102,10 +102,10 @@ class Membership:
         self._max_poll_interval_ms = max_poll_interval_ms
         self._on_assignment = on_assignment
         self._topics_known = False  # whether the coordinator knows our present topics
-        self._rejoin = False  # polled while the goodbye is still under way
-        self._goodbye = False  # a heartbeat that leaves is due
+        self._join_after_leave = False  # polled while the goodbye is still under way
+        self._leave_due = False  # a heartbeat that leaves is due
         self._under_way = False
-        self._generation = 0  # answers to what was asked before a change of mind do not count
+        self._attempt = 0  # answers to what was asked before a change of mind do not count
         self._sent_at_ms = 0
         self._interval_ms = 0
         self._failures = 0
@@ -123,12 +123,12 @@ class Membership:
     def leave(self) -> None:
         """Say goodbye, where there is anybody to say it to."""
         self.topics = ()
-        self._rejoin = False
+        self._join_after_leave = False
         if self.state in _MEMBERS:
-            self._goodbye = self.member_epoch != JOIN_EPOCH or self._under_way
+            self._leave_due = self.member_epoch != JOIN_EPOCH or self._under_way
             self._move(_E.LEAVE)
             self._drop_assignment()
-            if not self._goodbye:
+            if not self._leave_due:
                 self._move(_E.LEFT)
         else:
             self._move(_E.LEAVE)
@@ -136,7 +136,7 @@ class Membership:
     @property
     def gone(self) -> bool:
         """Whether there is nothing left to say."""
-        return self.state not in _MEMBERS and not self._goodbye and not self._under_way
+        return self.state not in _MEMBERS and not self._leave_due and not self._under_way
 
     def polled(self) -> None:
         """A poll has begun: join where we are no member yet."""
@@ -148,7 +148,7 @@ class Membership:
             self.member_epoch = JOIN_EPOCH
             self._topics_known = False
             self._move(_E.POLL)
-        self._rejoin = self.state is _S.LEAVING
+        self._join_after_leave = self.state is _S.LEAVING
 
     def poll_ended(self, now_ms: int) -> None:
         """From here on the application has `max_poll_interval_ms` until its next poll."""
@@ -189,7 +189,7 @@ class Membership:
             self._send(self._coordinator.node, now_ms)
 
     def _due_at_ms(self) -> int | None:
-        if self._goodbye or self.state in URGENT:
+        if self._leave_due or self.state in URGENT:
             return self._not_before_ms
         if self.state in _MEMBERS:
             return max(self._not_before_ms, self._sent_at_ms + self._interval_ms)
@@ -198,16 +198,16 @@ class Membership:
     def _overdue(self) -> None:
         text = f"no poll for max.poll.interval.ms={self._max_poll_interval_ms}: left the group; poll to rejoin"
         self.error = KafkaError(KafkaError._MAX_POLL_EXCEEDED, text)
-        self._goodbye = self.member_epoch != JOIN_EPOCH
-        self._generation += 1
+        self._leave_due = self.member_epoch != JOIN_EPOCH
+        self._attempt += 1
         self._move(_E.OVERDUE)
         self._drop_assignment()
 
     # ---- heartbeats --------------------------------------------------------------------------------------------------
 
     def _send(self, node: int, now_ms: int) -> None:
-        leaving = self._goodbye
-        self._goodbye = False
+        leaving = self._leave_due
+        self._leave_due = False
         self._under_way = True
         self._sent_at_ms = now_ms
         topics = None if leaving or (self._topics_known and self.state is not _S.JOINING) else self.topics
@@ -220,7 +220,7 @@ class Membership:
         )
         self._topics_known = True
         self._move(_E.SENT)
-        generation = self._generation
+        generation = self._attempt
         self.metrics.sent(now_ms)
 
         def answered(response: Response | None, error: Errors, at_ms: int) -> None:
@@ -228,7 +228,7 @@ class Membership:
             self.metrics.answered(at_ms - now_ms, at_ms)
             if leaving:
                 self._left()
-            elif generation == self._generation and self.state in _MEMBERS:
+            elif generation == self._attempt and self.state in _MEMBERS:
                 assert response is None or isinstance(response, ShareGroupHeartbeatResponse)
                 self._answered(response, error, at_ms)
 
@@ -238,7 +238,7 @@ class Membership:
         """Whatever the answer to a goodbye is: it is never sent twice."""
         self.member_epoch = JOIN_EPOCH
         self._move(_E.LEFT)
-        if self._rejoin and self.topics:
+        if self._join_after_leave and self.topics:
             self._join()  # the poll that asked for it may have ended
 
     def _answered(self, response: ShareGroupHeartbeatResponse | None, error: Errors, now_ms: int) -> None:
@@ -288,7 +288,7 @@ class Membership:
         """At once where Kafka's clients do not wait, but only the first time: then the back-off counts."""
         self._topics_known = False
         self._failures += 1
-        patient = error in PATIENT or self._failures > 1
+        patient = error in DELAYED_RETRY or self._failures > 1
         self._not_before_ms = now_ms + self._backoff.delay_ms(self._failures) if patient else now_ms
         self._sent_at_ms = min(self._sent_at_ms, now_ms - self._interval_ms)
 
@@ -296,16 +296,16 @@ class Membership:
         if self.state in _MEMBERS:
             self.error = KafkaError(error, message, fatal=True)
         self._coordinator.fatal = None
-        self._goodbye = False
+        self._leave_due = False
         self._move(_E.LEFT if self.state is _S.LEAVING else _E.FATAL)
         self._drop_assignment()
 
     # ---- small moves -------------------------------------------------------------------------------------------------
 
-    def _move(self, event: MemberEvent) -> None:
+    def _move(self, event: MembershipEvent) -> None:
         state = TRANSITIONS.get((self.state, event), self.state)
         if event in (_E.FENCED, _E.OVERDUE, _E.LEAVE, _E.FATAL):
-            self._generation += 1
+            self._attempt += 1
         self.state = state
 
     def _drop_assignment(self) -> None:

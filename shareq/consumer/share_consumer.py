@@ -277,13 +277,13 @@ class ShareConsumer(UntilClosed):
         with self._gate:
             try:
                 if not self._closed:
-                    self._say_goodbye(wait_ms)
+                    self._leave_and_close(wait_ms)
             finally:
                 self._closed = True
                 self._connection.close()
             self._run_callbacks()
 
-    def _say_goodbye(self, wait_ms: float | None) -> None:
+    def _leave_and_close(self, wait_ms: float | None) -> None:
         core = self._core
         try:
             self._put_back()

@@ -8,13 +8,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
-from shareq.leader.cell import Cell, acquired, settled
+from shareq.leader.in_flight_state import InFlightState, acquired, settled
 from shareq.leader.window import Bounds, Window
 from shareq.model.configs import GroupConfig
 from shareq.model.records import RecordBatch
 from shareq.model.states import AcquireMode, RecordEvent, RecordState
 
-Taken = tuple[int, int, Cell]
+Taken = tuple[int, int, InFlightState]
 """[first, end) came into the window together and has the same count; the cell it has now."""
 
 
@@ -61,11 +61,11 @@ class Acquisition:
             self._goal = min(max_records, speo - fetch_offset)
             end = min(end, speo)
         if base > fetch_offset:
-            self.archived += window.pass_missing(fetch_offset, base)
+            self.archived += window.archive_missing(fetch_offset, base)
         if base < end:
             self._take(base, end)
         if self.taken:
-            window.pass_gaps(self.taken[-1][1])
+            window.skip_gaps(self.taken[-1][1])
 
     def _take(self, base: int, end: int) -> None:
         """Take from [base, end): what is in the window already comes before what is behind it."""
@@ -81,17 +81,17 @@ class Acquisition:
     def archive_aborted(self, ranges: list[tuple[int, int]]) -> None:
         """Archive what aborted transactions wrote of the records just taken."""
         taken, self.taken = self.taken, []
-        for first, end, cell in taken:
+        for first, end, in_flight in taken:
             for aborted_first, aborted_end in ranges:
                 f, e = max(first, aborted_first), min(end, aborted_end)
                 if f < e:
-                    self._window.archive(f, e, cell, RecordEvent.ABORTED)
+                    self._window.archive(f, e, in_flight, RecordEvent.ABORTED)
                     self.archived.append((f, e))
                     if first < f:
-                        self.taken.append((first, f, cell))
+                        self.taken.append((first, f, in_flight))
                     first = e
             if first < end:
-                self.taken.append((first, end, cell))
+                self.taken.append((first, end, in_flight))
 
     # ---- records that are in the window already ----------------------------------------------------------------------
 
@@ -130,36 +130,40 @@ class Acquisition:
         isolated before it takes its neighbours down with it (Kafka's throttled delivery).
         """
         runs = self._window.available.overlap(max(bounds.first, base), min(bounds.end, end))
-        hot = any(cell.delivery_count >= self._throttled_from for _, _, cell in runs)
+        hot = any(in_flight.delivery_count >= self._throttled_from for _, _, in_flight in runs)
         if hot and self.taken:
             return False
         room = self._goal - self._count if self._exact else bounds.end - bounds.first
         if hot:
             runs = self._throttled(runs, bounds.end - bounds.first, room)
-        for first, stop, cell in runs:
+        for first, stop, in_flight in runs:
             stop = min(stop, first + room)
             if first < stop:
                 room -= stop - first
-                self._lock(first, stop, cell, acquired(cell.delivery_count + 1, self._member_id, self.deadline_ms))
+                self._lock(
+                    first, stop, in_flight, acquired(in_flight.delivery_count + 1, self._member_id, self.deadline_ms)
+                )
         return not (hot and self.taken)
 
-    def _throttled(self, runs: list[tuple[int, int, Cell]], size: int, room: int) -> list[tuple[int, int, Cell]]:
+    def _throttled(
+        self, runs: list[tuple[int, int, InFlightState]], size: int, room: int
+    ) -> list[tuple[int, int, InFlightState]]:
         """As much of these runs as may be taken at once, of a cached batch with `size` offsets.
 
         The first run at the threshold caps how many are taken, once and for all; a cap that has already been reached by
         then does not bite. The last attempt of a record is made for it alone.
         """
         count, cap, allowed = 0, 0, []
-        for first, end, cell in runs:
-            last_attempt = self._limit > 2 and cell.delivery_count == self._limit - 1
+        for first, end, in_flight in runs:
+            last_attempt = self._limit > 2 and in_flight.delivery_count == self._limit - 1
             if last_attempt and count:
                 break
-            if not cap and cell.delivery_count >= self._throttled_from:
-                cap = max(1, size >> (cell.delivery_count - self._throttled_from + 1))
+            if not cap and in_flight.delivery_count >= self._throttled_from:
+                cap = max(1, size >> (in_flight.delivery_count - self._throttled_from + 1))
             taken = min(end - first, 1 if last_attempt else end - first, room - count)
             if count < cap:
                 taken = min(taken, cap - count)
-            allowed.append((first, first + taken, cell))
+            allowed.append((first, first + taken, in_flight))
             count += taken
             if last_attempt or count in (room, cap):
                 break
@@ -173,18 +177,18 @@ class Acquisition:
         if room < end - first:
             end = min(end, self._end_of_record_batch(first + room - 1))
         if first > window.spso and window.batches.before(first) is None:
-            window.begin_at(first)
-        cell = acquired(1, self._member_id, self.deadline_ms)
+            window.start_at(first)
+        in_flight = acquired(1, self._member_id, self.deadline_ms)
         if self._exact:
             window.add(first, end)
             stop = min(end, first + room)
-            self._lock(first, stop, None, cell)
+            self._lock(first, stop, None, in_flight)
             if stop < end:
                 window.put(stop, end, None, settled(RecordState.AVAILABLE, 0), cause=RecordEvent.ACQUIRE)
         else:
             for start, stop in self._pieces(first, end):
                 window.add(start, stop)
-                self._lock(start, stop, None, cell)
+                self._lock(start, stop, None, in_flight)
         window.grow(end)
 
     def _end_of_record_batch(self, offset: int) -> int:
@@ -202,9 +206,9 @@ class Acquisition:
                     first = batch.base_offset
         yield first, end
 
-    def _lock(self, first: int, end: int, old: Cell | None, cell: Cell) -> None:
-        self._window.put(first, end, old, cell, cause=RecordEvent.ACQUIRE)
-        self.taken.append((first, end, cell))
+    def _lock(self, first: int, end: int, old: InFlightState | None, in_flight: InFlightState) -> None:
+        self._window.put(first, end, old, in_flight, cause=RecordEvent.ACQUIRE)
+        self.taken.append((first, end, in_flight))
         self._count += end - first
 
 

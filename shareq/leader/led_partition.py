@@ -15,7 +15,7 @@ class LedPartition:
     """One share-partition on its leader.
 
     Fetches (`fetch.Fetch`) stand above this file; here they are only kept. `owner` is the fetch that may read and
-    acquire now: the fetch lock, which only its holder gives back. Of the fetches that wait, the `eager` ones have not
+    acquire now: the fetch lock, which only its holder gives back. Of the fetches that wait, the `untried` ones have not
     tried what came last, the `tried` ones have; the next one stands first. `idle`: nothing can be fetched until
     something happens. `fresh`: nothing has happened since the read under way began. `log_end` is where the log was
     seen to end, until it grows. `writes` are on their way to the persister. `dropped` is the error after which this
@@ -25,7 +25,6 @@ class LedPartition:
     __slots__ = (
         "at",
         "dropped",
-        "eager",
         "fresh",
         "idle",
         "key",
@@ -35,6 +34,7 @@ class LedPartition:
         "share_partition",
         "topic_partition",
         "tried",
+        "untried",
         "writes",
     )
 
@@ -46,7 +46,7 @@ class LedPartition:
         self.share_partition = SharePartition(key, topic, leader_epoch=leader_epoch, traced=traced)
         self.share_partition.status = PartitionLoadState.INITIALIZING
         self.owner: Any = None
-        self.eager: OrderedDict[Any, None] = OrderedDict()
+        self.untried: OrderedDict[Any, None] = OrderedDict()
         self.tried: dict[Any, None] = {}
         self.idle = False
         self.fresh = False
@@ -69,5 +69,5 @@ class LedPartition:
 
     def leave(self, fetch: object) -> None:
         """The fetch waits no longer."""
-        self.eager.pop(fetch, None)
+        self.untried.pop(fetch, None)
         self.tried.pop(fetch, None)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from shareq.leader.context import Context
+from shareq.leader.leader_context import LeaderContext
 from shareq.leader.led_partition import LedPartition
-from shareq.leader.sessions import Exchange
 from shareq.leader.share_partition import PreparedWrite
+from shareq.leader.share_sessions import PendingRequest
 from shareq.model.actor import Answer, FindOffset, OffsetFound, Persist
 from shareq.model.configs import parse_by_duration
 from shareq.model.errors import Errors
@@ -32,7 +32,7 @@ UNKNOWN_START_OFFSET = -1
 DROPPING = frozenset({Errors.GROUP_ID_NOT_FOUND, Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.NOT_LEADER_OR_FOLLOWER})
 """After these errors what is in memory may be stale: the share-partition is forgotten and loaded anew when needed."""
 
-_SEEN_BY_CLIENTS = {
+_CLIENT_ERRORS = {
     Errors.NONE: Errors.NONE,
     Errors.COORDINATOR_LOAD_IN_PROGRESS: Errors.COORDINATOR_NOT_AVAILABLE,
     Errors.COORDINATOR_NOT_AVAILABLE: Errors.COORDINATOR_NOT_AVAILABLE,
@@ -44,17 +44,17 @@ _SEEN_BY_CLIENTS = {
 }
 
 
-def seen_by_clients(error: Errors) -> Errors:
+def client_error(error: Errors) -> Errors:
     """What a client is told when the persister answered `error`."""
-    return _SEEN_BY_CLIENTS.get(error, Errors.UNKNOWN_SERVER_ERROR)
+    return _CLIENT_ERRORS.get(error, Errors.UNKNOWN_SERVER_ERROR)
 
 
 class _Write(NamedTuple):
-    """A state write under way. `exchange` waits for it; nobody does for a lock's time-out or a closed session."""
+    """A state write under way. `pending` waits for it; nobody does for a lock's time-out or a closed session."""
 
     led: LedPartition
     write_id: int
-    exchange: Exchange | None
+    pending: PendingRequest | None
     timeout: bool
 
 
@@ -67,17 +67,17 @@ class LedPartitions:
     """All share-partitions led here, by key.
 
     `wake(led)` is called when fetches may find more than before, `lost(led)` when it has been dropped,
-    `acknowledged(exchange, led, error)` when a request's write has settled. `generation` grows whenever what sessions
+    `acknowledged(pending, led, error)` when a request's write has settled. `generation` grows whenever what sessions
     have resolved may be stale.
     """
 
     def __init__(
         self,
-        context: Context,
+        context: LeaderContext,
         *,
         wake: Callable[[LedPartition], None],
         lost: Callable[[LedPartition], None],
-        acknowledged: Callable[[Exchange, LedPartition, Errors], None],
+        acknowledged: Callable[[PendingRequest, LedPartition, Errors], None],
     ) -> None:
         self.generation = 0
         self._context = context
@@ -127,13 +127,13 @@ class LedPartitions:
         if led.dropped:
             return
         response = answer.response
-        if not isinstance(response, ReadShareGroupStateResponse) or _shape(response) != [led.at]:
+        if not isinstance(response, ReadShareGroupStateResponse) or _partitions_in(response) != [led.at]:
             self.drop(led, Errors.UNKNOWN_SERVER_ERROR, f"its state could not be read: {answer.error.name}")
             return
         state = response.results[0].partitions[0]
         if state.error_code:
             reason = f"its state could not be read: {state.error_code.name}"
-            self.drop(led, seen_by_clients(state.error_code), reason)
+            self.drop(led, client_error(state.error_code), reason)
         elif state.start_offset == UNKNOWN_START_OFFSET:
             call_id = self._context.next_id()
             self._lookups[call_id] = _Lookup(led, state)
@@ -185,7 +185,7 @@ class LedPartitions:
         led.dropped = error
         led.idle = True
         led.share_partition.status = PartitionLoadState.FENCED
-        self._context.alarms.cancel(led)
+        self._context.deadlines.cancel(led)
         self.generation += 1
         if led.writes:
             self._draining[led.key] = led
@@ -213,14 +213,14 @@ class LedPartitions:
     # ---- durable state -----------------------------------------------------------------------------------------------
 
     def write(
-        self, led: LedPartition, write: PreparedWrite, exchange: Exchange | None = None, *, timeout: bool = False
+        self, led: LedPartition, write: PreparedWrite, pending: PendingRequest | None = None, *, timeout: bool = False
     ) -> None:
         """Hand a prepared write to the persister. `timeout`: it was made by a lock that expired, and nobody waits."""
         call_id = self._context.next_id()
-        self._writes[call_id] = _Write(led, write.write_id, exchange, timeout)
+        self._writes[call_id] = _Write(led, write.write_id, pending, timeout)
         led.writes += 1
-        if exchange is not None:
-            exchange.writes += 1
+        if pending is not None:
+            pending.writes += 1
         part = WriteShareGroupStateRequest.Partition(
             partition=led.key.partition,
             state_epoch=led.share_partition.state_epoch,
@@ -244,18 +244,18 @@ class LedPartitions:
     def _written(self, write: _Write, answer: Answer) -> None:
         led, context = write.led, self._context
         error = _write_error(led, answer)
-        told = seen_by_clients(error)
+        client_code = client_error(error)
         led.writes -= 1
         if led.dropped:
             self._drained(led)
         else:
             led.share_partition.settle(write.write_id, error, context.config(led.key.group_id), context.now_ms)
             self.changed(led)
-            if told in DROPPING and not write.timeout:
-                self.drop(led, told, f"a state write failed: {error.name}")
-        if write.exchange is not None:
-            write.exchange.writes -= 1
-            self._acknowledged(write.exchange, led, told)
+            if client_code in DROPPING and not write.timeout:
+                self.drop(led, client_code, f"a state write failed: {error.name}")
+        if write.pending is not None:
+            write.pending.writes -= 1
+            self._acknowledged(write.pending, led, client_code)
 
     def _drained(self, led: LedPartition) -> None:
         """When nothing of a dropped share-partition is on its way any more, its successor may read the state."""
@@ -279,7 +279,7 @@ class LedPartitions:
             self._context.effects.extend(led.share_partition.take_events())
         deadline_ms = led.share_partition.next_deadline_ms
         if deadline_ms is not None:
-            self._context.alarms.advance(led, deadline_ms)
+            self._context.deadlines.bring_forward(led, deadline_ms)
 
     def expire(self, led: LedPartition) -> None:
         """Its alarm has rung: give back what was locked for too long. An alarm that came too early is only set anew."""
@@ -294,7 +294,7 @@ class LedPartitions:
             self.watch(led)
 
 
-def _shape(response: ReadShareGroupStateResponse) -> list[TopicIdPartition]:
+def _partitions_in(response: ReadShareGroupStateResponse) -> list[TopicIdPartition]:
     return [TopicIdPartition(topic.topic_id, part.partition) for topic in response.results for part in topic.partitions]
 
 

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shareq.leader.aborted import aborted_ranges
+from shareq.leader.aborted_transactions import aborted_ranges
 from shareq.leader.acknowledge import Acknowledgement
 from shareq.leader.acquire import Acquisition
-from shareq.leader.cell import Cell, Change
-from shareq.leader.journal import Journal
-from shareq.leader.locks import Locks
+from shareq.leader.acquisition_locks import AcquisitionLocks
+from shareq.leader.event_recorder import EventRecorder
+from shareq.leader.in_flight_state import Change, InFlightState
+from shareq.leader.state_writes import PreparedWrite, StateWrites
 from shareq.leader.window import Window
-from shareq.leader.writes import PreparedWrite, Writes
 from shareq.model.configs import GroupConfig
 from shareq.model.errors import Errors
 from shareq.model.events import Event, Run
@@ -40,8 +40,8 @@ class SharePartition:
     """
 
     __slots__ = (
-        "_journal",
         "_locks",
+        "_recorder",
         "_window",
         "_writes",
         "key",
@@ -57,10 +57,10 @@ class SharePartition:
         self.leader_epoch = leader_epoch
         self.state_epoch = -1
         self.status = PartitionLoadState.EMPTY
-        self._journal = Journal(key, topic) if traced else None
-        self._window = Window(self._journal)
-        self._locks = Locks()
-        self._writes = Writes(self._window)
+        self._recorder = EventRecorder(key, topic) if traced else None
+        self._window = Window(self._recorder)
+        self._locks = AcquisitionLocks()
+        self._writes = StateWrites(self._window)
 
     def load(
         self, state_epoch: int, start_offset: int, state_batches: Sequence[StateBatch], *, config: GroupConfig
@@ -75,9 +75,9 @@ class SharePartition:
             return False
         self.status = PartitionLoadState.ACTIVE
         self.state_epoch = state_epoch
-        if self._journal is not None:
+        if self._recorder is not None:
             bounds = (window.spso, window.speo)
-            self._journal.loaded(bounds, self.runs(), state_epoch, self.leader_epoch, config)
+            self._recorder.loaded(bounds, self.runs(), state_epoch, self.leader_epoch, config)
         return True
 
     # ---- questions ---------------------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ class SharePartition:
         return self._window.speo
 
     @property
-    def in_flight(self) -> int:
+    def window_size(self) -> int:
         """How many offsets the window spans, terminal ones and holes included: what the record locks limit."""
         return self._window.speo - self._window.spso
 
@@ -114,18 +114,18 @@ class SharePartition:
 
     def runs(self) -> tuple[Run, ...]:
         """The records in flight, holes left out."""
-        runs = self._window.cells.runs(self._window.spso)
-        return tuple([Run(first, end, cell.state, cell.delivery_count) for first, end, cell in runs])
+        runs = self._window.states.runs(self._window.spso)
+        return tuple([Run(first, end, in_flight.state, in_flight.delivery_count) for first, end, in_flight in runs])
 
     @property
     def next_deadline_ms(self) -> int | None:
         """When `expire` wants to be called; early is harmless, and it may turn out that nothing has expired."""
-        since_ms = self._writes.to_write_since_ms
+        since_ms = self._writes.unwritten_since_ms
         return self._locks.next_ms(self._window.floor) if since_ms is None else since_ms
 
     def take_events(self) -> list[Event]:
         """What has happened since the last time; always empty unless traced."""
-        return [] if self._journal is None else self._journal.take()
+        return [] if self._recorder is None else self._recorder.take()
 
     # ---- fetching ----------------------------------------------------------------------------------------------------
 
@@ -158,23 +158,28 @@ class SharePartition:
         self._lock(acquisition.deadline_ms, acquisition.taken)
         if aborted and config.isolation_level is IsolationLevel.READ_COMMITTED:
             acquisition.archive_aborted(aborted_ranges(batches, aborted))
-        self._writes.note(acquisition.archived, now_ms)
-        self._tell_window()
+        self._writes.note_unwritten(acquisition.archived, now_ms)
+        self._record_window()
         taken = acquisition.taken
         if not taken:
             return [], []
         first, end = taken[0][0], taken[-1][1]
         return (
-            [AcquiredRecords(first_offset=f, last_offset=e - 1, delivery_count=cell[2]) for f, e, cell in taken],
+            [
+                AcquiredRecords(first_offset=f, last_offset=e - 1, delivery_count=in_flight[2])
+                for f, e, in_flight in taken
+            ],
             [batch for batch in batches if batch.base_offset < end and batch.last_offset >= first],
         )
 
-    def _lock(self, deadline_ms: int, runs: Sequence[tuple[int, int, Cell]]) -> None:
+    def _lock(self, deadline_ms: int, runs: Sequence[tuple[int, int, InFlightState]]) -> None:
         for first, end, _ in runs:
             self._locks.add(deadline_ms, first, end)
         if self._locks.crowded:
             held = [
-                (cell.deadline_ms, f, e) for f, e, cell in self._window.cells.runs() if cell.deadline_ms is not None
+                (in_flight.deadline_ms, f, e)
+                for f, e, in_flight in self._window.states.runs()
+                if in_flight.deadline_ms is not None
             ]
             self._locks.rebuild(held)
 
@@ -191,11 +196,11 @@ class SharePartition:
         acknowledgement = Acknowledgement(
             self._window, member_id, write_id=self._writes.next_id, config=config, now_ms=now_ms
         )
-        error = acknowledgement.take_in(batches)
+        error = acknowledgement.check(batches)
         self._lock(acknowledgement.deadline_ms, acknowledgement.renewed)
         if error:
-            if self._journal is not None:
-                self._journal.refused(member_id, error)
+            if self._recorder is not None:
+                self._recorder.refused(member_id, error)
             return error
         return self._writes.prepare(acknowledgement.changes) if acknowledgement.changes else None
 
@@ -206,11 +211,11 @@ class SharePartition:
         """
         window, event, limit = self._window, RecordEvent.SESSION_RELEASE, config.delivery_count_limit
         changes: list[Change] = []
-        for first, end, cell in window.cells.runs():
-            if cell.member_id == member_id and cell.write_id is None:
+        for first, end, in_flight in window.states.runs():
+            if in_flight.member_id == member_id and in_flight.write_id is None:
                 for f, e in window.split(first, end):
-                    to_state = window.returned_state(f, cell, event, limit)
-                    changes.append((f, e, cell, cell.prepared(event, to_state, self._writes.next_id)))
+                    to_state = window.state_after_release(f, in_flight, event, limit)
+                    changes.append((f, e, in_flight, in_flight.prepared(event, to_state, self._writes.next_id)))
         return self._writes.prepare(changes) if changes else None
 
     def settle(self, write_id: int, error: Errors, config: GroupConfig, now_ms: int) -> bool:
@@ -219,7 +224,7 @@ class SharePartition:
         After a failure its records are held as before; those whose lock has run out meanwhile come back.
         """
         moved = self._writes.settle(write_id, error, config, now_ms)
-        self._tell_window()
+        self._record_window()
         return moved
 
     def unblock(self, config: GroupConfig, now_ms: int) -> None:
@@ -229,7 +234,7 @@ class SharePartition:
         cause one. The owner calls this after each change; the write comes from the next `expire`.
         """
         if not self.can_acquire(config.partition_max_record_locks) and self._window.can_advance:
-            self._writes.want(now_ms)
+            self._writes.request_write(now_ms)
 
     # ---- time, and the log's start -----------------------------------------------------------------------------------
 
@@ -240,13 +245,13 @@ class SharePartition:
         """
         window, limit = self._window, config.delivery_count_limit
         for due_first, due_end in self._locks.pop_due(now_ms):
-            for first, end, cell in window.cells.overlap(due_first, due_end):
-                if cell.expired(now_ms) and cell.write_id is None:
-                    window.give_back(first, end, cell, RecordEvent.LOCK_TIMEOUT, limit)
-                    self._writes.note([(first, end)], now_ms)
-        return self._writes.write_down()
+            for first, end, in_flight in window.states.overlap(due_first, due_end):
+                if in_flight.expired(now_ms) and in_flight.write_id is None:
+                    window.release(first, end, in_flight, RecordEvent.LOCK_TIMEOUT, limit)
+                    self._writes.note_unwritten([(first, end)], now_ms)
+        return self._writes.prepare_unwritten()
 
-    def nothing_found(self, first: int, end: int, now_ms: int) -> bool:
+    def note_missing(self, first: int, end: int, now_ms: int) -> bool:
         """The log was read from `first` and has no record from there to its end. True if that changes anything here.
 
         Compaction took what was there; holes need not be fetched again.
@@ -255,8 +260,8 @@ class SharePartition:
         if not first < end or first >= window.speo:
             return False
         first_gap = window.first_gap
-        archived = window.pass_missing(first, end)
-        self._writes.note(archived, now_ms)
+        archived = window.archive_missing(first, end)
+        self._writes.note_unwritten(archived, now_ms)
         return bool(archived) or window.first_gap != first_gap
 
     def advance_log_start(self, log_start_offset: int) -> None:
@@ -265,9 +270,9 @@ class SharePartition:
         Nothing is written; the next write tells of the new SPSO.
         """
         if log_start_offset > self._window.spso:
-            self._window.begin_above(log_start_offset)
-            self._tell_window()
+            self._window.raise_log_start(log_start_offset)
+            self._record_window()
 
-    def _tell_window(self) -> None:
-        if self._journal is not None:
-            self._journal.window(self._window.spso, self._window.speo)
+    def _record_window(self) -> None:
+        if self._recorder is not None:
+            self._recorder.window(self._window.spso, self._window.speo)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shareq.consumer.acks import MANY_RUNS, Run, counts_of, encode, joined, runs_of
+from shareq.consumer.acknowledgements import MANY_RUNS, AcknowledgeRun, counts_of, encode, merge_runs, runs_of
 from tests.consumer.desk import spread
 
 verdicts_of = st.dictionaries(st.integers(0, 300), st.integers(0, 4), max_size=200)
@@ -42,7 +42,7 @@ def test_batches_say_what_the_runs_said(verdicts: dict[int, int]) -> None:
 
 
 def test_few_runs_have_one_type_each() -> None:
-    batches = encode([Run(0, 1, 1), Run(1, 2, 2), Run(2, 5, 1)])
+    batches = encode([AcknowledgeRun(0, 1, 1), AcknowledgeRun(1, 2, 2), AcknowledgeRun(2, 5, 1)])
     assert [(b.first_offset, b.last_offset, b.acknowledge_types) for b in batches] == [
         (0, 0, (1,)),
         (1, 1, (2,)),
@@ -51,9 +51,9 @@ def test_few_runs_have_one_type_each() -> None:
 
 
 def test_many_short_runs_share_a_batch_and_long_ones_do_not() -> None:
-    short = [Run(offset, offset + 1, 1 + offset % 2) for offset in range(MANY_RUNS + 1)]
+    short = [AcknowledgeRun(offset, offset + 1, 1 + offset % 2) for offset in range(MANY_RUNS + 1)]
     end = short[-1].end
-    batches = encode([*short, Run(end, end + 11, 1), Run(end + 20, end + 21, 3)])
+    batches = encode([*short, AcknowledgeRun(end, end + 11, 1), AcknowledgeRun(end + 20, end + 21, 3)])
     assert [(b.first_offset, b.last_offset, len(b.acknowledge_types)) for b in batches] == [
         (0, end - 1, end),
         (end, end + 10, 1),
@@ -64,15 +64,33 @@ def test_many_short_runs_share_a_batch_and_long_ones_do_not() -> None:
 @pytest.mark.parametrize(
     ("several", "expected"),
     [
-        pytest.param([[Run(0, 2, 1)], [Run(2, 3, 2)]], [Run(0, 2, 1), Run(2, 3, 2)], id="touching"),
-        pytest.param([[Run(5, 6, 1)], [Run(0, 1, 2)]], [Run(0, 1, 2), Run(5, 6, 1)], id="out of order"),
-        pytest.param([[Run(0, 3, 1)], [Run(2, 4, 2)]], None, id="overlapping"),
-        pytest.param([[Run(0, 1, 1)], [Run(0, 1, 1)]], None, id="the same twice"),
+        pytest.param(
+            [[AcknowledgeRun(0, 2, 1)], [AcknowledgeRun(2, 3, 2)]],
+            [AcknowledgeRun(0, 2, 1), AcknowledgeRun(2, 3, 2)],
+            id="touching",
+        ),
+        pytest.param(
+            [[AcknowledgeRun(5, 6, 1)], [AcknowledgeRun(0, 1, 2)]],
+            [AcknowledgeRun(0, 1, 2), AcknowledgeRun(5, 6, 1)],
+            id="out of order",
+        ),
+        pytest.param([[AcknowledgeRun(0, 3, 1)], [AcknowledgeRun(2, 4, 2)]], None, id="overlapping"),
+        pytest.param([[AcknowledgeRun(0, 1, 1)], [AcknowledgeRun(0, 1, 1)]], None, id="the same twice"),
     ],
 )
-def test_runs_of_several_calls_are_joined(several: list[list[Run]], expected: list[Run] | None) -> None:
-    assert joined(several) == expected
+def test_runs_of_several_calls_are_joined(
+    several: list[list[AcknowledgeRun]], expected: list[AcknowledgeRun] | None
+) -> None:
+    assert merge_runs(several) == expected
 
 
 def test_counts_are_by_type() -> None:
-    assert counts_of([Run(0, 1, 0), Run(1, 4, 1), Run(4, 6, 2), Run(6, 7, 3), Run(7, 8, 4)]) == (1, 3, 2, 1, 1)
+    assert counts_of(
+        [
+            AcknowledgeRun(0, 1, 0),
+            AcknowledgeRun(1, 4, 1),
+            AcknowledgeRun(4, 6, 2),
+            AcknowledgeRun(6, 7, 3),
+            AcknowledgeRun(7, 8, 4),
+        ]
+    ) == (1, 3, 2, 1, 1)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shareq.client.message import Message
-from shareq.consumer.acks import Acknowledgements, Run, less
-from shareq.consumer.buffer import Buffer, Unpacked, cut, without_answered
+from shareq.consumer.acknowledgements import Acknowledgements, AcknowledgeRun, subtract_ranges
+from shareq.consumer.fetch_buffer import FetchBuffer, UnpackedPiece, cut_at_batches, without_acknowledged
 from shareq.log.batches import parse_batch
 from shareq.log.records import decode, rebuild
 from shareq.model.errors import KafkaError
@@ -31,9 +31,9 @@ def acquired(*ranges: tuple[int, int]) -> list[AcquiredRecords]:
     ]
 
 
-def unpack(ranges: list[tuple[int, int]], batches: list[RecordBatch], **options: Any) -> list[Unpacked]:
-    buffer = Buffer(check_crcs=options.get("check_crcs", False))
-    buffer.extend(cut(KEY, "t", 1, acquired(*ranges), batches))
+def unpack(ranges: list[tuple[int, int]], batches: list[RecordBatch], **options: Any) -> list[UnpackedPiece]:
+    buffer = FetchBuffer(check_crcs=options.get("check_crcs", False))
+    buffer.extend(cut_at_batches(KEY, "t", 1, acquired(*ranges), batches))
     return list(buffer.take(options.get("max_records", 1000)))
 
 
@@ -120,9 +120,9 @@ def test_broken_batches_come_as_messages_with_an_error(
 
 
 def test_dropping_leaves_the_rest() -> None:
-    buffer = Buffer(check_crcs=False)
-    buffer.extend(cut(KEY, "t", 1, acquired((0, 5)), [FIVE]))
-    buffer.extend(cut(KEY, "u", 1, acquired((5, 8)), [NEXT]))
+    buffer = FetchBuffer(check_crcs=False)
+    buffer.extend(cut_at_batches(KEY, "t", 1, acquired((0, 5)), [FIVE]))
+    buffer.extend(cut_at_batches(KEY, "u", 1, acquired((5, 8)), [NEXT]))
     assert [piece.topic for piece in buffer.drop(lambda piece: piece.topic == "t")] == ["t"]
     assert [piece.piece.topic for piece in buffer.take(10)] == ["u"]
     assert not buffer
@@ -161,7 +161,7 @@ def test_ranges_without_holes_are_what_sets_of_offsets_are(
         if not apart or first >= apart[-1][1]:
             apart.append((first, first + length))
     given_holes = sorted((first, first + length) for first, length in holes)
-    rest = less(apart, given_holes)
+    rest = subtract_ranges(apart, given_holes)
     assert [o for first, end in rest for o in range(first, end)] == sorted(covered(apart) - covered(given_holes))
     assert all(first < end for first, end in rest)
 
@@ -171,8 +171,8 @@ def covered(ranges: list[tuple[int, int]]) -> set[int]:
 
 
 def test_what_is_held_already_is_taken_out_of_the_buffer_and_the_rest_keeps_its_order() -> None:
-    buffer = Buffer(check_crcs=False)
-    assert buffer.extend(cut(KEY, "t", 1, acquired((0, 5), (5, 8)), [FIVE, NEXT]))
+    buffer = FetchBuffer(check_crcs=False)
+    assert buffer.extend(cut_at_batches(KEY, "t", 1, acquired((0, 5), (5, 8)), [FIVE, NEXT]))
     assert buffer.take_held(KEY, 2, [(0, 8)]) == []
     taken = buffer.take_held(KEY, 1, [(1, 2), (4, 6)])
     assert [(m.offset(), m.delivery_count()) for piece in taken for m in piece.messages] == [(1, 1), (4, 1), (5, 2)]
@@ -183,9 +183,9 @@ def test_what_is_acknowledged_already_does_not_enter_the_buffer() -> None:
     """A renewal does not answer for the record: its new copy comes, and the older one does not."""
     older = {offset: Message("t", 0, offset) for offset in (3, 6)}
     waiting = [
-        Acknowledgements(KEY, "t", 1, [Run(0, 2, 1), Run(3, 4, 4)], {3: older[3]}),
-        Acknowledgements(KEY, "t", 1, [Run(2, 3, 0), Run(6, 7, 4)], {6: older[6]}),
+        Acknowledgements(KEY, "t", 1, [AcknowledgeRun(0, 2, 1), AcknowledgeRun(3, 4, 4)], {3: older[3]}),
+        Acknowledgements(KEY, "t", 1, [AcknowledgeRun(2, 3, 0), AcknowledgeRun(6, 7, 4)], {6: older[6]}),
     ]
-    pieces = list(without_answered(cut(KEY, "t", 1, acquired((0, 5)), [FIVE]), waiting))
+    pieces = list(without_acknowledged(cut_at_batches(KEY, "t", 1, acquired((0, 5)), [FIVE]), waiting))
     assert [(piece.first, piece.end) for piece in pieces] == [(3, 5)]
     assert [each.renewing for each in waiting] == [{}, {6: older[6]}]

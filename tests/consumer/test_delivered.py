@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from shareq.client.message import Message
-from shareq.consumer.acks import Run
-from shareq.consumer.delivered import InHand, PartitionInHand
+from shareq.consumer.acknowledgements import AcknowledgeRun
+from shareq.consumer.unacknowledged import UnacknowledgedPartition, UnacknowledgedRecords
 from shareq.model.ids import TopicId, TopicIdPartition
 
 KEY = TopicIdPartition(TopicId("t" * 22), 0)
 
 
-def in_hand(*ranges: tuple[int, int], gaps: list[tuple[int, int]] | None = None) -> PartitionInHand:
-    entry = PartitionInHand(KEY, "t", 1)
+def in_hand(*ranges: tuple[int, int], gaps: list[tuple[int, int]] | None = None) -> UnacknowledgedPartition:
+    entry = UnacknowledgedPartition(KEY, "t", 1)
     entry.add(ranges, gaps or [], [Message("t", 0, offset) for first, end in ranges for offset in range(first, end)])
     return entry
 
@@ -24,14 +24,28 @@ def in_hand(*ranges: tuple[int, int], gaps: list[tuple[int, int]] | None = None)
     ("verdicts", "default", "runs", "rest"),
     [
         pytest.param({}, None, [], 5, id="nothing said, explicit"),
-        pytest.param({}, 1, [Run(0, 3, 1), Run(5, 7, 1)], 0, id="nothing said, implicit"),
-        pytest.param({1: 3}, None, [Run(1, 2, 3)], 4, id="one said, explicit"),
-        pytest.param({1: 3}, 1, [Run(0, 1, 1), Run(1, 2, 3), Run(2, 3, 1), Run(5, 7, 1)], 0, id="one said, implicit"),
-        pytest.param({0: 1, 1: 1, 2: 1, 5: 1, 6: 2}, None, [Run(0, 3, 1), Run(5, 6, 1), Run(6, 7, 2)], 0, id="all"),
-        pytest.param({2: 1, 5: 1}, None, [Run(2, 3, 1), Run(5, 6, 1)], 3, id="edges of two ranges"),
+        pytest.param({}, 1, [AcknowledgeRun(0, 3, 1), AcknowledgeRun(5, 7, 1)], 0, id="nothing said, implicit"),
+        pytest.param({1: 3}, None, [AcknowledgeRun(1, 2, 3)], 4, id="one said, explicit"),
+        pytest.param(
+            {1: 3},
+            1,
+            [AcknowledgeRun(0, 1, 1), AcknowledgeRun(1, 2, 3), AcknowledgeRun(2, 3, 1), AcknowledgeRun(5, 7, 1)],
+            0,
+            id="one said, implicit",
+        ),
+        pytest.param(
+            {0: 1, 1: 1, 2: 1, 5: 1, 6: 2},
+            None,
+            [AcknowledgeRun(0, 3, 1), AcknowledgeRun(5, 6, 1), AcknowledgeRun(6, 7, 2)],
+            0,
+            id="all",
+        ),
+        pytest.param(
+            {2: 1, 5: 1}, None, [AcknowledgeRun(2, 3, 1), AcknowledgeRun(5, 6, 1)], 3, id="edges of two ranges"
+        ),
     ],
 )
-def test_take(verdicts: dict[int, int], default: int | None, runs: list[Run], rest: int) -> None:
+def test_take(verdicts: dict[int, int], default: int | None, runs: list[AcknowledgeRun], rest: int) -> None:
     entry = in_hand((0, 3), (5, 7))
     for offset, verdict in verdicts.items():
         assert entry.acknowledge(offset, verdict)
@@ -42,8 +56,8 @@ def test_take(verdicts: dict[int, int], default: int | None, runs: list[Run], re
 def test_gaps_travel_with_the_first_acknowledgements() -> None:
     entry = in_hand((0, 2), (3, 4), gaps=[(2, 3)])
     entry.acknowledge(0, 1)
-    assert entry.take(None)[0] == [Run(0, 1, 1), Run(2, 3, 0)]
-    assert entry.take(1)[0] == [Run(1, 2, 1), Run(3, 4, 1)]
+    assert entry.take(None)[0] == [AcknowledgeRun(0, 1, 1), AcknowledgeRun(2, 3, 0)]
+    assert entry.take(1)[0] == [AcknowledgeRun(1, 2, 1), AcknowledgeRun(3, 4, 1)]
 
 
 def test_a_gap_is_not_in_hand() -> None:
@@ -56,12 +70,12 @@ def test_renewed_records_may_be_acknowledged_without_another_poll() -> None:
     entry = in_hand((0, 3))
     entry.acknowledge(1, 4)
     runs, renewing = entry.take(None)
-    assert (runs, list(renewing)) == ([Run(1, 2, 4)], [1])
+    assert (runs, list(renewing)) == ([AcknowledgeRun(1, 2, 4)], [1])
     assert not entry.acknowledge(1, 1)
     entry.renewed |= renewing
     assert entry.unacknowledged == 2
     assert entry.acknowledge(1, 1)
-    assert entry.take(None)[0] == [Run(1, 2, 1)]
+    assert entry.take(None)[0] == [AcknowledgeRun(1, 2, 1)]
 
 
 def test_a_run_may_reach_from_one_range_into_the_next() -> None:
@@ -70,7 +84,7 @@ def test_a_run_may_reach_from_one_range_into_the_next() -> None:
     entry.add([(0, 1)], (), [Message("t", 0, 0)])
     for offset in (0, 1, 2):
         entry.acknowledge(offset, 1)
-    assert entry.take(None)[0] == [Run(0, 3, 1)]
+    assert entry.take(None)[0] == [AcknowledgeRun(0, 3, 1)]
     assert [offset for offset in range(5) if entry.holds(offset)] == [3]
 
 
@@ -97,7 +111,7 @@ def test_what_is_acquired_again_is_held_once_and_no_older_verdict_counts(
 
 @pytest.mark.parametrize("former", [(TopicIdPartition(TopicId("u" * 22), 0), 1), (KEY, 2)], ids=["topic", "leader"])
 def test_a_topic_made_anew_or_a_new_leader_starts_with_empty_hands(former: tuple[TopicIdPartition, int]) -> None:
-    hands = InHand()
+    hands = UnacknowledgedRecords()
     hands.partition(former[0], "t", former[1]).add([(0, 1)], (), [Message("t", 0, 0)])
     again = hands.partition(KEY, "t", 1)
     assert again.record_count == 0
@@ -105,21 +119,21 @@ def test_a_topic_made_anew_or_a_new_leader_starts_with_empty_hands(former: tuple
 
 
 def test_a_renewal_of_a_former_leader_leaves_the_new_ones_records_in_hand() -> None:
-    hands = InHand()
+    hands = UnacknowledgedRecords()
     hands.partition(KEY, "t", 2).add([(0, 1)], (), [Message("t", 0, 0)])
     hands.renew(KEY, "t", 1, {0: Message("t", 0, 0), 1: Message("t", 0, 1)})
     assert [(entry.node, entry.ranges, entry.renewed) for entry in hands] == [(2, [(0, 1)], {})]
 
 
 def test_a_renewed_record_that_compaction_removed_is_not_handed_out_again() -> None:
-    entry = PartitionInHand(KEY, "t", 1)
+    entry = UnacknowledgedPartition(KEY, "t", 1)
     entry.renewed = {0: Message("t", 0, 0), 1: Message("t", 0, 1)}
     entry.add([], [(1, 2)], [])
     assert [message.offset() for message in entry.hand_out_renewed()] == [0]
 
 
 def test_a_renewal_brings_no_second_copy_of_what_is_in_hand() -> None:
-    hands = InHand()
+    hands = UnacknowledgedRecords()
     hands.partition(KEY, "t", 1).add([(0, 1)], (), [Message("t", 0, 0)])
     hands.renew(KEY, "t", 1, {0: Message("t", 0, 0), 1: Message("t", 0, 1)})
     assert [sorted(entry.renewed) for entry in hands] == [[1]]
@@ -130,14 +144,14 @@ class HandsMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.hands = InHand()
+        self.hands = UnacknowledgedRecords()
         self.oracle: dict[int, int | None] = {}
         self.renewed: dict[int, int | None] = {}
         self.renewing: dict[int, Message] = {}
         self.copies = 0
 
     @property
-    def entry(self) -> PartitionInHand:
+    def entry(self) -> UnacknowledgedPartition:
         return self.hands.partition(KEY, "t", 1)
 
     @rule(first=st.integers(0, 20), length=st.integers(1, 6))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shareq.client.message import Message, Origin, ReceivedMessage
-from shareq.consumer.lazy import DeliveredRun, can_wait
+from shareq.consumer.lazy_messages import BatchMessages, decodable_later
 from shareq.consumer.messages import Messages
 from shareq.log.batches import CorruptBatch, parse_batch, stamp_crc
 from shareq.log.records import decode
@@ -22,9 +22,9 @@ FIVE = batch(10, *"abcde")
 ORIGIN = Origin("t", 3, 2, 7)
 
 
-def run(first: int = 10, end: int = 15, whole: RecordBatch = FIVE, *, decoded: bool = False) -> DeliveredRun:
+def run(first: int = 10, end: int = 15, whole: RecordBatch = FIVE, *, decoded: bool = False) -> BatchMessages:
     records = [record for record in decode(whole) if first <= record.offset < end] if decoded else None
-    return DeliveredRun(whole, first, end, ORIGIN, records)
+    return BatchMessages(whole, first, end, ORIGIN, records)
 
 
 def fields(messages: Sequence[Message]) -> list[tuple[object, ...]]:
@@ -106,7 +106,7 @@ def test_looking_keeps_nothing_alive() -> None:
     ],
 )
 def test_which_batches_can_wait(whole: RecordBatch, waits: bool) -> None:
-    assert can_wait(whole) == waits
+    assert decodable_later(whole) == waits
 
 
 def test_bytes_that_only_their_crc_calls_records() -> None:
@@ -114,7 +114,7 @@ def test_bytes_that_only_their_crc_calls_records() -> None:
     data = bytearray(FIVE.data)
     data[61:] = b"\xff" * (len(data) - 61)
     broken = parse_batch(stamp_crc(data))
-    assert can_wait(broken)
+    assert decodable_later(broken)
     with pytest.raises(CorruptBatch):
         list(run(whole=broken))
 

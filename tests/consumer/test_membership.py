@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shareq.consumer.membership import TRANSITIONS, MemberEvent, MemberState
+from shareq.consumer.membership import TRANSITIONS, MembershipEvent, MembershipState
 from shareq.model.errors import Errors, KafkaError, KafkaException
 from shareq.model.ids import TopicId
 from shareq.model.messages.cluster import (
@@ -20,7 +20,7 @@ from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareG
 from tests.client.fake import Fake, Later, batch, topic_id
 from tests.consumer.desk import Desk, consumer_on, offsets
 
-S, E = MemberState, MemberEvent
+S, E = MembershipState, MembershipEvent
 
 LEGAL = {
     S.UNSUBSCRIBED: {E.POLL: S.JOINING},
@@ -43,7 +43,7 @@ MEMBERS = (S.JOINING, S.RECONCILING, S.ACKNOWLEDGING, S.STABLE)
 
 
 @pytest.mark.parametrize(("state", "event"), [pytest.param(s, e, id=f"{s} {e}") for s, e in product(S, E)])
-def test_every_pair_of_state_and_event(state: MemberState, event: MemberEvent) -> None:
+def test_every_pair_of_state_and_event(state: MembershipState, event: MembershipEvent) -> None:
     rows = LEGAL[state] | (FROM_ANY_MEMBER if state in MEMBERS else {})
     assert TRANSITIONS.get((state, event)) == rows.get(event)
 

@@ -9,11 +9,11 @@ import pytest
 
 from shareq.client.calls import Backoff, Calls
 from shareq.client.metadata import Metadata, Topic
-from shareq.consumer.acks import Acknowledgements, Identity, Run
-from shareq.consumer.buffer import Buffer
-from shareq.consumer.fetcher import Fetcher
+from shareq.consumer.acknowledgements import Acknowledgements, AcknowledgeRun, MemberIdentity
+from shareq.consumer.fetch_buffer import FetchBuffer
 from shareq.consumer.metrics import FetchMetrics
-from shareq.consumer.session import MAX_EPOCH, FetchLimits, ShareSession
+from shareq.consumer.session_handler import MAX_EPOCH, FetchLimits, ShareSessionHandler
+from shareq.consumer.share_fetcher import ShareFetcher
 from shareq.model.actor import Answer, Call
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicIdPartition
@@ -23,13 +23,13 @@ from shareq.model.states import AcquireMode
 from tests.client.fake import topic_id
 from tests.consumer.desk import acks_of
 
-WHO = Identity("g", "m", "c")
+WHO = MemberIdentity("g", "m", "c")
 LIMITS = FetchLimits(500, 1, 1000, 10, AcquireMode.BATCH_OPTIMIZED)
 A0, A1, B0 = (TopicIdPartition(topic_id(name), index) for name, index in (("a", 0), ("a", 1), ("b", 0)))
 
 
 def acks(key: TopicIdPartition, *runs: tuple[int, int, int], deadline_ms: int | None = None) -> Acknowledgements:
-    return Acknowledgements(key, "t", 1, [Run(*run) for run in runs], {}, deadline_ms=deadline_ms)
+    return Acknowledgements(key, "t", 1, [AcknowledgeRun(*run) for run in runs], {}, deadline_ms=deadline_ms)
 
 
 def told(request: ShareFetchRequest) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
@@ -41,14 +41,14 @@ def told(request: ShareFetchRequest) -> tuple[list[tuple[str, int]], list[tuple[
 
 @pytest.mark.parametrize(("epoch", "following"), [(0, 1), (1, 2), (MAX_EPOCH - 1, MAX_EPOCH), (MAX_EPOCH, 1)], ids=str)
 def test_each_answer_counts_and_zero_is_only_for_new_sessions(epoch: int, following: int) -> None:
-    session = ShareSession(1)
+    session = ShareSessionHandler(1)
     session.epoch = epoch
     session.answered()
     assert session.epoch == following
 
 
 def test_a_fetch_names_changes_once_and_everything_after_a_loss() -> None:
-    session = ShareSession(1)
+    session = ShareSessionHandler(1)
     story = []
     for wanted in ({A0, B0}, {A0, B0}, {A0, A1}, set[TopicIdPartition](), {A0}):
         session.want(frozenset(wanted))
@@ -68,7 +68,7 @@ def test_a_fetch_names_changes_once_and_everything_after_a_loss() -> None:
 
 
 def test_acknowledged_partitions_are_listed_without_joining() -> None:
-    session = ShareSession(1)
+    session = ShareSessionHandler(1)
     session.want(frozenset({A0}))
     session.fetch(WHO, LIMITS, [])
     session.answered()
@@ -78,7 +78,7 @@ def test_acknowledged_partitions_are_listed_without_joining() -> None:
 
 
 def test_only_disjoint_acknowledgements_of_a_partition_share_a_request() -> None:
-    session = ShareSession(1)
+    session = ShareSessionHandler(1)
     session.waiting.extend(
         [acks(A0, (0, 2, 1)), acks(B0, (0, 1, 1)), acks(A0, (2, 3, 2)), acks(A0, (1, 2, 1)), acks(B0, (5, 6, 1))]
     )
@@ -88,7 +88,7 @@ def test_only_disjoint_acknowledgements_of_a_partition_share_a_request() -> None
     assert requests == ["0-1:1 2:2 0:1", "1:1 5:1"]
 
 
-def fetcher_with_session() -> tuple[Fetcher, Calls, list[Any]]:
+def fetcher_with_session() -> tuple[ShareFetcher, Calls, list[Any]]:
     """A fetcher whose session with node 1 is open, and what has been settled."""
     calls = Calls()
     backoff = Backoff(random.Random(1))
@@ -99,12 +99,12 @@ def fetcher_with_session() -> tuple[Fetcher, Calls, list[Any]]:
         topic = Topic(MetadataResponse.Topic(name=name, topic_id=key.topic_id, partitions=(partition,)))
         metadata.topics[name] = metadata.by_id[key.topic_id] = topic
     settled: list[Any] = []
-    fetcher = Fetcher(
+    fetcher = ShareFetcher(
         calls,
         backoff,
         metadata,
-        Buffer(check_crcs=False),
-        who=WHO,
+        FetchBuffer(check_crcs=False),
+        identity=WHO,
         limits=LIMITS,
         metrics=FetchMetrics(),
         on_settled=lambda acknowledgements, error, _: settled.append((acknowledgements.runs, error)),

@@ -191,7 +191,7 @@ class Stand:
     def state(self) -> str:
         """Every run, those held below the SPSO too: "10-14 ACQ(1)@m, 15-19 ACQ(1)@m>ACK"."""
         runs = []
-        for first, end, cell in self.partition._window.cells.runs():
+        for first, end, cell in self.partition._window.states.runs():
             text = f"{span(first, end - 1)} {NAMES[cell.state]}({cell.delivery_count})"
             text += f"@{cell.member_id}" if cell.member_id else ""
             runs.append(text + (f">{NAMES[cell.to_state]}" if cell.write_id is not None else ""))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shareq.leader.locks import ROOM
+from shareq.leader.acquisition_locks import ROOM
 from shareq.model.states import PartitionLoadState
 from tests.leader.stand import Stand, show
 

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from shareq.leader.requests import (
-    AckResult,
-    Fetched,
+from shareq.leader.share_requests import (
+    AcknowledgeResult,
+    FetchedPartition,
     acknowledge_response,
+    acknowledge_result,
+    acknowledgement_error,
     acknowledgements,
     error_response,
     fetch_response,
-    leader_says,
-    refuse,
-    refuse_batches,
+    request_error,
 )
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicId, TopicIdPartition
@@ -69,7 +69,7 @@ def acknowledge(**changes: Any) -> ShareAcknowledgeRequest:
 def test_a_request_as_a_whole(
     request_: ShareFetchRequest | ShareAcknowledgeRequest, share_version: int, error: Errors
 ) -> None:
-    assert refuse(request_, share_version) is error
+    assert request_error(request_, share_version) is error
 
 
 A, B, R, RENEW = (1,), (2,), (3,), (4,)
@@ -103,7 +103,7 @@ def test_acknowledgement_batches_on_the_wire(
     batches: list[tuple[int, int, tuple[int, ...]]], renew: bool, error: Errors
 ) -> None:
     on_wire = [AcknowledgementBatch(first_offset=f, last_offset=e, acknowledge_types=t) for f, e, t in batches]
-    assert refuse_batches(on_wire, is_renew_ack=renew) is error
+    assert acknowledgement_error(on_wire, is_renew_ack=renew) is error
 
 
 T0, T1 = TopicId("0" * 22), TopicId("1" * 22)
@@ -171,8 +171,8 @@ def test_who_came_to_the_wrong_broker_is_pointed_to_the_right_one(
     partition: int, error: Errors, hint: tuple[int, int], endpoints: tuple[int, ...]
 ) -> None:
     at = TopicIdPartition(T0, partition)
-    fetched = fetch_response(image(), 30000, {at: Fetched(error)}, {})
-    acked = acknowledge_response(image(), 30000, {at: AckResult(error)})
+    fetched = fetch_response(image(), 30000, {at: FetchedPartition(error)}, {})
+    acked = acknowledge_response(image(), 30000, {at: AcknowledgeResult(error)})
     for response in (fetched, acked):
         assert response.responses[0].partitions[0].current_leader == LeaderIdAndEpoch(
             leader_id=hint[0], leader_epoch=hint[1]
@@ -184,7 +184,9 @@ def test_who_came_to_the_wrong_broker_is_pointed_to_the_right_one(
 
 def test_in_a_fetch_the_acknowledgements_error_gives_no_hint() -> None:
     at = TopicIdPartition(T0, 0)
-    response = fetch_response(image(), 30000, {at: Fetched()}, {at: leader_says(Errors.NOT_LEADER_OR_FOLLOWER)})
+    response = fetch_response(
+        image(), 30000, {at: FetchedPartition()}, {at: acknowledge_result(Errors.NOT_LEADER_OR_FOLLOWER)}
+    )
     part = response.responses[0].partitions[0]
     assert (part.error_code, part.acknowledge_error_code) == (Errors.NONE, Errors.NOT_LEADER_OR_FOLLOWER)
     assert part.current_leader == LeaderIdAndEpoch()
@@ -196,11 +198,14 @@ def test_in_a_fetch_the_acknowledgements_error_gives_no_hint() -> None:
 def test_a_fetch_answers_by_topic_and_joins_acknowledgements_to_records() -> None:
     run = AcquiredRecords(first_offset=0, last_offset=4, delivery_count=1)
     fetched = {
-        TopicIdPartition(T1, 2): Fetched(Errors.NONE, (), (run,)),
-        TopicIdPartition(T0, 0): Fetched(),
-        TopicIdPartition(T1, 0): Fetched(),
+        TopicIdPartition(T1, 2): FetchedPartition(Errors.NONE, (), (run,)),
+        TopicIdPartition(T0, 0): FetchedPartition(),
+        TopicIdPartition(T1, 0): FetchedPartition(),
     }
-    acks = {TopicIdPartition(T0, 0): AckResult(Errors.INVALID_REQUEST), TopicIdPartition(T0, 1): AckResult()}
+    acks = {
+        TopicIdPartition(T0, 0): AcknowledgeResult(Errors.INVALID_REQUEST),
+        TopicIdPartition(T0, 1): AcknowledgeResult(),
+    }
     response = fetch_response(image(), 1234, fetched, acks)
     assert response.acquisition_lock_timeout_ms == 1234
     assert [(t.topic_id, [p.partition_index for p in t.partitions]) for t in response.responses] == [

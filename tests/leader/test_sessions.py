@@ -2,8 +2,8 @@
 
 import pytest
 
-from shareq.leader.requests import NOTHING, Fetched
-from shareq.leader.sessions import SessionCache, SessionKey, ShareSession, epoch_error, next_epoch
+from shareq.leader.share_requests import NOTHING_FETCHED, FetchedPartition
+from shareq.leader.share_sessions import SessionKey, ShareSession, ShareSessionCache, epoch_error, next_epoch
 from shareq.model.configs import INT_MAX
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicId, TopicIdPartition
@@ -118,12 +118,16 @@ def test_an_unknown_topic_id_stays_unknown_until_forgotten_and_added_again() -> 
 
 
 BATCH = RecordBatch(0, 0, 0, 0, 0, -1, -1, -1, 1, 0, b"")
-RECORDS = Fetched(Errors.NONE, (BATCH,))
-FAILED = Fetched(Errors.NOT_LEADER_OR_FOLLOWER)
+RECORDS = FetchedPartition(Errors.NONE, (BATCH,))
+FAILED = FetchedPartition(Errors.NOT_LEADER_OR_FOLLOWER)
 
 
 def test_the_first_response_names_everything() -> None:
-    assert session("012").to_report({at(1): RECORDS}, full=True) == {at(0): NOTHING, at(1): RECORDS, at(2): NOTHING}
+    assert session("012").to_report({at(1): RECORDS}, full=True) == {
+        at(0): NOTHING_FETCHED,
+        at(1): RECORDS,
+        at(2): NOTHING_FETCHED,
+    }
 
 
 def test_later_responses_name_what_has_news() -> None:
@@ -132,7 +136,7 @@ def test_later_responses_name_what_has_news() -> None:
     assert found.to_report({}, full=False) == {}
     assert found.to_report({at(1): RECORDS}, full=False) == {at(1): RECORDS}
     assert found.to_report({at(2): FAILED}, full=False) == {at(2): FAILED}
-    assert found.to_report({}, full=False) == {at(2): NOTHING}, "an error of the last time is taken back"
+    assert found.to_report({}, full=False) == {at(2): NOTHING_FETCHED}, "an error of the last time is taken back"
     assert found.to_report({}, full=False) == {}
 
 
@@ -140,7 +144,7 @@ def test_a_new_partition_is_named_once() -> None:
     found = session("01")
     found.to_report({}, full=True)
     found.update(fetch(1, "2"), image(T0))
-    assert found.to_report({}, full=False) == {at(2): NOTHING}
+    assert found.to_report({}, full=False) == {at(2): NOTHING_FETCHED}
     assert found.to_report({}, full=False) == {}
 
 
@@ -181,7 +185,7 @@ def key(member: str, group: str = "g") -> SessionKey:
 
 
 def test_sessions_are_found_by_group_and_member() -> None:
-    cache = SessionCache()
+    cache = ShareSessionCache()
     a, b = cache.open(key("a"), 1), cache.open(key("a", "h"), 1)
     assert (cache.get(key("a")), cache.get(key("a", "h")), cache.get(key("b"))) == (a, b, None)
     assert (len(cache), cache.all()) == (2, [a, b])
@@ -190,7 +194,7 @@ def test_sessions_are_found_by_group_and_member() -> None:
 
 
 def test_a_group_is_here_as_long_as_a_member_is() -> None:
-    cache = SessionCache()
+    cache = ShareSessionCache()
     a, b = cache.open(key("a"), 1), cache.open(key("b"), 2)
     cache.close(a)
     assert cache.has_group("g")
@@ -199,7 +203,7 @@ def test_a_group_is_here_as_long_as_a_member_is() -> None:
 
 
 def test_a_connection_takes_its_sessions_with_it() -> None:
-    cache = SessionCache()
+    cache = ShareSessionCache()
     a, b, other = cache.open(key("a"), 1), cache.open(key("b", "h"), 1), cache.open(key("c"), 2)
     assert cache.lose_connection(1) == ([a, b], ["g", "h"])
     assert cache.lose_connection(1) == ([], [])
@@ -207,7 +211,7 @@ def test_a_connection_takes_its_sessions_with_it() -> None:
 
 
 def test_a_session_replaced_from_another_connection_does_not_break_with_the_old_one() -> None:
-    cache = SessionCache()
+    cache = ShareSessionCache()
     cache.close(cache.open(key("a"), 1))
     replaced = cache.open(key("a"), 2)
     assert cache.lose_connection(1) == ([], ["g"])
@@ -215,6 +219,6 @@ def test_a_session_replaced_from_another_connection_does_not_break_with_the_old_
 
 
 def test_a_closed_session_leaves_its_group_to_the_connection() -> None:
-    cache = SessionCache()
+    cache = ShareSessionCache()
     cache.close(cache.open(key("a"), 1))
     assert cache.lose_connection(1) == ([], ["g"])

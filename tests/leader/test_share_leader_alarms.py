@@ -2,11 +2,11 @@
 
 import random
 
-from shareq.leader.alarms import Alarms
+from shareq.leader.deadlines import Deadlines
 
 
 def test_they_ring_in_order_of_time_and_then_of_setting() -> None:
-    alarms: Alarms[str] = Alarms()
+    alarms: Deadlines[str] = Deadlines()
     for thing, at_ms in (("c", 30), ("a", 10), ("b", 10)):
         alarms.set(thing, at_ms)
     assert alarms.next_ms() == 10
@@ -15,13 +15,13 @@ def test_they_ring_in_order_of_time_and_then_of_setting() -> None:
 
 
 def test_an_alarm_can_be_set_anew_brought_forward_and_taken_off() -> None:
-    alarms: Alarms[str] = Alarms()
+    alarms: Deadlines[str] = Deadlines()
     alarms.set("a", 10)
     alarms.set("a", 20)
     assert alarms.next_ms() == 20
-    alarms.advance("a", 30)
+    alarms.bring_forward("a", 30)
     assert alarms.next_ms() == 20
-    alarms.advance("a", 15)
+    alarms.bring_forward("a", 15)
     assert alarms.next_ms() == 15
     alarms.cancel("a")
     alarms.cancel("a")
@@ -29,7 +29,7 @@ def test_an_alarm_can_be_set_anew_brought_forward_and_taken_off() -> None:
 
 
 def test_leftovers_of_alarms_set_anew_do_not_pile_up() -> None:
-    alarms: Alarms[str] = Alarms()
+    alarms: Deadlines[str] = Deadlines()
     for at_ms in range(10_000, 0, -1):
         alarms.set("a", at_ms)
     assert len(alarms._heap) < 100
@@ -38,7 +38,7 @@ def test_leftovers_of_alarms_set_anew_do_not_pile_up() -> None:
 
 def test_random_steps_against_a_dictionary(seed: int) -> None:
     rng = random.Random(seed)
-    alarms: Alarms[int] = Alarms()
+    alarms: Deadlines[int] = Deadlines()
     plain: dict[int, int] = {}
     now_ms = 0
     for _ in range(20_000):
@@ -48,7 +48,7 @@ def test_random_steps_against_a_dictionary(seed: int) -> None:
                 alarms.set(thing, at_ms)
                 plain[thing] = at_ms
             case 2:
-                alarms.advance(thing, at_ms)
+                alarms.bring_forward(thing, at_ms)
                 plain[thing] = min(at_ms, plain.get(thing, at_ms))
             case 3:
                 alarms.cancel(thing)

@@ -325,7 +325,7 @@ class Story:
         self.collect()
         assert sorted(at[0] for mine in self.mine.values() for at in mine) == [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3
         self.accept_all(members)
-        assert [window.in_flight for window, _ in self.windows()] == [0] * PARTITIONS, (
+        assert [window.window_size for window, _ in self.windows()] == [0] * PARTITIONS, (
             "every window has moved to its end"
         )
 

@@ -184,7 +184,7 @@ class TestCase13AtCapacity:
         stand = Stand(locks=10)
         stand.fetch("m", "0-5")
         assert stand.fetch("m", "6-19") == "6-19(1)"
-        assert stand.partition.in_flight == 20
+        assert stand.partition.window_size == 20
 
 
 def test_case_14_closing_skips_what_others_hold_and_no_more() -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from shareq.leader.locks import ROOM, Locks
+from shareq.leader.acquisition_locks import ROOM, AcquisitionLocks
 from tests.leader.stand import Stand
 
 
 def test_due_ranges_come_in_the_order_of_offsets_and_once() -> None:
-    locks = Locks()
+    locks = AcquisitionLocks()
     for deadline_ms, first in ((30, 40), (10, 20), (20, 0)):
         locks.add(deadline_ms, first, first + 10)
     assert locks.next_ms(0) == 10
@@ -17,14 +17,14 @@ def test_due_ranges_come_in_the_order_of_offsets_and_once() -> None:
 
 
 def test_what_lies_below_the_floor_is_forgotten() -> None:
-    locks = Locks()
+    locks = AcquisitionLocks()
     locks.add(10, 0, 10)
     locks.add(20, 5, 15)
     assert [locks.next_ms(floor) for floor in (9, 10, 14, 15)] == [10, 20, 20, None]
 
 
 def test_rebuilding_makes_room_for_as_much_again() -> None:
-    locks = Locks()
+    locks = AcquisitionLocks()
     for deadline_ms in range(ROOM):
         locks.add(deadline_ms, 0, 1)
     assert not locks.crowded

@@ -38,7 +38,7 @@ def prepare(state: str, *, limit: int = 5) -> Stand:
 
 def record(stand: Stand) -> str:
     """What 5 is now; below the window it is gone."""
-    cell = stand.partition._window.cells.get(5)
+    cell = stand.partition._window.states.get(5)
     return "gone" if cell is None else cell.state.name + ("~" if cell.write_id is not None else "")
 
 

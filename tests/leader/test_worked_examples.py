@@ -54,7 +54,7 @@ def test_example_04_at_capacity_only_what_is_in_the_window() -> None:
     stand = Stand(locks=100)
     stand.fetch("m", "0-59")
     assert stand.fetch("m", "60-119,120-139") == "60-119(1)"
-    assert (stand.partition.in_flight, stand.can_acquire) == (120, False)
+    assert (stand.partition.window_size, stand.can_acquire) == (120, False)
     stand.say("m", "20:2")
     assert stand.can_acquire
     assert stand.fetch("m", "0-59,60-119,120-139", offset=20) == "20(2)"

@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from shareq.leader.context import Context
-from shareq.leader.fetch import Fetch, Read
+from shareq.leader.group_fetch_queues import GroupFetchQueues
+from shareq.leader.leader_context import LeaderContext
 from shareq.leader.led_partition import LedPartition
 from shareq.leader.led_partitions import DROPPING, LedPartitions
-from shareq.leader.lines import Lines
-from shareq.leader.requests import Fetched
+from shareq.leader.share_fetch import PartitionRead, ShareFetch
+from shareq.leader.share_requests import FetchedPartition
 from shareq.model.actor import MAX_OFFSET, LogRead, ReadLog
 from shareq.model.configs import GroupConfig
 from shareq.model.errors import Errors
@@ -27,63 +27,63 @@ from shareq.model.records import RecordBatch
 from shareq.model.states import IsolationLevel
 
 
-class Fetches:
+class FetchScheduler:
     """The fetches under way on this broker. `ended(fetch)` is called when one has got all that it will get."""
 
-    def __init__(self, context: Context, ended: Callable[[Fetch], None]) -> None:
+    def __init__(self, context: LeaderContext, ended: Callable[[ShareFetch], None]) -> None:
         self.partitions: LedPartitions  # set by whoever puts the two together
         self._context = context
         self._ended = ended
-        self._reads: dict[int, Read] = {}
+        self._reads: dict[int, PartitionRead] = {}
         self._woken: deque[LedPartition] = deque()
-        self._lines = Lines()
-        self._content: dict[Fetch, None] = {}  # those that wait with a minimum of 0 bytes
+        self._queues = GroupFetchQueues()
+        self._zero_minimum: dict[ShareFetch, None] = {}  # those that wait with a minimum of 0 bytes
 
     # ---- a fetch's life ----------------------------------------------------------------------------------------------
 
-    def start(self, fetch: Fetch) -> None:
+    def start(self, fetch: ShareFetch) -> None:
         """Begin, and end at once where there is nothing to fetch or no room for it."""
-        fetch.line_up()
+        fetch.take_session_partitions()
         if fetch.leds and fetch.limits.max_records > 0 and fetch.max_bytes > 0:
             self._attempt(fetch)
         else:
             self._end(fetch)
 
-    def time_is_up(self, fetch: Fetch) -> None:
+    def max_wait_passed(self, fetch: ShareFetch) -> None:
         """MaxWaitMs are over: a last try without a minimum, unless one is under way and becomes the last."""
         fetch.final = True
         if not fetch.reads:
             self._attempt(fetch)
 
-    def abort(self, fetch: Fetch) -> None:
+    def abort(self, fetch: ShareFetch) -> None:
         """Its session is gone: end without records, so that nothing is acquired for nobody."""
         fetch.fetched.clear()
         if fetch.fetching:
             self._end(fetch)
 
-    def _end(self, fetch: Fetch) -> None:
+    def _end(self, fetch: ShareFetch) -> None:
         self._unlock(fetch)
         fetch.fetching = False
         if fetch.waiting:
             for led in fetch.leds:
                 led.leave(fetch)
-            self._context.alarms.cancel(fetch)
-            self._content.pop(fetch, None)
+            self._context.deadlines.cancel(fetch)
+            self._zero_minimum.pop(fetch, None)
         self._ended(fetch)
 
-    def _wait(self, fetch: Fetch) -> None:
+    def _wait(self, fetch: ShareFetch) -> None:
         """Stand in the queue of every share-partition; what the fetch has just seen in vain it need not see again."""
         fetch.waiting = True
         if fetch.min_bytes <= 0:
-            self._content[fetch] = None
-        self._context.alarms.set(fetch, self._context.now_ms + fetch.limits.max_wait_ms)
+            self._zero_minimum[fetch] = None
+        self._context.deadlines.set(fetch, self._context.now_ms + fetch.limits.max_wait_ms)
         for led in fetch.leds:
             if led.owner is fetch and led.fresh:
                 led.tried[fetch] = None
             else:
-                led.eager[fetch] = None
+                led.untried[fetch] = None
                 if led.dropped:
-                    fetch.fetched[led.at] = Fetched(led.dropped)
+                    fetch.fetched[led.at] = FetchedPartition(led.dropped)
                     fetch.final = True
                 elif led.owner is None and not led.idle:
                     self._woken.append(led)
@@ -95,63 +95,63 @@ class Fetches:
         led.idle = False
         led.fresh = False
         for fetch in reversed(led.tried):  # who has tried was there before who has not
-            led.eager[fetch] = None
-            led.eager.move_to_end(fetch, last=False)
+            led.untried[fetch] = None
+            led.untried.move_to_end(fetch, last=False)
         led.tried.clear()
-        if led.eager:
+        if led.untried:
             self._woken.append(led)
 
     def lost(self, led: LedPartition) -> None:
         """A share-partition has been dropped: whoever waits for it is told at once."""
-        for fetch in [*led.eager, *led.tried]:
-            fetch.fetched[led.at] = Fetched(led.dropped)
+        for fetch in [*led.untried, *led.tried]:
+            fetch.fetched[led.at] = FetchedPartition(led.dropped)
             fetch.final = True
             if not fetch.reads:
                 self._end(fetch)
 
     def offer(self) -> None:
         """Let fetches that wait try what has happened while the message was handled."""
-        moved_up = self._lines.moved_up
-        while self._woken or moved_up:
-            if moved_up:
-                self._try_first(moved_up.popleft())
+        advanced_groups = self._queues.advanced_groups
+        while self._woken or advanced_groups:
+            if advanced_groups:
+                self._attempt_first(advanced_groups.popleft())
                 continue
             led = self._woken.popleft()
             max_locks = self._context.config(led.key.group_id).partition_max_record_locks
-            while led.eager and led.owner is None and led.ready(max_locks):
-                fetch, _ = led.eager.popitem(last=False)
+            while led.untried and led.owner is None and led.ready(max_locks):
+                fetch, _ = led.untried.popitem(last=False)
                 led.tried[fetch] = None
                 if fetch.reads:
                     fetch.again = True
                 else:
                     self._attempt(fetch)
-            if self._content and led.owner is None and led.acquirable(max_locks):
-                self._content_with(led)
+            if self._zero_minimum and led.owner is None and led.acquirable(max_locks):
+                self._end_zero_minimum(led)
 
-    def _content_with(self, led: LedPartition) -> None:
+    def _end_zero_minimum(self, led: LedPartition) -> None:
         """Room for a record is all that a minimum of 0 bytes asks for."""
-        for fetch in [fetch for fetch in self._content if led in fetch.leds and not fetch.reads]:
+        for fetch in [fetch for fetch in self._zero_minimum if led in fetch.leds and not fetch.reads]:
             fetch.final = True
             self._attempt(fetch)
 
-    def _try_first(self, group_id: str) -> None:
+    def _attempt_first(self, group_id: str) -> None:
         """The fetch that tried alone is done: the next one of its group may try."""
-        fetch = self._lines.first(group_id)
+        fetch = self._queues.first(group_id)
         if fetch is not None and not fetch.reads:
             self._attempt(fetch)
 
     # ---- an attempt --------------------------------------------------------------------------------------------------
 
-    def _attempt(self, fetch: Fetch) -> None:
+    def _attempt(self, fetch: ShareFetch) -> None:
         """Try all share-partitions of a fetch, at once or when it is this fetch's turn."""
-        if fetch.min_bytes > 1 and not fetch.final and not self._lines.enter(fetch):
+        if fetch.min_bytes > 1 and not fetch.final and not self._queues.enter(fetch):
             if not fetch.waiting:
                 self._wait(fetch)
             return
         fetch.start_over()
         self._next_wave(fetch)
 
-    def _next_wave(self, fetch: Fetch) -> None:
+    def _next_wave(self, fetch: ShareFetch) -> None:
         """Lock and read the next share-partitions that have something to offer, twice as many as the time before.
 
         Each may use an equal part of the bytes that are left. Kafka divides once, the remainder goes to random ones;
@@ -163,14 +163,14 @@ class Fetches:
             led = leds[fetch.position]
             fetch.position += 1
             if led.dropped:
-                fetch.fetched[led.at] = Fetched(led.dropped)
+                fetch.fetched[led.at] = FetchedPartition(led.dropped)
             elif led.owner is None and led.ready(config.partition_max_record_locks):
                 self._read(fetch, led, max(1, fetch.bytes_left // (count - fetch.position + 1)), config)
         fetch.wave *= 2
         if not fetch.unread:
-            self._conclude(fetch)
+            self._finish_attempt(fetch)
 
-    def _read(self, fetch: Fetch, led: LedPartition, max_bytes: int, config: GroupConfig) -> None:
+    def _read(self, fetch: ShareFetch, led: LedPartition, max_bytes: int, config: GroupConfig) -> None:
         """Read from the next fetch offset.
 
         What begins beyond the largest window cannot be acquired now, and is read only where the minimum may need it.
@@ -181,7 +181,7 @@ class Fetches:
             end_offset = max(share_partition.spso + config.partition_max_record_locks, share_partition.speo)
         led.owner = fetch
         led.fresh = True
-        read = Read(fetch, led, share_partition.next_fetch_offset, max_bytes)
+        read = PartitionRead(fetch, led, share_partition.next_fetch_offset, max_bytes)
         fetch.reads.append(read)
         fetch.unread += 1
         fetch.bytes_left -= max_bytes
@@ -202,7 +202,7 @@ class Fetches:
         end = answer.last_stable_offset if committed else answer.high_watermark
         read.answered(answer, end)
         if not answer.error:
-            self._look_at_end(read, answer, end)
+            self._note_log_end(read, answer, end)
         fetch.unread -= 1
         fetch.bytes_left += read.max_bytes - read.size
         if fetch.unread:
@@ -213,27 +213,27 @@ class Fetches:
         if fetch.position < len(fetch.leds) and fetch.records_left > 0:
             self._next_wave(fetch)
         else:
-            self._conclude(fetch)
+            self._finish_attempt(fetch)
 
-    def _look_at_end(self, read: Read, answer: LogRead, end: int) -> None:
+    def _note_log_end(self, read: PartitionRead, answer: LogRead, end: int) -> None:
         """What an answer says of offsets without records: where the log ends, and what it has lost."""
         led = read.led
         if led.fresh:
             led.log_end = end
         empty = not answer.batches and not led.dropped
-        if empty and led.share_partition.nothing_found(read.offset, end, self._context.now_ms):
+        if empty and led.share_partition.note_missing(read.offset, end, self._context.now_ms):
             self.partitions.changed(led)
 
-    def _satisfied(self, fetch: Fetch) -> bool:
+    def _satisfied(self, fetch: ShareFetch) -> bool:
         """Whether the minimum is met. An error is worth telling at once."""
-        met = 0
+        counted_bytes = 0
         for read in fetch.reads:
-            met += read.met
+            counted_bytes += read.counted_bytes
             if read.answer is not None and read.answer.error:
                 return True
-        return met >= fetch.min_bytes
+        return counted_bytes >= fetch.min_bytes
 
-    def _conclude(self, fetch: Fetch) -> None:
+    def _finish_attempt(self, fetch: ShareFetch) -> None:
         """The attempt has seen every share-partition that it could: end, or wait for more."""
         if not fetch.final and fetch.min_bytes <= 0:
             max_locks = self._context.config(fetch.group_id).partition_max_record_locks
@@ -247,38 +247,38 @@ class Fetches:
         if fetch.again:
             self._attempt(fetch)
 
-    def _unlock(self, fetch: Fetch) -> None:
+    def _unlock(self, fetch: ShareFetch) -> None:
         """Let go of what the fetch holds; fetches that have not tried may do so now."""
-        self._lines.leave(fetch)
+        self._queues.leave(fetch)
         for read in fetch.reads:
             led = read.led
             assert led.owner is fetch
             led.owner = None
-            if led.eager:
+            if led.untried:
                 self._woken.append(led)
         fetch.reads.clear()
 
     # ---- taking ------------------------------------------------------------------------------------------------------
 
-    def _take(self, fetch: Fetch) -> None:
+    def _take(self, fetch: ShareFetch) -> None:
         """Acquire from what was read, in the order of turns, and let go of each share-partition."""
         for read in fetch.reads:
             led, answer = read.led, read.answer
             assert answer is not None
             if led.dropped:
-                fetch.fetched[led.at] = Fetched(led.dropped)
+                fetch.fetched[led.at] = FetchedPartition(led.dropped)
             elif answer.error is Errors.OFFSET_OUT_OF_RANGE:
                 led.share_partition.advance_log_start(answer.log_start_offset)
                 self.partitions.changed(led)
             elif answer.error:
-                fetch.fetched[led.at] = Fetched(answer.error)
+                fetch.fetched[led.at] = FetchedPartition(answer.error)
                 if answer.error in DROPPING:
                     self.partitions.drop(led, answer.error, f"the log could not be read: {answer.error.name}")
             elif answer.batches and fetch.records_left > 0:
                 self._acquire(fetch, read, answer)
         self._unlock(fetch)
 
-    def _acquire(self, fetch: Fetch, read: Read, answer: LogRead) -> None:
+    def _acquire(self, fetch: ShareFetch, read: PartitionRead, answer: LogRead) -> None:
         led, context = read.led, self._context
         first = fetch.records_left == fetch.limits.max_records
         batches = answer.batches if first else _within(answer.batches, read.max_bytes)
@@ -295,7 +295,7 @@ class Fetches:
         )
         self.partitions.changed(led)
         if acquired:
-            fetch.fetched[led.at] = Fetched(Errors.NONE, tuple(records), tuple(acquired))
+            fetch.fetched[led.at] = FetchedPartition(Errors.NONE, tuple(records), tuple(acquired))
             fetch.records_left -= sum([run.last_offset - run.first_offset + 1 for run in acquired])
 
 

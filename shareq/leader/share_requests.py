@@ -33,14 +33,14 @@ ShareResponse = ShareFetchResponse | ShareAcknowledgeResponse
 MAX_MEMBER_ID_LENGTH = 36
 
 
-class AckResult(NamedTuple):
+class AcknowledgeResult(NamedTuple):
     """What became of a partition's acknowledgements; only the leader's own refusals carry words."""
 
     error: Errors = Errors.NONE
     message: str | None = None
 
 
-class Fetched(NamedTuple):
+class FetchedPartition(NamedTuple):
     """What a partition gives to a fetch."""
 
     error: Errors = Errors.NONE
@@ -48,11 +48,11 @@ class Fetched(NamedTuple):
     acquired: tuple[AcquiredRecords, ...] = ()
 
 
-ACKNOWLEDGED = AckResult()
-NOTHING = Fetched()
+ACKNOWLEDGED = AcknowledgeResult()
+NOTHING_FETCHED = FetchedPartition()
 
-_REFUSALS = {
-    error: AckResult(error, message)
+_ACKNOWLEDGE_RESULTS = {
+    error: AcknowledgeResult(error, message)
     for error, message in {
         Errors.NONE: None,
         Errors.INVALID_RECORD_STATE: "the records are not acquired by this member, or not in a state that allows it",
@@ -63,18 +63,18 @@ _REFUSALS = {
         Errors.GROUP_ID_NOT_FOUND: "the state could not be made durable: the group is gone",
     }.items()
 }
-_NOT_DURABLE = AckResult(Errors.UNKNOWN_SERVER_ERROR, "the state could not be made durable")
+_STATE_NOT_DURABLE = AcknowledgeResult(Errors.UNKNOWN_SERVER_ERROR, "the state could not be made durable")
 
 
-def leader_says(error: Errors) -> AckResult:
+def acknowledge_result(error: Errors) -> AcknowledgeResult:
     """The result of an acknowledgement that got as far as the share-partition's leader."""
-    return _REFUSALS.get(error, _NOT_DURABLE)
+    return _ACKNOWLEDGE_RESULTS.get(error, _STATE_NOT_DURABLE)
 
 
 # ---- what is refused on sight ----------------------------------------------------------------------------------------
 
 
-def refuse(request: ShareRequest, share_version: int) -> Errors:
+def request_error(request: ShareRequest, share_version: int) -> Errors:
     """The error of a request as a whole, before sessions are looked at."""
     if share_version < 1:
         return Errors.UNSUPPORTED_VERSION
@@ -86,7 +86,7 @@ def refuse(request: ShareRequest, share_version: int) -> Errors:
     return Errors.NONE
 
 
-def refuse_batches(batches: Iterable[AcknowledgementBatch], *, is_renew_ack: bool) -> Errors:
+def acknowledgement_error(batches: Iterable[AcknowledgementBatch], *, is_renew_ack: bool) -> Errors:
     """The error of a partition's acknowledgement batches as they stand on the wire: one bad batch spoils all.
 
     A batch may start at the last offset of the one before: Kafka lets that pass here, and the leader refuses it.
@@ -162,8 +162,8 @@ class LeaderHints:
 def fetch_response(
     image: ClusterImage,
     lock_duration_ms: int,
-    fetched: Mapping[TopicIdPartition, Fetched],
-    acks: Mapping[TopicIdPartition, AckResult],
+    fetched: Mapping[TopicIdPartition, FetchedPartition],
+    acks: Mapping[TopicIdPartition, AcknowledgeResult],
 ) -> ShareFetchResponse:
     """A ShareFetch's answer: what was fetched and what became of the acknowledgements, side by side.
 
@@ -172,7 +172,7 @@ def fetch_response(
     hints = LeaderHints(image)
     topics: dict[TopicId, list[ShareFetchResponse.Partition]] = {}
     for at in dict.fromkeys([*fetched, *acks]):
-        error, records, acquired = fetched.get(at, NOTHING)
+        error, records, acquired = fetched.get(at, NOTHING_FETCHED)
         acknowledge_error, acknowledge_message = acks.get(at, ACKNOWLEDGED)
         part = ShareFetchResponse.Partition(
             partition_index=at.partition,
@@ -194,7 +194,7 @@ def fetch_response(
 
 
 def acknowledge_response(
-    image: ClusterImage, lock_duration_ms: int, acks: Mapping[TopicIdPartition, AckResult]
+    image: ClusterImage, lock_duration_ms: int, acks: Mapping[TopicIdPartition, AcknowledgeResult]
 ) -> ShareAcknowledgeResponse:
     """A ShareAcknowledge's answer: one result for each partition that was listed."""
     hints = LeaderHints(image)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shareq.leader.cell import Cell
+from shareq.leader.in_flight_state import InFlightState
 from shareq.model.configs import GroupConfig
 from shareq.model.errors import Errors
 from shareq.model.events import (
@@ -20,7 +20,7 @@ from shareq.model.messages.share_state import StateBatch
 from shareq.model.states import RecordEvent
 
 
-class Journal:
+class EventRecorder:
     """The events of one share-partition, until they are taken. Exists only where somebody wants to know."""
 
     __slots__ = ("_events", "_group_id", "_partition", "_topic", "_window")
@@ -53,9 +53,9 @@ class Journal:
             )
         )
 
-    def changed(self, cause: str, first: int, end: int, cell: Cell, why: RecordEvent | None) -> None:
+    def changed(self, cause: str, first: int, end: int, in_flight: InFlightState, why: RecordEvent | None) -> None:
         """The records [first, end) have a new cell. `why`: the event behind a write that is over."""
-        pending = cell.write_id is not None
+        pending = in_flight.write_id is not None
         self._events.append(
             RecordsChanged(
                 self._group_id,
@@ -64,13 +64,13 @@ class Journal:
                 cause,
                 first,
                 end,
-                cell.state,
-                cell.delivery_count,
-                cell.member_id,
-                cell.deadline_ms,
-                cell.write_id,
-                cell.to_state if pending else None,
-                cell.event if pending else why,
+                in_flight.state,
+                in_flight.delivery_count,
+                in_flight.member_id,
+                in_flight.deadline_ms,
+                in_flight.write_id,
+                in_flight.to_state if pending else None,
+                in_flight.event if pending else why,
             )
         )
 

@@ -31,7 +31,7 @@ RECORDS_LOST = frozenset(
 """Retriable for a fetch, but an acknowledgement that meets one of these has lost its records."""
 
 
-class Identity(NamedTuple):
+class MemberIdentity(NamedTuple):
     """Who consumes."""
 
     group_id: str
@@ -39,7 +39,7 @@ class Identity(NamedTuple):
     client_id: str
 
 
-class Run(NamedTuple):
+class AcknowledgeRun(NamedTuple):
     """Offsets [first, end) with one acknowledge type."""
 
     first: int
@@ -51,7 +51,7 @@ Range = tuple[int, int]
 """Offsets [first, end)."""
 
 
-def less(ranges: Iterable[Range], holes: Iterable[Range | Run]) -> list[Range]:
+def subtract_ranges(ranges: Iterable[Range], holes: Iterable[Range | AcknowledgeRun]) -> list[Range]:
     """The ranges without the holes; both ascend, holes may overlap."""
     rest: list[Range] = []
     pending = deque(holes)
@@ -69,23 +69,23 @@ def less(ranges: Iterable[Range], holes: Iterable[Range | Run]) -> list[Range]:
     return rest
 
 
-def runs_of(verdicts: dict[int, int]) -> list[Run]:
+def runs_of(verdicts: dict[int, int]) -> list[AcknowledgeRun]:
     """The verdicts on single offsets as runs, ascending."""
-    runs: list[Run] = []
+    runs: list[AcknowledgeRun] = []
     first = end = kind = -1
     for offset in sorted(verdicts):
         verdict = verdicts[offset]
         if offset != end or verdict != kind:
             if kind >= 0:
-                runs.append(Run(first, end, kind))
+                runs.append(AcknowledgeRun(first, end, kind))
             first, kind = offset, verdict
         end = offset + 1
     if kind >= 0:
-        runs.append(Run(first, end, kind))
+        runs.append(AcknowledgeRun(first, end, kind))
     return runs
 
 
-def encode(runs: Sequence[Run]) -> tuple[AcknowledgementBatch, ...]:
+def encode(runs: Sequence[AcknowledgeRun]) -> tuple[AcknowledgementBatch, ...]:
     """The batches of a request. One type a batch, as librdkafka does; many short runs are packed, as Java does."""
     if len(runs) <= MANY_RUNS:
         return tuple(
@@ -93,7 +93,7 @@ def encode(runs: Sequence[Run]) -> tuple[AcknowledgementBatch, ...]:
             for first, end, kind in runs
         )
     batches: list[AcknowledgementBatch] = []
-    packed: list[Run] = []
+    packed: list[AcknowledgeRun] = []
     for run in runs:
         short = run.end - run.first < SHORT_RUN
         if packed and not (short and packed[-1].end == run.first and packed[-1].end - packed[-1].first < SHORT_RUN):
@@ -104,19 +104,19 @@ def encode(runs: Sequence[Run]) -> tuple[AcknowledgementBatch, ...]:
     return tuple(batches)
 
 
-def _pack(runs: list[Run]) -> AcknowledgementBatch:
+def _pack(runs: list[AcknowledgeRun]) -> AcknowledgementBatch:
     types = (runs[0].type,) if len(runs) == 1 else tuple(run.type for run in runs for _ in range(run.first, run.end))
     return AcknowledgementBatch(first_offset=runs[0].first, last_offset=runs[-1].end - 1, acknowledge_types=types)
 
 
-def joined(several: Iterable[Sequence[Run]]) -> list[Run] | None:
+def merge_runs(several: Iterable[Sequence[AcknowledgeRun]]) -> list[AcknowledgeRun] | None:
     """The runs of several acknowledgements in one ascending list, or None where they overlap."""
     runs = sorted(run for runs in several for run in runs)
     overlap = any(left.end > right.first for left, right in pairwise(runs))
     return None if overlap else runs
 
 
-def counts_of(runs: Iterable[Run]) -> tuple[int, int, int, int, int]:
+def counts_of(runs: Iterable[AcknowledgeRun]) -> tuple[int, int, int, int, int]:
     """How many offsets each type got, GAP to RENEW."""
     counts = [0] * len(AcknowledgeType)
     for first, end, kind in runs:
@@ -125,7 +125,7 @@ def counts_of(runs: Iterable[Run]) -> tuple[int, int, int, int, int]:
     return gap, accept, release, reject, renew
 
 
-class Commit:
+class PendingCommit:
     """One call of `commit_sync`: the partitions that it waits for, and what became of them."""
 
     __slots__ = ("_waiting", "results")
@@ -171,11 +171,11 @@ class Acknowledgements:
         key: TopicIdPartition,
         topic: str,
         node: int,
-        runs: list[Run],
+        runs: list[AcknowledgeRun],
         renewing: dict[int, Message],
         *,
         deadline_ms: int | None = None,
-        commit: Commit | None = None,
+        commit: PendingCommit | None = None,
         silent: bool = False,
     ) -> None:
         self.key = key

@@ -7,21 +7,21 @@ from typing import NamedTuple
 
 from shareq.client.calls import Backoff, earliest
 from shareq.client.metadata import NO_LEADER, Metadata
-from shareq.consumer.session import NOTHING
+from shareq.consumer.session_handler import NO_PARTITIONS
 from shareq.model.ids import TopicIdPartition
 
 CALM_MS = 5000
 """A partition that has been well for so long starts its back-off anew."""
 
 
-class Block(NamedTuple):
+class BlockedPartition(NamedTuple):
     """A partition that is left out after an error, until a time."""
 
     until_ms: int
     attempts: int
 
 
-class Plan:
+class FetchPlan:
     """Cost follows the assignment, hence it is made anew only when it is `stale` or a block ends."""
 
     def __init__(self, metadata: Metadata, backoff: Backoff) -> None:
@@ -30,8 +30,8 @@ class Plan:
         self.wake_at_ms: int | None = None
         self._metadata = metadata
         self._backoff = backoff
-        self._assigned: frozenset[TopicIdPartition] = NOTHING
-        self._blocked: dict[TopicIdPartition, Block] = {}
+        self._assigned: frozenset[TopicIdPartition] = NO_PARTITIONS
+        self._blocked: dict[TopicIdPartition, BlockedPartition] = {}
 
     def subscribe(self, topics: frozenset[str]) -> None:
         """Leave out partitions of other topics at once: until the coordinator takes them away, each fetch would acquire
@@ -48,7 +48,7 @@ class Plan:
         so that it comes back as new."""
         before = self._blocked.get(key)
         attempts = before.attempts + 1 if before and now_ms - before.until_ms < CALM_MS else 1
-        self._blocked[key] = Block(now_ms + self._backoff.delay_ms(attempts), attempts)
+        self._blocked[key] = BlockedPartition(now_ms + self._backoff.delay_ms(attempts), attempts)
         self.stale = True
 
     def due(self, now_ms: int) -> bool:

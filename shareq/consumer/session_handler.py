@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from shareq.consumer.acks import Acknowledgements, Identity, Run, encode, joined
+from shareq.consumer.acknowledgements import Acknowledgements, AcknowledgeRun, MemberIdentity, encode, merge_runs
 from shareq.model.ids import TopicId, TopicIdPartition
 from shareq.model.messages.share_fetch import (
     FINAL_EPOCH,
@@ -23,7 +23,7 @@ from shareq.model.states import AcquireMode
 
 INITIAL_EPOCH = 0
 MAX_EPOCH = (1 << 31) - 1
-NOTHING: frozenset[TopicIdPartition] = frozenset()
+NO_PARTITIONS: frozenset[TopicIdPartition] = frozenset()
 
 
 class FetchLimits(NamedTuple):
@@ -36,7 +36,7 @@ class FetchLimits(NamedTuple):
     acquire_mode: AcquireMode
 
 
-class ShareSession:
+class ShareSessionHandler:
     """One broker's session. `epoch` is the next request's; `members` are the partitions the broker has in it.
 
     At most one request is under way (`busy`), because each carries the next epoch.
@@ -60,14 +60,14 @@ class ShareSession:
         self.node = node
         self.epoch = INITIAL_EPOCH
         self.members: set[TopicIdPartition] = set()
-        self.wanted: frozenset[TopicIdPartition] = NOTHING
+        self.wanted: frozenset[TopicIdPartition] = NO_PARTITIONS
         self.waiting: deque[Acknowledgements] = deque()
         self.busy = False
         self.failures = 0
         self.not_before_ms = 0
         self.sent_at_ms = 0
-        self._added: frozenset[TopicIdPartition] | set[TopicIdPartition] = NOTHING
-        self._forgotten: frozenset[TopicIdPartition] | set[TopicIdPartition] = NOTHING
+        self._added: frozenset[TopicIdPartition] | set[TopicIdPartition] = NO_PARTITIONS
+        self._forgotten: frozenset[TopicIdPartition] | set[TopicIdPartition] = NO_PARTITIONS
 
     def want(self, wanted: frozenset[TopicIdPartition]) -> None:
         """The partitions to fetch from now on; the next fetch tells the broker what has changed."""
@@ -100,27 +100,29 @@ class ShareSession:
     def take_waiting(self) -> list[Acknowledgements]:
         """Take as many waiting acknowledgements, in order, as one request can carry: no offset of a partition twice."""
         taken: list[Acknowledgements] = []
-        runs: dict[TopicIdPartition, list[Sequence[Run]]] = {}
+        runs: dict[TopicIdPartition, list[Sequence[AcknowledgeRun]]] = {}
         while self.waiting:
             theirs = runs.setdefault(self.waiting[0].key, [])
             theirs.append(self.waiting[0].runs)
-            if len(theirs) > 1 and joined(theirs) is None:
+            if len(theirs) > 1 and merge_runs(theirs) is None:
                 break
             taken.append(self.waiting.popleft())
         return taken
 
-    def fetch(self, who: Identity, limits: FetchLimits, riding: Sequence[Acknowledgements]) -> ShareFetchRequest:
+    def fetch(
+        self, identity: MemberIdentity, limits: FetchLimits, piggybacked: Sequence[Acknowledgements]
+    ) -> ShareFetchRequest:
         """A fetch that names what has changed since the last one, and carries acknowledgements."""
         partitions: dict[TopicId, list[ShareFetchRequest.Partition]] = {}
-        batches = _batches(riding)
+        batches = _batches(piggybacked)
         for topic_id, index in sorted({*self._added, *batches}):
             acknowledged = batches.get(TopicIdPartition(topic_id, index), ())
             partitions.setdefault(topic_id, []).append(
                 ShareFetchRequest.Partition(partition_index=index, acknowledgement_batches=acknowledged)
             )
         request = ShareFetchRequest(
-            group_id=who.group_id,
-            member_id=who.member_id,
+            group_id=identity.group_id,
+            member_id=identity.member_id,
             share_session_epoch=self.epoch,
             max_wait_ms=limits.max_wait_ms,
             min_bytes=limits.min_bytes,
@@ -133,11 +135,11 @@ class ShareSession:
         )
         if self._added or self._forgotten:
             self.members = set(self.wanted)
-            self._added = self._forgotten = NOTHING
+            self._added = self._forgotten = NO_PARTITIONS
         return request
 
     def acknowledge(
-        self, who: Identity, taken: Sequence[Acknowledgements], *, final: bool = False
+        self, identity: MemberIdentity, taken: Sequence[Acknowledgements], *, final: bool = False
     ) -> ShareAcknowledgeRequest:
         """Acknowledgements on their own; `final` closes the session, which releases whatever is still locked."""
         partitions: dict[TopicId, list[ShareAcknowledgeRequest.Partition]] = {}
@@ -146,8 +148,8 @@ class ShareSession:
                 ShareAcknowledgeRequest.Partition(partition_index=index, acknowledgement_batches=batches)
             )
         return ShareAcknowledgeRequest(
-            group_id=who.group_id,
-            member_id=who.member_id,
+            group_id=identity.group_id,
+            member_id=identity.member_id,
             share_session_epoch=FINAL_EPOCH if final else self.epoch,
             is_renew_ack=any(acknowledgements.renews for acknowledgements in taken),
             topics=tuple(ShareAcknowledgeRequest.Topic(topic_id=t, partitions=tuple(p)) for t, p in partitions.items()),
@@ -155,12 +157,12 @@ class ShareSession:
 
 
 def _batches(taken: Sequence[Acknowledgements]) -> dict[TopicIdPartition, tuple[AcknowledgementBatch, ...]]:
-    runs: dict[TopicIdPartition, list[Sequence[Run]]] = {}
+    runs: dict[TopicIdPartition, list[Sequence[AcknowledgeRun]]] = {}
     for acknowledgements in taken:
         runs.setdefault(acknowledgements.key, []).append(acknowledgements.runs)
     encoded = {}
     for key, several in runs.items():
-        together = joined(several) if len(several) > 1 else several[0]
+        together = merge_runs(several) if len(several) > 1 else several[0]
         assert together is not None, "take_waiting keeps overlapping runs apart"
         encoded[key] = encode(together)
     return encoded

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shareq.leader.alarms import Alarms
+from shareq.leader.deadlines import Deadlines
 from shareq.model.actor import Effect, Respond
 from shareq.model.configs import GroupConfig
 from shareq.model.image import ClusterImage
 
 if TYPE_CHECKING:
-    from shareq.leader.fetch import Fetch
     from shareq.leader.led_partition import LedPartition
+    from shareq.leader.share_fetch import ShareFetch
 
 
-class Context:
+class LeaderContext:
     """One for each actor; `now_ms` and `effects` belong to the message that is being handled."""
 
-    __slots__ = ("_ids", "alarms", "broker_id", "effects", "image", "now_ms", "traced")
+    __slots__ = ("_ids", "broker_id", "deadlines", "effects", "image", "now_ms", "traced")
 
     def __init__(self, broker_id: int, *, traced: bool) -> None:
         self.broker_id = broker_id
@@ -25,7 +25,7 @@ class Context:
         self.image = ClusterImage()
         self.now_ms = 0
         self.effects: list[Effect] = []
-        self.alarms: Alarms[LedPartition | Fetch | Respond] = Alarms()
+        self.deadlines: Deadlines[LedPartition | ShareFetch | Respond] = Deadlines()
         self._ids = 0
 
     def next_id(self) -> int:

@@ -16,12 +16,12 @@ from shareq.log.records import Record, decode, stream
 from shareq.model.records import RecordBatch
 
 
-class DeliveredMessage(ReceivedMessage):
+class BatchMessage(ReceivedMessage):
     """A message of `home`, which keeps it once it is changed."""
 
     __slots__ = ("_home",)
 
-    def __init__(self, record: Record, origin: Origin, home: DeliveredRun) -> None:
+    def __init__(self, record: Record, origin: Origin, home: BatchMessages) -> None:
         self._record = record
         self._origin = origin
         self._home = home
@@ -30,7 +30,7 @@ class DeliveredMessage(ReceivedMessage):
         self._home.changed[self._record.offset or 0] = self
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, DeliveredMessage):
+        if not isinstance(other, BatchMessage):
             return NotImplemented
         return self._home is other._home and self._record.offset == other._record.offset
 
@@ -38,10 +38,10 @@ class DeliveredMessage(ReceivedMessage):
         return hash((id(self._home), self._record.offset))
 
 
-class DeliveredRun(Sequence[Message]):
+class BatchMessages(Sequence[Message]):
     """The records of offsets [first, end) of one batch: decoded already, or, with `records` None, when they are wanted.
 
-    The latter only for a batch that `can_wait`.
+    The latter only for a batch that `decodable_later`.
     """
 
     __slots__ = ("_batch", "_end", "_first", "_origin", "_records", "changed")
@@ -66,7 +66,7 @@ class DeliveredRun(Sequence[Message]):
                 break
             if record.offset >= first:
                 message = changed.get(record.offset)
-                yield DeliveredMessage(record, origin, self) if message is None else message
+                yield BatchMessage(record, origin, self) if message is None else message
 
     @overload
     def __getitem__(self, index: int) -> Message: ...
@@ -80,10 +80,10 @@ class DeliveredRun(Sequence[Message]):
             self._records = decode(self._batch)[skipped : skipped + len(self)]
         record = self._records[index]
         message = self.changed.get(record.offset)
-        return DeliveredMessage(record, self._origin, self) if message is None else message
+        return BatchMessage(record, self._origin, self) if message is None else message
 
 
-def can_wait(batch: RecordBatch) -> bool:
+def decodable_later(batch: RecordBatch) -> bool:
     """Whether it is certain without decoding that a batch holds a proper record for each of its offsets: brokers have
     checked what lies under an intact CRC."""
     dense = batch.record_count == batch.last_offset - batch.base_offset + 1

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from shareq.client.metadata import NO_LEADER, Metadata
-from shareq.consumer.acks import Acknowledgements, Range, Run
-from shareq.consumer.buffer import Buffer, Piece, cut, without_answered
-from shareq.consumer.session import ShareSession
+from shareq.consumer.acknowledgements import Acknowledgements, AcknowledgeRun, Range
+from shareq.consumer.fetch_buffer import AcquiredPiece, FetchBuffer, cut_at_batches, without_acknowledged
+from shareq.consumer.session_handler import ShareSessionHandler
 from shareq.model.ids import TopicIdPartition
 from shareq.model.messages.share_fetch import ShareFetchResponse
 from shareq.model.states import AcknowledgeType
 
 
-class Intake:
+class BufferFiller:
     """`topics`: the subscribed ones. `acknowledge` queues an acknowledgement for its node."""
 
-    def __init__(self, metadata: Metadata, buffer: Buffer, acknowledge: Callable[[Acknowledgements], None]) -> None:
+    def __init__(
+        self, metadata: Metadata, buffer: FetchBuffer, acknowledge: Callable[[Acknowledgements], None]
+    ) -> None:
         self.topics: frozenset[str] = frozenset()
         self._metadata = metadata
         self._buffer = buffer
@@ -40,7 +42,7 @@ class Intake:
         return bool(dropped) and not self._buffer
 
     def take(
-        self, session: ShareSession, results: Mapping[TopicIdPartition, ShareFetchResponse.Partition]
+        self, session: ShareSessionHandler, results: Mapping[TopicIdPartition, ShareFetchResponse.Partition]
     ) -> tuple[int, int]:
         """Buffer what was acquired. Answers how many records and bytes that are, of the partitions that give any."""
         records = size = 0
@@ -51,7 +53,7 @@ class Intake:
         return records, size
 
     def _take_partition(
-        self, session: ShareSession, key: TopicIdPartition, partition: ShareFetchResponse.Partition
+        self, session: ShareSessionHandler, key: TopicIdPartition, partition: ShareFetchResponse.Partition
     ) -> bool:
         """False where none of what was acquired comes to the application."""
         topic = self._metadata.by_id.get(key.topic_id)
@@ -61,12 +63,12 @@ class Intake:
         if topic.name not in self.topics:
             self._release(key, topic.name, session.node, [(a.first_offset, a.last_offset + 1) for a in acquired])
             return False
-        pieces: Iterable[Piece] = cut(key, topic.name, session.node, acquired, partition.records)
+        pieces: Iterable[AcquiredPiece] = cut_at_batches(key, topic.name, session.node, acquired, partition.records)
         if session.waiting:
-            pieces = without_answered(pieces, [each for each in session.waiting if each.key == key])
+            pieces = without_acknowledged(pieces, [each for each in session.waiting if each.key == key])
         return self._buffer.extend(pieces)
 
     def _release(self, key: TopicIdPartition, topic: str, node: int, ranges: Iterable[Range]) -> None:
         """Give back what the application has never seen."""
-        runs = [Run(first, end, AcknowledgeType.RELEASE) for first, end in ranges]
+        runs = [AcknowledgeRun(first, end, AcknowledgeType.RELEASE) for first, end in ranges]
         self._acknowledge(Acknowledgements(key, topic, node, runs, {}, silent=True))

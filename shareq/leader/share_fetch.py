@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from shareq.leader.led_partition import LedPartition
-from shareq.leader.requests import Fetched
-from shareq.leader.sessions import Exchange, ShareSession
+from shareq.leader.share_requests import FetchedPartition
+from shareq.leader.share_sessions import PendingRequest, ShareSession
 from shareq.model.actor import LogRead
 from shareq.model.messages.share_fetch import ShareFetchRequest
 from shareq.model.states import AcquireMode
 
 
-class Read:
+class PartitionRead:
     """One share-partition's part in an attempt: its fetch lock is held from the call to the log until it is taken from.
 
-    `size` are the bytes that the log offered, `met` what they count against the fetch's minimum.
+    `size` are the bytes that the log offered, `counted_bytes` what they count against the fetch's minimum.
     """
 
-    __slots__ = ("answer", "fetch", "led", "max_bytes", "met", "offset", "size")
+    __slots__ = ("answer", "counted_bytes", "fetch", "led", "max_bytes", "offset", "size")
 
-    def __init__(self, fetch: Fetch, led: LedPartition, offset: int, max_bytes: int) -> None:
+    def __init__(self, fetch: ShareFetch, led: LedPartition, offset: int, max_bytes: int) -> None:
         self.fetch = fetch
         self.led = led
         self.offset = offset
         self.max_bytes = max_bytes
         self.answer: LogRead | None = None
         self.size = 0
-        self.met = 0
+        self.counted_bytes = 0
 
     def answered(self, answer: LogRead, end: int) -> None:
         """The log has answered; what can be read ends at `end`.
@@ -37,10 +37,10 @@ class Read:
         if answer.batches:
             self.size = sum([len(batch.data) for batch in answer.batches])
             reaches_end = answer.batches[-1].last_offset + 1 >= end
-            self.met = self.size if reaches_end else max(self.size, self.max_bytes)
+            self.counted_bytes = self.size if reaches_end else max(self.size, self.max_bytes)
 
 
-class Fetch(Exchange):
+class ShareFetch(PendingRequest):
     """A ShareFetch under way.
 
     `leds` are the share-partitions in the order of turns, `position` is how far the attempt has come, `reads` what it
@@ -67,9 +67,9 @@ class Fetch(Exchange):
     )
 
     def __init__(
-        self, exchange_id: int, request: ShareFetchRequest, session: ShareSession, mode: AcquireMode, max_bytes: int
+        self, request_id: int, request: ShareFetchRequest, session: ShareSession, mode: AcquireMode, max_bytes: int
     ) -> None:
-        super().__init__(exchange_id, request, session)
+        super().__init__(request_id, request, session)
         self.fetching = True
         self.limits = request
         self.mode = mode
@@ -78,15 +78,15 @@ class Fetch(Exchange):
         self.records_left = request.max_records
         self.final = request.max_wait_ms <= 0
         self.waiting = False
-        self.reads: list[Read] = []
+        self.reads: list[PartitionRead] = []
         self.leds: list[LedPartition] = []
         self.start_over()
 
-    def line_up(self) -> None:
+    def take_session_partitions(self) -> None:
         """Take the session's partitions as they are now, in the order of turns."""
         self.leds = list(self.session.leds)
         for at, error in self.session.errors.items():
-            self.fetched[at] = Fetched(error)
+            self.fetched[at] = FetchedPartition(error)
 
     def start_over(self) -> None:
         """Back to the first share-partition for a new attempt."""

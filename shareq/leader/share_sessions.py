@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from shareq.leader.led_partition import LedPartition
-from shareq.leader.requests import NOTHING, AckResult, Fetched, ShareRequest
+from shareq.leader.share_requests import NOTHING_FETCHED, AcknowledgeResult, FetchedPartition, ShareRequest
 from shareq.model.configs import INT_MAX
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicIdPartition
@@ -45,20 +45,20 @@ class ShareSession:
     """One member's session with this broker.
 
     `epoch` is what the next request has to carry. `partitions` is in the order of turns: those that gave records last
-    stand at the end. `owed` are those that the next response names even if there is nothing to say: new, or failed the
-    last time. `fetches` are under way. `resolved` is the generation of the broker's picture to which belong: the
+    stand at the end. `unreported` are those that the next response names without records or error, too: new, or failed
+    in the last one. `fetches` are under way. `resolved` is the generation of the broker's picture to which belong: the
     partitions' `led`, the same as a list `leds` in the order of turns, and the `errors` of those that cannot be fetched
     here.
     """
 
-    __slots__ = ("connection_id", "epoch", "errors", "fetches", "key", "leds", "owed", "partitions", "resolved")
+    __slots__ = ("connection_id", "epoch", "errors", "fetches", "key", "leds", "partitions", "resolved", "unreported")
 
     def __init__(self, key: SessionKey, connection_id: int) -> None:
         self.key = key
         self.connection_id = connection_id
         self.epoch = next_epoch(INITIAL_EPOCH)
         self.partitions: dict[TopicIdPartition, SessionPartition] = {}
-        self.owed: dict[TopicIdPartition, None] = {}
+        self.unreported: dict[TopicIdPartition, None] = {}
         self.fetches: dict[Any, None] = {}  # of fetch.Fetch, which stands above this file
         self.leds: list[LedPartition] = []
         self.errors: dict[TopicIdPartition, Errors] = {}
@@ -72,29 +72,31 @@ class ShareSession:
                 if at not in self.partitions:
                     known = image.topics_by_id.get(topic.topic_id)
                     self.partitions[at] = SessionPartition(known.name if known else None)
-                    self.owed[at] = None
+                    self.unreported[at] = None
                     self.resolved = -1
         for forgotten in request.forgotten_topics_data:
             for index in forgotten.partitions:
                 at = TopicIdPartition(forgotten.topic_id, index)
                 self.partitions.pop(at, None)
-                self.owed.pop(at, None)
+                self.unreported.pop(at, None)
                 self.resolved = -1
 
-    def to_report(self, fetched: Mapping[TopicIdPartition, Fetched], *, full: bool) -> dict[TopicIdPartition, Fetched]:
+    def to_report(
+        self, fetched: Mapping[TopicIdPartition, FetchedPartition], *, full: bool
+    ) -> dict[TopicIdPartition, FetchedPartition]:
         """What a response names: everything in the first one, later what is new or has news (records, an error now or
         the last time). From the second one on, partitions that gave records go to the end of the line: whatever else a
         session does, the partition that waits for its turn longest has the next one."""
-        report = {at: fetched.get(at, NOTHING) for at in self.partitions} if full else dict(fetched)
-        if self.owed:
-            report.update({at: NOTHING for at in self.owed if at not in report})
-            self.owed.clear()
+        report = {at: fetched.get(at, NOTHING_FETCHED) for at in self.partitions} if full else dict(fetched)
+        if self.unreported:
+            report.update({at: NOTHING_FETCHED for at in self.unreported if at not in report})
+            self.unreported.clear()
         for at, result in fetched.items():
             part = self.partitions.get(at)
             if part is None:
                 continue
             if result.error:
-                self.owed[at] = None
+                self.unreported[at] = None
             elif result.records and not full:
                 del self.partitions[at]
                 self.partitions[at] = part
@@ -104,18 +106,18 @@ class ShareSession:
         return report
 
 
-class Exchange:
+class PendingRequest:
     """A request that is being answered: it is done when its state writes have settled and its fetch has ended."""
 
     __slots__ = ("acks", "fetched", "fetching", "group_id", "id", "member_id", "request", "session", "writes")
 
-    def __init__(self, exchange_id: int, request: ShareRequest, session: ShareSession) -> None:
-        self.id = exchange_id
+    def __init__(self, request_id: int, request: ShareRequest, session: ShareSession) -> None:
+        self.id = request_id
         self.request = request
         self.session = session
         self.group_id, self.member_id = session.key
-        self.acks: dict[TopicIdPartition, AckResult] = {}
-        self.fetched: dict[TopicIdPartition, Fetched] = {}
+        self.acks: dict[TopicIdPartition, AcknowledgeResult] = {}
+        self.fetched: dict[TopicIdPartition, FetchedPartition] = {}
         self.fetching = False
         self.writes = 0
 
@@ -135,7 +137,7 @@ def epoch_error(request: ShareRequest, session: ShareSession | None) -> Errors:
     return Errors.NONE
 
 
-class SessionCache:
+class ShareSessionCache:
     """All sessions of this broker. There is no eviction: who comes when it is full has to come again."""
 
     __slots__ = ("_by_connection", "_members", "_sessions")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from shareq.leader.cell import Change
+from shareq.leader.in_flight_state import Change
 from shareq.leader.window import Window
 from shareq.model.configs import GroupConfig
 from shareq.model.errors import Errors
@@ -25,20 +25,21 @@ class PreparedWrite(NamedTuple):
     state_batches: tuple[StateBatch, ...]
 
 
-class Writes:
-    """The writes under way, and what is still to be written.
+class StateWrites:
+    """The writes under way, and the changes that no write contains yet.
 
-    A write is about changes that wait for it (`prepare`), or about changes that hold already (`write_down`): those that
-    no request asked for, so that no request waits for them. A write without changes is possible: `want` asks for one.
+    `prepare` writes changes that take effect when the write settles. `prepare_unwritten` writes changes that already
+    took effect because no request waits for them (time-outs, records missing from the log). `request_write` asks for
+    a write without changes.
     """
 
-    __slots__ = ("_to_write", "_under_way", "_window", "next_id", "to_write_since_ms")
+    __slots__ = ("_under_way", "_unwritten", "_window", "next_id", "unwritten_since_ms")
 
     def __init__(self, window: Window) -> None:
         self._window = window
         self._under_way: dict[int, list[Change]] = {}
-        self._to_write: list[tuple[int, int]] = []
-        self.to_write_since_ms: int | None = None
+        self._unwritten: list[tuple[int, int]] = []
+        self.unwritten_since_ms: int | None = None
         self.next_id = 0
 
     def prepare(self, changes: list[Change]) -> PreparedWrite:
@@ -50,30 +51,34 @@ class Writes:
         stored = changes if changes[0][0] >= spso else [change for change in changes if change[0] >= spso]
         return self._begin(changes, stored)
 
-    def note(self, ranges: Sequence[tuple[int, int]], now_ms: int) -> None:
+    def note_unwritten(self, ranges: Sequence[tuple[int, int]], now_ms: int) -> None:
         """These records have changed, and it is still to be written."""
         if ranges:
-            self._to_write += ranges
-            self.to_write_since_ms = now_ms
+            self._unwritten += ranges
+            self.unwritten_since_ms = now_ms
 
-    def want(self, now_ms: int) -> None:
+    def request_write(self, now_ms: int) -> None:
         """The SPSO could move and nothing else would be written: a write that settles moves it."""
-        if not self._under_way and self.to_write_since_ms is None:
-            self.to_write_since_ms = now_ms
+        if not self._under_way and self.unwritten_since_ms is None:
+            self.unwritten_since_ms = now_ms
 
-    def write_down(self) -> PreparedWrite | None:
+    def prepare_unwritten(self) -> PreparedWrite | None:
         """A write of all that was noted and that no member holds by now, each offset once; None if none is wanted."""
-        if self.to_write_since_ms is None:
+        if self.unwritten_since_ms is None:
             return None
         stored: list[Change] = []
         position = self._window.spso
-        for first, end in sorted(self._to_write):
+        for first, end in sorted(self._unwritten):
             if position < end:
-                runs = self._window.cells.overlap(max(first, position), end)
-                stored += [(f, e, cell, cell) for f, e, cell in runs if cell.state is not RecordState.ACQUIRED]
+                runs = self._window.states.overlap(max(first, position), end)
+                stored += [
+                    (f, e, in_flight, in_flight)
+                    for f, e, in_flight in runs
+                    if in_flight.state is not RecordState.ACQUIRED
+                ]
                 position = end
-        self._to_write = []
-        self.to_write_since_ms = None
+        self._unwritten = []
+        self.unwritten_since_ms = None
         return self._begin([], stored)
 
     def _begin(self, changes: list[Change], stored: Sequence[Change]) -> PreparedWrite:
@@ -81,15 +86,15 @@ class Writes:
         self.next_id += 1
         self._under_way[write_id] = changes
         write = PreparedWrite(write_id, window.spso, window.delivery_complete_count, state_batches(stored))
-        if window.journal is not None:
-            window.journal.prepared(*write)
+        if window.recorder is not None:
+            window.recorder.prepared(*write)
         return write
 
     def settle(self, write_id: int, error: Errors, config: GroupConfig, now_ms: int) -> bool:
         """The persister has answered; says whether the SPSO moved. KeyError for a write that is not under way."""
         window, changes = self._window, self._under_way.pop(write_id)
-        if window.journal is not None:
-            window.journal.settled(write_id, error)
+        if window.recorder is not None:
+            window.recorder.settled(write_id, error)
         if changes and error:
             self._abandon(changes, config, now_ms)
             return False
@@ -103,20 +108,20 @@ class Writes:
         """
         window = self._window
         for change_first, change_end, _, tagged in changes:
-            for first, end, cell in window.cells.overlap(change_first, change_end):
-                if cell.write_id == tagged.write_id:
-                    held = window.abandon(first, end, cell)
+            for first, end, in_flight in window.states.overlap(change_first, change_end):
+                if in_flight.write_id == tagged.write_id:
+                    held = window.abandon(first, end, in_flight)
                     if held.expired(now_ms):
-                        window.give_back(first, end, held, RecordEvent.LOCK_TIMEOUT, config.delivery_count_limit)
-                        self.note([(first, end)], now_ms)
+                        window.release(first, end, held, RecordEvent.LOCK_TIMEOUT, config.delivery_count_limit)
+                        self.note_unwritten([(first, end)], now_ms)
 
 
 def state_batches(changes: Sequence[Change]) -> tuple[StateBatch, ...]:
     """What a write says of these: one batch for neighbours that go the same way with the same count."""
     batches: list[StateBatch] = []
     at, state, count = -1, RecordState.AVAILABLE, -1
-    for first, end, _, cell in changes:
-        to_state, delivery_count = cell[1], cell[2]
+    for first, end, _, in_flight in changes:
+        to_state, delivery_count = in_flight[1], in_flight[2]
         if first == at and to_state is state and delivery_count == count:
             batches[-1] = StateBatch(batches[-1].first_offset, end - 1, state, count)
         else:

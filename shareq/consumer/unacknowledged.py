@@ -12,7 +12,7 @@ lock ran out while a fetch waited. Then the new acquisition takes the place of t
 | buffered, or renewed, of a former leader        | is the only one: locks end with their leader, the old copy goes    |
 | in a request under way                          | came after it: the broker answers one request of a session a time  |
 
-The first two are settled here, in calls of the application; the others in `intake`, when an answer comes. Only calls
+The first two are settled here, in calls of the application; the others in `filler`, when an answer comes. Only calls
 of the application touch this module, hence `acknowledge` needs neither the actor nor its lock.
 """
 
@@ -23,21 +23,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from shareq.client.message import Message
-from shareq.consumer.acks import Range, Run, less, runs_of
+from shareq.consumer.acknowledgements import AcknowledgeRun, Range, runs_of, subtract_ranges
 from shareq.model.ids import TopicIdPartition
 from shareq.model.states import AcknowledgeType
 
 V = TypeVar("V")
 
 
-class PartitionInHand:
+class UnacknowledgedPartition:
     """One partition's delivered records as ranges, gaps beside them, and the verdicts so far by offset."""
 
     __slots__ = (
-        "_again",
         "_ends",
         "_firsts",
         "_gaps",
+        "_handed_out_again",
         "_messages",
         "key",
         "node",
@@ -55,10 +55,10 @@ class PartitionInHand:
         self.verdicts: dict[int, int] = {}
         self.renewed: dict[int, Message] = {}
         """Records whose lock was renewed: they may be acknowledged at once, and the next poll hands them out again."""
-        self._again: dict[int, Message] = {}
+        self._handed_out_again: dict[int, Message] = {}
         self._firsts: list[int] = []
         self._ends: list[int] = []
-        self._gaps: list[Run] = []
+        self._gaps: list[AcknowledgeRun] = []
         self._messages: list[Sequence[Message]] = []
 
     @property
@@ -86,7 +86,7 @@ class PartitionInHand:
                 drop_within(self.renewed, first, end)
             if (at and self._ends[at - 1] > first) or (at < len(self._firsts) and self._firsts[at] < end):
                 drop_within(self.verdicts, first, end)
-                self._hold(less(self.ranges, [(first, end)]))
+                self._hold(subtract_ranges(self.ranges, [(first, end)]))
                 at = bisect_right(self._firsts, first)
             if at and self._ends[at - 1] == first:
                 self._ends[at - 1] = end
@@ -96,7 +96,7 @@ class PartitionInHand:
             self.record_count += end - first
         for first, end in gaps:
             drop_within(self.renewed, first, end)
-            self._gaps.append(Run(first, end, AcknowledgeType.GAP))
+            self._gaps.append(AcknowledgeRun(first, end, AcknowledgeType.GAP))
         if messages:
             self._messages.append(messages)
 
@@ -106,10 +106,10 @@ class PartitionInHand:
 
     def hand_out_renewed(self) -> list[Message]:
         """The renewed records, in hand again."""
-        self._again, self.renewed = self.renewed, {}
-        for offset, message in self._again.items():
+        self._handed_out_again, self.renewed = self.renewed, {}
+        for offset, message in self._handed_out_again.items():
             self.add([(offset, offset + 1)], (), (message,))
-        return list(self._again.values())
+        return list(self._handed_out_again.values())
 
     def holds(self, offset: int) -> bool:
         at = bisect_right(self._firsts, offset)
@@ -130,19 +130,19 @@ class PartitionInHand:
         self._firsts, self._ends, self._gaps, self._messages = [], [], [], []
         self.record_count = 0
         self.verdicts = {}
-        self.renewed = self._again | self.renewed
-        self._again = {}
+        self.renewed = self._handed_out_again | self.renewed
+        self._handed_out_again = {}
 
-    def take(self, default: int | None) -> tuple[list[Run], dict[int, Message]]:
+    def take(self, default: int | None) -> tuple[list[AcknowledgeRun], dict[int, Message]]:
         """Take out what has a verdict, and the gaps; with a default verdict everything. Runs ascend.
 
         Also the messages of the records to renew, which are handed out again when the renewal has succeeded.
         """
         runs = runs_of(self.verdicts)
         renewing = self._to_renew()
-        rest = [] if len(self.verdicts) == self.record_count else less(self.ranges, runs)
+        rest = [] if len(self.verdicts) == self.record_count else subtract_ranges(self.ranges, runs)
         if default is not None:
-            runs += [Run(first, end, default) for first, end in rest]
+            runs += [AcknowledgeRun(first, end, default) for first, end in rest]
             rest = []
         if self._gaps or default is not None:
             runs = sorted(runs + self._gaps)
@@ -173,22 +173,24 @@ def drop_within(by_offset: dict[int, V], first: int, end: int) -> None:
         by_offset.pop(offset, None)
 
 
-class InHand:
+class UnacknowledgedRecords:
     """Delivered records by topic name and partition index. Partitions of which nothing is in hand are not kept: what a
     poll costs follows what was delivered, not how many partitions there are.
     """
 
     def __init__(self) -> None:
-        self._partitions: dict[tuple[str, int], PartitionInHand] = {}
+        self._partitions: dict[tuple[str, int], UnacknowledgedPartition] = {}
 
     def __bool__(self) -> bool:
         return bool(self._partitions)
 
-    def __iter__(self) -> Iterator[PartitionInHand]:
+    def __iter__(self) -> Iterator[UnacknowledgedPartition]:
         return iter(self._partitions.values())
 
-    def take(self, default: int | None) -> Iterator[tuple[PartitionInHand, list[Run], dict[int, Message]]]:
-        """Each partition with what `PartitionInHand.take` took out of it."""
+    def take(
+        self, default: int | None
+    ) -> Iterator[tuple[UnacknowledgedPartition, list[AcknowledgeRun], dict[int, Message]]]:
+        """Each partition with what `UnacknowledgedPartition.take` took out of it."""
         for at, entry in list(self._partitions.items()):
             yield entry, *entry.take(default)
             if entry.empty:
@@ -198,12 +200,12 @@ class InHand:
     def unacknowledged(self) -> int:
         return sum(partition.unacknowledged for partition in self._partitions.values())
 
-    def partition(self, key: TopicIdPartition, topic: str, node: int) -> PartitionInHand:
+    def partition(self, key: TopicIdPartition, topic: str, node: int) -> UnacknowledgedPartition:
         """The partition's entry, made where there is none. What a former leader gave, or a topic's earlier incarnation,
         is dropped: its locks are gone, and acknowledgements for it would fail those of other records."""
         entry = self._partitions.get((topic, key.partition))
         if entry is None or entry.key != key or entry.node != node:
-            entry = self._partitions[topic, key.partition] = PartitionInHand(key, topic, node)
+            entry = self._partitions[topic, key.partition] = UnacknowledgedPartition(key, topic, node)
         return entry
 
     def renew(self, key: TopicIdPartition, topic: str, node: int, messages: dict[int, Message]) -> None:
@@ -213,5 +215,5 @@ class InHand:
             entry = self.partition(key, topic, node)
             entry.renewed |= {offset: message for offset, message in messages.items() if not entry.holds(offset)}
 
-    def find(self, topic: str | None, partition: int | None) -> PartitionInHand | None:
+    def find(self, topic: str | None, partition: int | None) -> UnacknowledgedPartition | None:
         return self._partitions.get((topic, partition))  # type: ignore[arg-type]    # a place that is none is not found

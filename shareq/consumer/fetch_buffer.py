@@ -13,9 +13,9 @@ from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from shareq.client.message import Fields, Message, Origin, ReceivedMessage
-from shareq.consumer.acks import Acknowledgements, Range, less
-from shareq.consumer.delivered import drop_within
-from shareq.consumer.lazy import DeliveredRun, can_wait
+from shareq.consumer.acknowledgements import Acknowledgements, Range, subtract_ranges
+from shareq.consumer.lazy_messages import BatchMessages, decodable_later
+from shareq.consumer.unacknowledged import drop_within
 from shareq.log.batches import CODEC_MASK
 from shareq.log.records import CorruptBatch, Record, crc_matches, decode
 from shareq.model.errors import KafkaError
@@ -28,7 +28,7 @@ _offset_of = attrgetter("offset")
 _first_of = itemgetter(0)
 
 
-class Piece(NamedTuple):
+class AcquiredPiece(NamedTuple):
     """Acquired offsets [first, end) of one batch; `batch` None: the answer held no batch for them.
 
     `journalled`: a poll that was interrupted had taken the records, and the journal has their delivery.
@@ -44,23 +44,23 @@ class Piece(NamedTuple):
     journalled: bool = False
 
 
-class Unpacked(NamedTuple):
+class UnpackedPiece(NamedTuple):
     """A piece as the application gets it. `verdict`: how broken records are acknowledged unless told otherwise."""
 
-    piece: Piece
+    piece: AcquiredPiece
     messages: Sequence[Message]
     ranges: Sequence[Range]
     gaps: Sequence[Range]
     verdict: int | None = None
 
 
-def cut(
+def cut_at_batches(
     key: TopicIdPartition,
     topic: str,
     node: int,
     acquired: Sequence[AcquiredRecords],
     batches: Sequence[RecordBatch],
-) -> Iterator[Piece]:
+) -> Iterator[AcquiredPiece]:
     """Lay acquired ranges over record batches. Both ascend; cost follows how many there are of each."""
     at = 0
     for acquisition in acquired:
@@ -70,17 +70,19 @@ def cut(
                 at += 1
             batch = batches[at] if at < len(batches) and batches[at].base_offset < end else None
             if batch is None:
-                yield Piece(key, topic, node, cursor, end, count, None)
+                yield AcquiredPiece(key, topic, node, cursor, end, count, None)
                 break
             if batch.base_offset > cursor:
-                yield Piece(key, topic, node, cursor, batch.base_offset, count, None)
+                yield AcquiredPiece(key, topic, node, cursor, batch.base_offset, count, None)
                 cursor = batch.base_offset
             piece_end = min(end, batch.last_offset + 1)
-            yield Piece(key, topic, node, cursor, piece_end, count, batch)
+            yield AcquiredPiece(key, topic, node, cursor, piece_end, count, batch)
             cursor = piece_end
 
 
-def without_answered(pieces: Iterable[Piece], waiting: Sequence[Acknowledgements]) -> Iterator[Piece]:
+def without_acknowledged(
+    pieces: Iterable[AcquiredPiece], waiting: Sequence[Acknowledgements]
+) -> Iterator[AcquiredPiece]:
     """Newly acquired pieces of a partition, less the offsets whose acknowledgements wait to be sent to the same node:
     they will count for the new lock. A record whose renewal waits is kept; the renewal does not return its old copy."""
     renew = AcknowledgeType.RENEW
@@ -88,23 +90,23 @@ def without_answered(pieces: Iterable[Piece], waiting: Sequence[Acknowledgements
     for piece in pieces:
         for each in waiting:
             drop_within(each.renewing, piece.first, piece.end)
-        for first, end in less([(piece.first, piece.end)], answered):
+        for first, end in subtract_ranges([(piece.first, piece.end)], answered):
             yield piece._replace(first=first, end=end)
 
 
-class Buffer:
+class FetchBuffer:
     """Pieces in the order in which they came. `fresh`: true if some came since it was cleared by the user of them."""
 
     def __init__(self, *, check_crcs: bool) -> None:
         self.fresh = False
-        self._pieces: deque[Piece] = deque()
+        self._pieces: deque[AcquiredPiece] = deque()
         self._check_crcs = check_crcs
         self._decoded: tuple[RecordBatch | None, list[Record]] = (None, [])
 
     def __bool__(self) -> bool:
         return bool(self._pieces)
 
-    def extend(self, pieces: Iterable[Piece]) -> bool:
+    def extend(self, pieces: Iterable[AcquiredPiece]) -> bool:
         """False if there was no piece to add."""
         before = len(self._pieces)
         self._pieces.extend(pieces)
@@ -112,34 +114,34 @@ class Buffer:
         self.fresh |= added
         return added
 
-    def put_back(self, pieces: Iterable[Piece]) -> None:
+    def put_back(self, pieces: Iterable[AcquiredPiece]) -> None:
         """The pieces that a poll took and has not returned."""
         self._pieces.extendleft(piece._replace(journalled=True) for piece in reversed([*pieces]))
         self.fresh = True
 
-    def drop(self, unwanted: Callable[[Piece], bool]) -> list[Piece]:
+    def drop(self, unwanted: Callable[[AcquiredPiece], bool]) -> list[AcquiredPiece]:
         """Take out all pieces for which `unwanted` is true."""
         dropped = [piece for piece in self._pieces if unwanted(piece)]
         if dropped:
             self._pieces = deque(piece for piece in self._pieces if not unwanted(piece))
         return dropped
 
-    def take_held(self, key: TopicIdPartition, node: int, held: Sequence[Range]) -> list[Unpacked]:
+    def take_held(self, key: TopicIdPartition, node: int, held: Sequence[Range]) -> list[UnpackedPiece]:
         """Take out and unpack what lies within `held` (ascending), wherever it stands."""
-        kept: deque[Piece] = deque()
-        taken: list[Piece] = []
+        kept: deque[AcquiredPiece] = deque()
+        taken: list[AcquiredPiece] = []
         for piece in self._pieces:
             if piece.key != key or piece.node != node or not _overlap(piece, held):
                 kept.append(piece)
                 continue
-            outside = less([(piece.first, piece.end)], held)
-            inside = less([(piece.first, piece.end)], outside)
+            outside = subtract_ranges([(piece.first, piece.end)], held)
+            inside = subtract_ranges([(piece.first, piece.end)], outside)
             kept.extend(piece._replace(first=first, end=end) for first, end in outside)
             taken += [piece._replace(first=first, end=end) for first, end in inside]
         self._pieces = kept
         return [self._unpack(piece) for piece in taken]
 
-    def take(self, max_records: int) -> Iterator[Unpacked]:
+    def take(self, max_records: int) -> Iterator[UnpackedPiece]:
         """Unpack pieces until `max_records` are reached; the record batch that reaches them is finished."""
         taken = 0
         last: RecordBatch | None = None
@@ -152,13 +154,13 @@ class Buffer:
         if not self._pieces:
             self._decoded = (None, [])
 
-    def _unpack(self, piece: Piece) -> Unpacked:
+    def _unpack(self, piece: AcquiredPiece) -> UnpackedPiece:
         if piece.batch is None or piece.batch.is_control:
-            return Unpacked(piece, (), (), [(piece.first, piece.end)])
+            return UnpackedPiece(piece, (), (), [(piece.first, piece.end)])
         origin = Origin(piece.topic, piece.key.partition, piece.delivery_count, piece.batch.leader_epoch)
-        if can_wait(piece.batch):
-            later = DeliveredRun(piece.batch, piece.first, piece.end, origin)
-            return Unpacked(piece, later, [(piece.first, piece.end)], ())
+        if decodable_later(piece.batch):
+            later = BatchMessages(piece.batch, piece.first, piece.end, origin)
+            return UnpackedPiece(piece, later, [(piece.first, piece.end)], ())
         try:
             records = self._records(piece.batch)
         except CorruptBatch as error:
@@ -166,18 +168,18 @@ class Buffer:
         if piece.first > piece.batch.base_offset or piece.end <= piece.batch.last_offset:
             low = bisect_left(records, piece.first, key=_offset_of)
             records = records[low : bisect_left(records, piece.end, lo=low, key=_offset_of)]
-        messages = DeliveredRun(piece.batch, piece.first, piece.end, origin, records)
+        messages = BatchMessages(piece.batch, piece.first, piece.end, origin, records)
         if len(records) == piece.end - piece.first:
-            return Unpacked(piece, messages, [(piece.first, piece.end)], ())
+            return UnpackedPiece(piece, messages, [(piece.first, piece.end)], ())
         ranges, gaps = _with_gaps(piece, records)
-        return Unpacked(piece, messages, ranges, gaps)
+        return UnpackedPiece(piece, messages, ranges, gaps)
 
     def _records(self, batch: RecordBatch) -> list[Record]:
         if self._decoded[0] is not batch:
             self._decoded = (batch, decode(batch, check_crc=self._check_crcs))
         return self._decoded[1]
 
-    def _broken(self, piece: Piece, batch: RecordBatch, error: CorruptBatch) -> Unpacked:
+    def _broken(self, piece: AcquiredPiece, batch: RecordBatch, error: CorruptBatch) -> UnpackedPiece:
         """A message with an error for each acquired offset: rejected where the bytes are bad, else released, as
         another consumer may know how to decompress them."""
         damaged = self._check_crcs and not crc_matches(batch.data)
@@ -186,15 +188,15 @@ class Buffer:
         origin = Origin(piece.topic, piece.key.partition, piece.delivery_count, batch.leader_epoch, failure)
         messages = [ReceivedMessage(Fields(offset), origin) for offset in range(piece.first, piece.end)]
         verdict = AcknowledgeType.REJECT if damaged else AcknowledgeType.RELEASE
-        return Unpacked(piece, messages, [(piece.first, piece.end)], (), verdict)
+        return UnpackedPiece(piece, messages, [(piece.first, piece.end)], (), verdict)
 
 
-def _overlap(piece: Piece, held: Sequence[Range]) -> bool:
+def _overlap(piece: AcquiredPiece, held: Sequence[Range]) -> bool:
     at = bisect_left(held, piece.end, key=_first_of)
     return at > 0 and held[at - 1][1] > piece.first
 
 
-def _with_gaps(piece: Piece, records: Sequence[Record]) -> tuple[list[Range], list[Range]]:
+def _with_gaps(piece: AcquiredPiece, records: Sequence[Record]) -> tuple[list[Range], list[Range]]:
     """The ranges of records and of the offsets between them, where compaction has taken some away."""
     ranges: list[Range] = []
     gaps: list[Range] = []

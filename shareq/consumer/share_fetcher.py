@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 
 from shareq.client.calls import Backoff, Calls, earliest
 from shareq.client.metadata import NO_LEADER, Metadata
-from shareq.consumer.acks import Acknowledgements, Identity
-from shareq.consumer.buffer import Buffer
-from shareq.consumer.intake import Intake
+from shareq.consumer.acknowledgements import Acknowledgements, MemberIdentity
+from shareq.consumer.buffer_filler import BufferFiller
+from shareq.consumer.fetch_buffer import FetchBuffer
+from shareq.consumer.fetch_plan import FetchPlan
 from shareq.consumer.metrics import FetchMetrics
-from shareq.consumer.plan import Plan
-from shareq.consumer.session import NOTHING, FetchLimits, ShareSession, partitions_of
+from shareq.consumer.session_handler import NO_PARTITIONS, FetchLimits, ShareSessionHandler, partitions_of
 from shareq.model.errors import Errors, KafkaError
 from shareq.model.ids import TopicIdPartition
 from shareq.model.messages.base import Response
@@ -29,7 +29,7 @@ SESSION_LOST = frozenset(
 LEADER_MOVED = frozenset({Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH})
 
 
-class Fetcher:
+class ShareFetcher:
     """`on_settled(acknowledgements, error, now_ms)` gets the fate of each acknowledgement, `on_error(error)` what the
     next poll should raise."""
 
@@ -38,9 +38,9 @@ class Fetcher:
         calls: Calls,
         backoff: Backoff,
         metadata: Metadata,
-        buffer: Buffer,
+        buffer: FetchBuffer,
         *,
-        who: Identity,
+        identity: MemberIdentity,
         limits: FetchLimits,
         metrics: FetchMetrics,
         on_settled: Callable[[Acknowledgements, Errors, int], None],
@@ -48,17 +48,17 @@ class Fetcher:
     ) -> None:
         self.fetching = False
         self.acquisition_lock_timeout_ms: int | None = None
-        self.intake = Intake(metadata, buffer, self.acknowledge)
+        self.filler = BufferFiller(metadata, buffer, self.acknowledge)
         self._calls = calls
         self._backoff = backoff
         self._metadata = metadata
-        self._who = who
+        self._identity = identity
         self._limits = limits
         self._metrics = metrics
         self._on_settled = on_settled
         self._on_error = on_error
-        self._sessions: dict[int, ShareSession] = {}
-        self._plan = Plan(metadata, backoff)
+        self._sessions: dict[int, ShareSessionHandler] = {}
+        self._fetch_plan = FetchPlan(metadata, backoff)
         self._last_fetched = NO_LEADER
         self._closing = False
 
@@ -66,31 +66,31 @@ class Fetcher:
 
     def subscribe(self, topics: frozenset[str]) -> None:
         """Fetch these topics and no other, whatever is assigned; buffered records of others are released."""
-        self._plan.subscribe(topics)
-        self.intake.subscribe(topics)
+        self._fetch_plan.subscribe(topics)
+        self.filler.subscribe(topics)
 
     def assign(self, assigned: frozenset[TopicIdPartition]) -> None:
-        self._plan.assign(assigned)
+        self._fetch_plan.assign(assigned)
 
     def replan(self) -> None:
         """Leaders may have changed."""
-        self._plan.stale = True
+        self._fetch_plan.stale = True
 
     def _apply_plan(self, now_ms: int) -> None:
-        if self.intake.drop_lost():
+        if self.filler.drop_lost():
             self.fetching = True  # a poll may count on what was buffered
-        nodes = self._plan.by_node(now_ms)
+        nodes = self._fetch_plan.by_node(now_ms)
         for node in nodes:
             self._session(node)
         for node, session in self._sessions.items():
-            wanted = nodes.get(node, NOTHING)
+            wanted = nodes.get(node, NO_PARTITIONS)
             if wanted != session.wanted:
                 session.want(wanted)
 
-    def _session(self, node: int) -> ShareSession:
+    def _session(self, node: int) -> ShareSessionHandler:
         session = self._sessions.get(node)
         if session is None:
-            session = self._sessions[node] = ShareSession(node)
+            session = self._sessions[node] = ShareSessionHandler(node)
         return session
 
     # ---- what is due -------------------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ class Fetcher:
     def wake_at_ms(self) -> int | None:
         idle = (s for s in self._sessions.values() if s.waiting or self._fetches(s) or (self._closing and s.opened))
         times = (session.not_before_ms for session in idle if not session.busy)
-        return earliest(*times, self._plan.wake_at_ms if self.fetching else None)
+        return earliest(*times, self._fetch_plan.wake_at_ms if self.fetching else None)
 
     def acknowledge(self, acknowledgements: Acknowledgements) -> None:
         """Queue for the node that delivered the records; goes out with the next `pump`."""
@@ -107,28 +107,28 @@ class Fetcher:
 
     def pump(self, now_ms: int) -> None:
         """Send whatever is due on every node that has no request under way."""
-        if self._plan.due(now_ms):
+        if self._fetch_plan.due(now_ms):
             self._apply_plan(now_ms)
         for session in self._in_turn():
             if session.busy or now_ms < session.not_before_ms:
                 continue
             if session.waiting:
-                self._drop_lost(session, now_ms)
+                self._fail_lost(session, now_ms)
             if self._closing:
                 self._send_final(session, now_ms)
-            elif session.waiting and not self._rides(session):
+            elif session.waiting and not self._may_piggyback(session):
                 self._send_acknowledge(session, now_ms)
             elif self._fetches(session):
                 self._send_fetch(session, now_ms)
 
-    def _in_turn(self) -> Sequence[ShareSession]:
+    def _in_turn(self) -> Sequence[ShareSessionHandler]:
         """The sessions by node; with a record limit the one after the last that fetched comes first."""
         sessions = list(self._sessions.values())
         if self._limits.acquire_mode is AcquireMode.RECORD_LIMIT:
             sessions.sort(key=lambda session: (session.node <= self._last_fetched, session.node))
         return sessions
 
-    def _fetches(self, session: ShareSession) -> bool:
+    def _fetches(self, session: ShareSessionHandler) -> bool:
         """With a record limit one node at a time is asked, or several would bring more than the limit."""
         if not self.fetching or not session.has_news or self._closing:
             return False
@@ -136,7 +136,7 @@ class Fetcher:
             return not any(other.busy for other in self._sessions.values())
         return True
 
-    def _rides(self, session: ShareSession) -> bool:
+    def _may_piggyback(self, session: ShareSessionHandler) -> bool:
         """Whether all that waits may go with a fetch: a commit or a renewal goes alone, and a partition that is not
         ours any more would come back into the session."""
         return self._fetches(session) and all(
@@ -144,7 +144,7 @@ class Fetcher:
             for waiting in session.waiting
         )
 
-    def _drop_lost(self, session: ShareSession, now_ms: int) -> None:
+    def _fail_lost(self, session: ShareSessionHandler, now_ms: int) -> None:
         """Acknowledgements whose records are no longer ours: the leader has moved, or the session that acquired them
         is gone."""
         kept = []
@@ -161,23 +161,23 @@ class Fetcher:
 
     # ---- requests ----------------------------------------------------------------------------------------------------
 
-    def _send_fetch(self, session: ShareSession, now_ms: int) -> None:
-        riding = session.take_waiting()
-        request = session.fetch(self._who, self._limits, riding)
+    def _send_fetch(self, session: ShareSessionHandler, now_ms: int) -> None:
+        piggybacked = session.take_waiting()
+        request = session.fetch(self._identity, self._limits, piggybacked)
         session.busy = True
         session.sent_at_ms = now_ms
         self._last_fetched = session.node
         self._metrics.fetches.record(1, now_ms)
-        self._calls.send(session.node, request, lambda *answer: self._fetched(session, riding, *answer))
+        self._calls.send(session.node, request, lambda *answer: self._fetched(session, piggybacked, *answer))
 
-    def _send_acknowledge(self, session: ShareSession, now_ms: int) -> None:
+    def _send_acknowledge(self, session: ShareSessionHandler, now_ms: int) -> None:
         taken = session.take_waiting()
-        request = session.acknowledge(self._who, taken)
+        request = session.acknowledge(self._identity, taken)
         session.busy = True
         session.sent_at_ms = now_ms
         self._calls.send(session.node, request, lambda *answer: self._acknowledged(session, taken, *answer))
 
-    def _send_final(self, session: ShareSession, now_ms: int) -> None:
+    def _send_final(self, session: ShareSessionHandler, now_ms: int) -> None:
         """Close the session, which releases what is still locked. What does not fit beside it goes before it."""
         if not session.opened:
             return
@@ -186,7 +186,7 @@ class Fetcher:
             session.waiting.extendleft(reversed(taken))
             self._send_acknowledge(session, now_ms)
             return
-        request = session.acknowledge(self._who, taken, final=True)
+        request = session.acknowledge(self._identity, taken, final=True)
         session.busy = True
         self._calls.send(session.node, request, lambda *answer: self._closed(session, taken, *answer))
 
@@ -203,8 +203,8 @@ class Fetcher:
 
     def _fetched(
         self,
-        session: ShareSession,
-        riding: list[Acknowledgements],
+        session: ShareSessionHandler,
+        piggybacked: list[Acknowledgements],
         response: Response | None,
         error: Errors,
         now_ms: int,
@@ -214,7 +214,7 @@ class Fetcher:
         failure = error if response is None else response.error_code
         if response is None or failure:
             self._failed(session, failure, now_ms, answered=response is not None)
-            for acknowledgements in riding:
+            for acknowledgements in piggybacked:
                 self._on_settled(acknowledgements, failure, now_ms)
             return
         session.answered()
@@ -222,18 +222,18 @@ class Fetcher:
         self.acquisition_lock_timeout_ms = response.acquisition_lock_timeout_ms
         results: dict[TopicIdPartition, ShareFetchResponse.Partition] = partitions_of(response)
         self._take_records(session, results, now_ms)
-        for acknowledgements in riding:
+        for acknowledgements in piggybacked:
             result = results.get(acknowledgements.key)
             outcome = Errors.INVALID_RECORD_STATE if result is None else result.acknowledge_error_code
             self._on_settled(acknowledgements, outcome, now_ms)
 
     def _take_records(
-        self, session: ShareSession, results: dict[TopicIdPartition, ShareFetchResponse.Partition], now_ms: int
+        self, session: ShareSessionHandler, results: dict[TopicIdPartition, ShareFetchResponse.Partition], now_ms: int
     ) -> None:
         for key, partition in results.items():
             if partition.error_code:
                 self._partition_failed(key, partition, now_ms)
-        acquired, size = (0, 0) if self._closing else self.intake.take(session, results)
+        acquired, size = (0, 0) if self._closing else self.filler.take(session, results)
         if acquired:
             self.fetching = False
             self._metrics.fetched_bytes.record(size, now_ms)
@@ -243,7 +243,7 @@ class Fetcher:
 
     def _acknowledged(
         self,
-        session: ShareSession,
+        session: ShareSessionHandler,
         taken: list[Acknowledgements],
         response: Response | None,
         error: Errors,
@@ -280,7 +280,7 @@ class Fetcher:
 
     def _closed(
         self,
-        session: ShareSession,
+        session: ShareSessionHandler,
         taken: list[Acknowledgements],
         response: Response | None,
         error: Errors,
@@ -291,7 +291,7 @@ class Fetcher:
 
     # ---- what goes wrong ---------------------------------------------------------------------------------------------
 
-    def _failed(self, session: ShareSession, error: Errors, now_ms: int, *, answered: bool) -> None:
+    def _failed(self, session: ShareSessionHandler, error: Errors, now_ms: int, *, answered: bool) -> None:
         """A whole request failed: none of that is the application's business but the fate of its acknowledgements."""
         session.failures += 1
         session.not_before_ms = now_ms + self._backoff.delay_ms(session.failures)
@@ -308,7 +308,7 @@ class Fetcher:
         error = partition.error_code
         if not self._take_leader(key, error, partition.current_leader):
             self._metadata.want_ids((key.topic_id,))
-            self._plan.block(key, now_ms)
+            self._fetch_plan.block(key, now_ms)
         if not error.retriable and error is not Errors.UNKNOWN_SERVER_ERROR:
             self._on_error(KafkaError(error, partition.error_message))
 
@@ -316,5 +316,5 @@ class Fetcher:
         """Follow a broker's hint to the new leader, if it gave one."""
         moved = error in LEADER_MOVED and self._metadata.moved(key, leader)
         if moved:
-            self._plan.stale = True
+            self._fetch_plan.stale = True
         return moved

@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 
-Lock = tuple[int, int, int]
+AcquisitionLock = tuple[int, int, int]
 """deadline_ms, and the range [first, end) in which some records may be locked until then."""
 
 ROOM = 64
 
 
-class Locks:
+class AcquisitionLocks:
     """A heap of locks, cleaned lazily: its size stays within a constant factor of the locks that are held."""
 
     __slots__ = ("_heap", "_room")
 
     def __init__(self) -> None:
-        self._heap: list[Lock] = []
+        self._heap: list[AcquisitionLock] = []
         self._room = ROOM
 
     def add(self, deadline_ms: int, first: int, end: int) -> None:
@@ -49,7 +49,7 @@ class Locks:
         """Whether so much has been added since the last `rebuild` that most of it may be stale."""
         return len(self._heap) > self._room
 
-    def rebuild(self, locks: Iterable[Lock]) -> None:
+    def rebuild(self, locks: Iterable[AcquisitionLock]) -> None:
         """Keep only these: what the records say themselves."""
         self._heap = list(locks)
         heapify(self._heap)

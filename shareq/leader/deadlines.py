@@ -15,7 +15,7 @@ T = TypeVar("T")
 _SLACK = 64
 
 
-class Alarms(Generic[T]):
+class Deadlines(Generic[T]):
     """Things by the time (ms) at which they are due; among equals, the one set first comes first."""
 
     __slots__ = ("_entries", "_heap", "_order")
@@ -34,7 +34,7 @@ class Alarms(Generic[T]):
             self._heap = list(self._entries.values())
             heapify(self._heap)
 
-    def advance(self, thing: T, at_ms: int) -> None:
+    def bring_forward(self, thing: T, at_ms: int) -> None:
         """Ring for `thing` at `at_ms` at the latest: an alarm that comes earlier stays, and costs one idle look."""
         entry = self._entries.get(thing)
         if entry is None or at_ms < entry[0]:
