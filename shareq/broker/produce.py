@@ -1,7 +1,7 @@
 """What a broker answers to Produce.
 
 Kafka's checks have an order, and a client sees the first that fails. Those that need nothing but the batch are in
-`shareq.log.validation`, those that need the producer's past in `shareq.log.producers`; all others are here.
+`shareq.log.validation`, those that need the producer's past in `shareq.log.producer_states`; all others are here.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from shareq.client.callbacks import Unserved
+from shareq.client.callbacks import CallbackQueue
 from shareq.client.calls import Calls
 from shareq.client.message import Message
 from shareq.client.topic_partition import TopicPartition
@@ -58,7 +58,7 @@ class Acknowledger:
         self._send = send
         self._lost = lost
         self._records = UnacknowledgedRecords()
-        self.results: Unserved[CommitResult] = Unserved()
+        self.results: CallbackQueue[CommitResult] = CallbackQueue()
         """What the callback has not got yet, oldest first."""
         self._renewed: deque[Acknowledgements] = deque()
         self.acquired_again: list[AcquiredPiece] = []

@@ -11,11 +11,11 @@ from bisect import bisect_left
 from shareq.log.batches import ControlType, CorruptBatch, control_batch, parse_batch, restamp
 from shareq.log.compaction import Compactor, History
 from shareq.log.config import LogConfig
-from shareq.log.epochs import EpochHistory
 from shareq.log.interface import AppendResult, EpochEndOffset, OffsetForTimestamp, ProducerState, ReadResult
-from shareq.log.producers import Producers
+from shareq.log.leader_epochs import LeaderEpochs
+from shareq.log.producer_states import Producers
 from shareq.log.segments import Segments, retained_from
-from shareq.log.timestamps import find_timestamp
+from shareq.log.timestamp_lookup import find_timestamp
 from shareq.log.validation import Refusal, admit
 from shareq.model.errors import Errors
 from shareq.model.records import AbortedTransaction, RecordBatch
@@ -36,7 +36,7 @@ class MemoryLog:
         self._log_start_offset = 0
         self._log_end_offset = 0
         self._size_in_bytes = 0
-        self._epochs = EpochHistory()
+        self._epochs = LeaderEpochs()
         self._producers = Producers()
         self._segments = Segments()
         self._compactor = Compactor()

@@ -5,7 +5,7 @@ import pytest
 from shareq.log.batches import ControlType, control_batch, parse_batch, restamp
 from shareq.log.interface import AppendResult
 from shareq.log.memory import MemoryLog
-from shareq.log.producers import PRODUCER_ID_EXPIRATION_MS, Producers
+from shareq.log.producer_states import PRODUCER_ID_EXPIRATION_MS, Producers
 from shareq.log.records import decode, decode_control
 from shareq.model.errors import Errors
 from shareq.model.records import AbortedTransaction

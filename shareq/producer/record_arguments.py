@@ -10,7 +10,7 @@ from shareq.log.records import Headers
 from shareq.model.errors import KafkaError, KafkaException
 
 
-def content(what: str, value: object) -> bytes | None:
+def content_bytes(what: str, value: object) -> bytes | None:
     if value is None:
         return None
     if isinstance(value, str):
@@ -23,7 +23,7 @@ def content(what: str, value: object) -> bytes | None:
     raise TypeError(f"{what} must be bytes, str or None, not {type(value).__name__}")
 
 
-def checked(partition: object, timestamp: object, on_delivery: object) -> tuple[int, int]:
+def checked_arguments(partition: object, timestamp: object, on_delivery: object) -> tuple[int, int]:
     """Partition and timestamp as integers; a timestamp of None is none."""
     if on_delivery is not None and not callable(on_delivery):
         raise TypeError(f"on_delivery must be callable, not {type(on_delivery).__name__}")
@@ -66,4 +66,4 @@ def _header(pair: object) -> tuple[str, bytes | None]:
     if not isinstance(name, str):
         raise TypeError(f"the name of a header must be a str, not {type(name).__name__}")
     utf8_length("header name", name)
-    return name, content(f"header {name!r}", value)
+    return name, content_bytes(f"header {name!r}", value)

@@ -14,7 +14,7 @@ LONG_MAX = (1 << 63) - 1
 Value = int | float | bool | str
 
 
-class ConfigType(StrEnum):
+class TopicConfigType(StrEnum):
     BOOLEAN = "boolean"
     STRING = "string"
     INT = "int"
@@ -29,7 +29,7 @@ class TopicConfigDef:
 
     key: str
     default: Value
-    type: ConfigType
+    type: TopicConfigType
     doc: str
     low: int = 0
     high: int = LONG_MAX
@@ -44,13 +44,13 @@ class TopicConfigDef:
     @property
     def allowed(self) -> str:
         """The allowed values in words, for error messages and tables."""
-        if self.type is ConfigType.BOOLEAN:
+        if self.type is TopicConfigType.BOOLEAN:
             return " or ".join(self.choices or ("true", "false"))
         if not self.choices and not self._is_number:
             return "any text"
-        if self.type is ConfigType.LIST:
+        if self.type is TopicConfigType.LIST:
             return f"a list of {', '.join(self.choices)}"
-        if self.type is ConfigType.STRING:
+        if self.type is TopicConfigType.STRING:
             return " or ".join(self.choices)
         return f"{self.low}..{self.high}" if self.high not in (INT_MAX, LONG_MAX) else f">= {self.low}"
 
@@ -64,21 +64,21 @@ class TopicConfigDef:
 
     @property
     def _is_number(self) -> bool:
-        return self.type in (ConfigType.INT, ConfigType.LONG, ConfigType.DOUBLE)
+        return self.type in (TopicConfigType.INT, TopicConfigType.LONG, TopicConfigType.DOUBLE)
 
     def _parse_number(self, text: str) -> int | float | None:
-        pattern = r"[+-]?\d+(\.\d+)?" if self.type is ConfigType.DOUBLE else r"[+-]?\d+"
+        pattern = r"[+-]?\d+(\.\d+)?" if self.type is TopicConfigType.DOUBLE else r"[+-]?\d+"
         if not re.fullmatch(pattern, text):
             return None
-        number = float(text) if self.type is ConfigType.DOUBLE else int(text)
-        highest = min(self.high, INT_MAX) if self.type is ConfigType.INT else self.high
+        number = float(text) if self.type is TopicConfigType.DOUBLE else int(text)
+        highest = min(self.high, INT_MAX) if self.type is TopicConfigType.INT else self.high
         return number if self.low <= number <= highest else None
 
     def _parse_word(self, text: str) -> bool | str | None:
-        if self.type is ConfigType.BOOLEAN:
+        if self.type is TopicConfigType.BOOLEAN:
             legal = text.lower() in (self.choices or ("true", "false"))
             return text.lower() == "true" if legal else None
-        if self.type is ConfigType.LIST:
+        if self.type is TopicConfigType.LIST:
             words = [word.strip() for word in text.split(",")] if text else []
             legal = all(word in self.choices if self.choices else word for word in words)
             return ",".join(dict.fromkeys(words)) if legal else None

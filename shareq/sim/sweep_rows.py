@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from shareq.model.errors import ConfigException
-from shareq.sim.grid import COLUMNS, PARAMETERS, Row
+from shareq.sim.sweep_grid import COLUMNS, PARAMETERS, Row
 
 
 def schema() -> Any:
@@ -33,7 +33,7 @@ def keys_of(table: Any) -> list[tuple[Any, ...]]:
     return list(zip(*(table[name].to_pylist() for name in (*PARAMETERS, "seed")), strict=True))
 
 
-class Checkpoint:
+class SweepCheckpoint:
     """A folder with the finished rows of a sweep, in files that are written under another name and then renamed.
 
     Whoever is killed leaves whole files or none, so that the next one goes on where this one was. Rows of other sweeps

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from shareq.log.interface import EpochEndOffset
 
 
-class EpochHistory:
+class LeaderEpochs:
     """Leader epochs and their first offsets, both strictly growing."""
 
     def __init__(self) -> None:

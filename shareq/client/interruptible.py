@@ -9,7 +9,7 @@ from collections.abc import Callable
 from shareq.client.uninterrupted import SLICE_S, acquire, uninterrupted
 
 
-class Waiting(threading.Condition):
+class InterruptibleCondition(threading.Condition):
     """A condition whose waits can be interrupted. `count`: how many threads wait."""
 
     count = 0

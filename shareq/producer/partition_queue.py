@@ -13,7 +13,7 @@ from shareq.model.errors import KafkaError
 DeliveryCallback = Callable[[KafkaError | None, Message], object]
 
 
-Produced = tuple[str, int, bytes | None, bytes | None, Headers, int, DeliveryCallback | None, int]
+ProducedRecord = tuple[str, int, bytes | None, bytes | None, Headers, int, DeliveryCallback | None, int]
 """A record as `produce` took it: (topic, partition, key, value, headers, timestamp, on_delivery, size). Partition -1:
 the partitioner decides; timestamp 0: when its batch was begun. A plain tuple, as there is one for every record."""
 
@@ -29,7 +29,7 @@ def timed_out(timeout_ms: int) -> KafkaError:
     return KafkaError(KafkaError._MSG_TIMED_OUT, f"not delivered within message.timeout.ms={timeout_ms}")
 
 
-class Batch:
+class ProducerBatch:
     """A record batch of one partition. Its bytes, once built, never change: a retry has to be recognisable as one."""
 
     __slots__ = ("_bytes", "attempts", "created_ms", "records", "room_bytes", "wants_reports")
@@ -38,7 +38,7 @@ class Batch:
         self.created_ms = now_ms
         self.room_bytes = room_bytes
         self.attempts = 0
-        self.records: list[Produced] = []
+        self.records: list[ProducedRecord] = []
         self.wants_reports = False
         self._bytes: bytes | None = None
 
@@ -76,7 +76,7 @@ class Batch:
 class Delivery(NamedTuple):
     """What became of a record, for its callback. `offset` -1001: not delivered, or acks=0."""
 
-    record: Produced
+    record: ProducedRecord
     offset: int
     created_ms: int
     origin: Origin
@@ -91,7 +91,7 @@ class Delivery(NamedTuple):
         return on_delivery, origin.error, ReceivedMessage(fields, origin)
 
 
-class Lane:
+class PartitionQueue:
     """One partition. At most one of its batches is under way, so that a retry cannot change the order.
 
     `sequence` is the next record's, for brokers to check; it starts anew with a new producer id or epoch.
@@ -102,9 +102,9 @@ class Lane:
     def __init__(self, topic: str, partition: int) -> None:
         self.topic = topic
         self.partition = partition
-        self.filling: Batch | None = None
-        self.waiting: deque[Batch] = deque()
-        self.under_way: Batch | None = None
+        self.filling: ProducerBatch | None = None
+        self.waiting: deque[ProducerBatch] = deque()
+        self.under_way: ProducerBatch | None = None
         self.sequence = 0
         self.not_before_ms = 0
 
@@ -115,7 +115,7 @@ class Lane:
             self.filling = None
 
     @property
-    def head(self) -> Batch | None:
+    def head(self) -> ProducerBatch | None:
         """The oldest batch that is not settled, but for the one that fills."""
         if self.under_way is not None:
             return self.under_way

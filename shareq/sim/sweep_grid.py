@@ -24,7 +24,7 @@ COLUMNS: dict[str, str] = {
 Row = dict[str, Any]
 
 
-class Setting(NamedTuple):
+class SweepRun(NamedTuple):
     """One run to be made. Equal settings give equal rows, wherever they are carried out."""
 
     scenario: Scenario
@@ -44,7 +44,7 @@ class Setting(NamedTuple):
             return {**dict.fromkeys(COLUMNS), **dict(zip((*PARAMETERS, "seed"), self.key, strict=True)), "error": said}
 
 
-def expand(grid: Mapping[str, Iterable[Any]], seeds: int | Iterable[int], scenario: Scenario) -> list[Setting]:
+def expand(grid: Mapping[str, Iterable[Any]], seeds: int | Iterable[int], scenario: Scenario) -> list[SweepRun]:
     """All combinations, the last parameter of the grid varying fastest, then the seeds; each once.
 
     `seeds`: the seeds themselves, or how many (0, 1, ...). ConfigException names what makes no sense, before any run.
@@ -52,7 +52,7 @@ def expand(grid: Mapping[str, Iterable[Any]], seeds: int | Iterable[int], scenar
     values = {name: _values(name, choices) for name, choices in grid.items()}
     chosen = _seeds(seeds)
     scenarios = [replace(scenario, **dict(zip(values, one, strict=True))) for one in product(*values.values())]
-    return list({s.key: s for s in (Setting(one, seed) for one in scenarios for seed in chosen)}.values())
+    return list({s.key: s for s in (SweepRun(one, seed) for one in scenarios for seed in chosen)}.values())
 
 
 def _values(name: str, choices: object) -> list[Any]:

@@ -30,7 +30,7 @@ RESPONSES: dict[type[Request], type[Any]] = {
 }
 
 
-class JointAnswer:
+class CombinedResponse:
     """The answer to one request, entry by entry in the request's own order; complete when every entry has a result.
 
     Raises ValueError for a request that nobody should make: no group, no topics, no partitions, a negative partition.
@@ -81,12 +81,12 @@ def _check(request: Any) -> None:
         raise ValueError(f"a partition cannot be negative: {request}")
 
 
-class Part:
+class RequestEntry:
     """One entry of a request on its way to its coordinator, with the failures that it has met."""
 
     __slots__ = ("entry", "failed_calls", "failed_lookups", "index", "joint", "key")
 
-    def __init__(self, joint: JointAnswer, index: int, key: SharePartitionKey, entry: Any) -> None:
+    def __init__(self, joint: CombinedResponse, index: int, key: SharePartitionKey, entry: Any) -> None:
         self.joint = joint
         self.index = index
         self.key = key
@@ -103,11 +103,11 @@ class Part:
         return self.joint.put(self.index, result)
 
 
-def parts_of(joint: JointAnswer) -> list[Part]:
+def entries_of(joint: CombinedResponse) -> list[RequestEntry]:
     """The entries of a request, each on its own."""
     request: Any = joint.request
     entries = [(topic.topic_id, entry) for topic in request.topics for entry in topic.partitions]
     return [
-        Part(joint, index, SharePartitionKey(request.group_id, topic_id, entry.partition), entry)
+        RequestEntry(joint, index, SharePartitionKey(request.group_id, topic_id, entry.partition), entry)
         for index, (topic_id, entry) in enumerate(entries)
     ]

@@ -75,7 +75,7 @@ class ConsumerGroupMetadata:
             raise ValueError(f"group_metadata={data!r}: is not of librdkafka's form CGMDv2 ({why})") from None
 
 
-class Committed(NamedTuple):
+class CommittedOffset(NamedTuple):
     """What is committed for a partition."""
 
     offset: int
@@ -83,7 +83,7 @@ class Committed(NamedTuple):
     metadata: str | None
 
 
-def committed(positions: Iterable[object]) -> dict[tuple[str, int], Committed]:
+def committed_offsets(positions: Iterable[object]) -> dict[tuple[str, int], CommittedOffset]:
     """Offsets by (topic, partition) from TopicPartitions, also confluent-kafka's; those without an offset are left out.
 
     An offset below 0 is no offset, but a name such as OFFSET_INVALID.
@@ -97,7 +97,7 @@ def committed(positions: Iterable[object]) -> dict[tuple[str, int], Committed]:
             continue
         place = text("topic", topic), whole("partition", partition, 0, INT32_MAX)
         epoch, metadata = getattr(position, "leader_epoch", None), getattr(position, "metadata", None)
-        found[place] = Committed(
+        found[place] = CommittedOffset(
             whole("offset", offset, 0, INT64_MAX),
             -1 if epoch is None else whole("leader_epoch", epoch, -1, INT32_MAX),
             None if metadata is None else text("metadata", metadata, empty=True),
@@ -105,7 +105,7 @@ def committed(positions: Iterable[object]) -> dict[tuple[str, int], Committed]:
     return found
 
 
-class OffsetCommit:
+class TransactionOffsetCommit:
     """One TxnOffsetCommit, sent again until the coordinator has taken or refused it: then `done`."""
 
     def __init__(
@@ -114,7 +114,7 @@ class OffsetCommit:
         backoff: Backoff,
         identity: ProducerIdentity,
         group: ConsumerGroupMetadata,
-        offsets: Mapping[tuple[str, int], Committed],
+        offsets: Mapping[tuple[str, int], CommittedOffset],
     ) -> None:
         self.done = not offsets
         self.error: KafkaError | None = None
@@ -172,7 +172,7 @@ class OffsetCommit:
 
 
 def _request(
-    identity: ProducerIdentity, group: ConsumerGroupMetadata, offsets: Mapping[tuple[str, int], Committed]
+    identity: ProducerIdentity, group: ConsumerGroupMetadata, offsets: Mapping[tuple[str, int], CommittedOffset]
 ) -> TxnOffsetCommitRequest:
     topics: dict[str, list[TxnOffsetCommitRequest.Partition]] = {}
     for (topic, index), (offset, leader_epoch, metadata) in sorted(offsets.items()):
