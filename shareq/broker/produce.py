@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from shareq.broker.data_plane import DataPlane, lacks_replicas
-from shareq.log.interface import AppendResult
 from shareq.log.memory import MemoryLog
+from shareq.log.results import AppendResult
 from shareq.log.validation import Refusal, frame, looks_transactional
 from shareq.model.actor import NEWEST_VERSION, ClientContext
 from shareq.model.errors import Errors

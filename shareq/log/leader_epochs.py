@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from shareq.log.interface import EpochEndOffset
+from shareq.log.results import EpochEndOffset
 
 
 class LeaderEpochs:

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections import deque
 from typing import NamedTuple
 
-from shareq.log.interface import ProducerState
+from shareq.log.results import ProducerState
 from shareq.model.errors import Errors
 from shareq.model.records import AbortedTransaction, RecordBatch
 
@@ -23,7 +23,7 @@ OK = (Errors.NONE, None)
 Verdict = tuple[Errors, str | None]
 
 
-class Appended(NamedTuple):
+class AppendedBatch(NamedTuple):
     """A batch that a producer got into the log: sequences and offsets, all inclusive."""
 
     first_sequence: int
@@ -33,14 +33,14 @@ class Appended(NamedTuple):
     max_timestamp: int
 
 
-class Producer:
+class ProducerStateEntry:
     """One producer id in one partition. `open_from` is the first offset of its open transaction, or None."""
 
     __slots__ = ("batches", "coordinator_epoch", "epoch", "last_seen_ms", "open_from")
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
-        self.batches: deque[Appended] = deque(maxlen=BATCHES_REMEMBERED)
+        self.batches: deque[AppendedBatch] = deque(maxlen=BATCHES_REMEMBERED)
         self.coordinator_epoch = -1
         self.last_seen_ms = -1
         self.open_from: int | None = None
@@ -60,11 +60,11 @@ def last_sequence(batch: RecordBatch) -> int:
     return (batch.base_sequence + batch.last_offset - batch.base_offset) % _SEQUENCES
 
 
-class Producers:
+class ProducerStates:
     """All producers of a partition, and its index of aborted transactions."""
 
     def __init__(self) -> None:
-        self._known: dict[int, Producer] = {}
+        self._known: dict[int, ProducerStateEntry] = {}
         self._open: dict[int, int] = {}
         self._aborted: list[AbortedTransaction] = []
 
@@ -84,7 +84,7 @@ class Producers:
         known = self._known.get(producer_id)
         return known is not None and producer_epoch < known.epoch
 
-    def duplicate(self, batch: RecordBatch) -> Appended | None:
+    def duplicate(self, batch: RecordBatch) -> AppendedBatch | None:
         """The earlier append of this very batch, if it is one of the last five of its producer's epoch."""
         known = self._known.get(batch.producer_id)
         if known is None or known.epoch != batch.producer_epoch:
@@ -114,11 +114,11 @@ class Producers:
         """Remember a batch, now at its true offset."""
         known = self._known.get(batch.producer_id)
         if known is None:
-            known = self._known[batch.producer_id] = Producer(batch.producer_epoch)
+            known = self._known[batch.producer_id] = ProducerStateEntry(batch.producer_epoch)
         known.enter_epoch(batch.producer_epoch)
         if batch.base_sequence != NO_SEQUENCE:
             sequences = batch.base_sequence, last_sequence(batch)
-            known.batches.append(Appended(*sequences, batch.base_offset, batch.last_offset, batch.max_timestamp))
+            known.batches.append(AppendedBatch(*sequences, batch.base_offset, batch.last_offset, batch.max_timestamp))
         known.last_seen_ms = now_ms
         if batch.is_transactional and known.open_from is None:
             known.open_from = self._open[batch.producer_id] = batch.base_offset
@@ -142,7 +142,7 @@ class Producers:
 
         A marker without data before it is no transaction, so it does not enter the index.
         """
-        known = self._known.setdefault(marker.producer_id, Producer(marker.producer_epoch))
+        known = self._known.setdefault(marker.producer_id, ProducerStateEntry(marker.producer_epoch))
         known.enter_epoch(marker.producer_epoch)
         known.coordinator_epoch = coordinator_epoch
         known.last_seen_ms = now_ms
@@ -192,7 +192,7 @@ class Producers:
                 del self._known[producer_id]
 
     @staticmethod
-    def _stale_epoch(producer_id: int, epoch: int, known: Producer) -> Verdict:
+    def _stale_epoch(producer_id: int, epoch: int, known: ProducerStateEntry) -> Verdict:
         return Errors.INVALID_PRODUCER_EPOCH, f"producer {producer_id} is at epoch {known.epoch}, not {epoch}"
 
     @staticmethod

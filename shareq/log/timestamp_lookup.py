@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shareq.log.interface import OffsetForTimestamp
 from shareq.log.records import CorruptBatch, Record, decode
+from shareq.log.results import OffsetForTimestamp
 from shareq.model.errors import Errors
 from shareq.model.records import RecordBatch
 

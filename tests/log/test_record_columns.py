@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shareq.log.batches import HEADER_BYTES, parse_batch
+from shareq.log.record_columns import largest_timestamp_delta
 from shareq.log.records import CorruptBatch, decode, encode_batch
-from shareq.log.survey import largest_timestamp_delta
 from tests.log.support import NOW
 
 Rows = list[tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]], int]]
