@@ -21,7 +21,7 @@ from shareq.model.messages.cluster import MetadataResponse
 from shareq.model.messages.share_fetch import ShareAcknowledgeResponse, ShareFetchRequest, ShareFetchResponse
 from shareq.model.states import AcquireMode
 from tests.client.fake import topic_id
-from tests.consumer.desk import acks_of
+from tests.consumer.fake_share_group import acks_of
 
 WHO = MemberIdentity("g", "m", "c")
 LIMITS = FetchLimits(500, 1, 1000, 10, AcquireMode.BATCH_OPTIMIZED)

@@ -22,7 +22,7 @@ from shareq.model.errors import (
 from shareq.model.messages.share_fetch import ShareAcknowledgeRequest
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest
 from tests.client.fake import Fake, batch
-from tests.consumer.desk import Desk, consumer_on, explicit, offsets
+from tests.consumer.fake_share_group import FakeShareGroup, consumer_on, explicit, offsets
 from tests.polling import PATIENCE_S
 
 
@@ -85,7 +85,7 @@ def call(method: str, consumer: Any, *, bad: bool = False) -> Any:
 
 def in_hand(**conf: Any) -> tuple[Fake, ShareConsumer]:
     fake = Fake(t=[1])
-    Desk(fake).append("t", 0, batch(0, "a", "b"))
+    FakeShareGroup(fake).append("t", 0, batch(0, "a", "b"))
     consumer = explicit(fake, "t", **conf)
     consumer.poll(5)
     return fake, consumer
@@ -98,11 +98,11 @@ def test_the_table_of_calls_is_complete() -> None:
 
 def test_ready_when_a_poll_need_not_wait() -> None:
     fake = Fake(t=[1])
-    desk = Desk(fake)
+    group = FakeShareGroup(fake)
     consumer = explicit(fake, "t")
     assert not consumer.poll(0)
     assert not consumer.ready()
-    desk.append("t", 0, batch(0, "a"))
+    group.append("t", 0, batch(0, "a"))
     assert fake.run(consumer.ready, 60_000)
     assert [message.value() for message in consumer.poll(0)] == [b"a"]
     assert not consumer.ready()
@@ -387,7 +387,7 @@ def test_keys_that_are_taken(conf: dict[str, Any]) -> None:
 
 def test_a_consumer_is_a_context() -> None:
     fake = Fake(t=[1])
-    Desk(fake)
+    FakeShareGroup(fake)
     with consumer_on(fake, "t") as consumer:
         assert consumer.poll(0).is_empty()
     assert fake.closed
@@ -411,7 +411,7 @@ def test_signatures_take_what_confluent_kafka_takes_by_position() -> None:
 
 def test_wakeup_before_a_poll_ends_the_next_one_and_loses_nothing() -> None:
     fake = Fake(t=[1])
-    Desk(fake).append("t", 0, batch(0, "a"))
+    FakeShareGroup(fake).append("t", 0, batch(0, "a"))
     consumer = consumer_on(fake, "t")
     consumer.wakeup()
     with pytest.raises(WakeupException):
@@ -421,9 +421,9 @@ def test_wakeup_before_a_poll_ends_the_next_one_and_loses_nothing() -> None:
 
 def test_wakeup_during_a_poll() -> None:
     fake = Fake(t=[1])
-    desk = Desk(fake)
+    group = FakeShareGroup(fake)
     consumer = consumer_on(fake, "t")
-    heartbeat = desk.heartbeat
+    heartbeat = group.heartbeat
 
     def waking(fake: Fake, node: int, request: Any) -> Any:
         if fake.now_ms >= 1_000_000 + 5000:

@@ -12,25 +12,37 @@ from shareq.log.records import ControlType, control_batch
 from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest
 from tests.client.fake import Fake, batch
-from tests.consumer.desk import ACCEPT, REJECT, RELEASE, RENEW, Desk, acks_of, consumer_on, explicit, offsets, spread
+from tests.consumer.fake_share_group import (
+    ACCEPT,
+    REJECT,
+    RELEASE,
+    RENEW,
+    FakeShareGroup,
+    acks_of,
+    consumer_on,
+    explicit,
+    offsets,
+    spread,
+)
 
 P0 = TopicPartition("t", 0)
 
 
-def desk_with(*batches: Any, **options: Any) -> tuple[Fake, Desk]:
+def group_with(*batches: Any, **options: Any) -> tuple[Fake, FakeShareGroup]:
     fake = Fake(t=[1])
-    desk = Desk(fake, **options)
-    desk.append("t", 0, *batches)
-    return fake, desk
+    group = FakeShareGroup(fake, **options)
+    group.append("t", 0, *batches)
+    return fake, group
 
 
 def singles(count: int) -> list[Any]:
     return [batch(offset, f"v{offset}") for offset in range(count)]
 
 
-def test_w1_join() -> None:
-    """The first assignment is empty until the share-partitions are initialised: first records after an interval."""
-    fake, _ = desk_with(batch(0, "a"), at_once=False)
+def test_the_first_assignment_takes_one_heartbeat_interval() -> None:
+    """The first assignment is empty until the share-partitions are initialised: first records after an interval.
+    BEHAVIOUR.md, example 1."""
+    fake, _ = group_with(batch(0, "a"), at_once=False)
     consumer = consumer_on(fake, "t")
     messages = consumer.poll(10)
     beats = [
@@ -45,8 +57,9 @@ def test_w1_join() -> None:
     assert fake.now_ms == 1_000_000 + 5000
 
 
-def test_w2_explicit() -> None:
-    fake, desk = desk_with(batch(0, *"abcde"))
+def test_explicit_acknowledgements_travel_with_fetch_commit_and_close() -> None:
+    """BEHAVIOUR.md, example 2."""
+    fake, group = group_with(batch(0, *"abcde"))
     consumer = explicit(fake, "t")
     polled = consumer.poll(1)
     assert offsets(polled) == [0, 1, 2, 3, 4]
@@ -60,7 +73,7 @@ def test_w2_explicit() -> None:
     assert consumer.commit_sync() == {P0: None}
     sent = fake.requests(ShareAcknowledgeRequest)[-1]
     assert (sent.share_session_epoch, acks_of(sent)) == (2, "1:1")
-    desk.append("t", 0, batch(5, *"fgh"))
+    group.append("t", 0, batch(5, *"fgh"))
     more = consumer.poll(1)
     fetch = fake.requests(ShareFetchRequest)[-1]
     assert (fetch.share_session_epoch, fetch.topics) == (3, ())
@@ -74,11 +87,12 @@ def test_w2_explicit() -> None:
     last, leave = fake.sent[-2].request, fake.sent[-1].request
     assert (last.share_session_epoch, acks_of(last)) == (-1, "6:1")
     assert leave.member_epoch == -1
-    assert desk.state("t")[7] == "available"
+    assert group.state("t")[7] == "available"
 
 
-def test_w3_fifteen_records_and_the_callback() -> None:
-    fake, _ = desk_with(batch(0, *"abcdefghijklmno"))
+def test_the_callback_names_all_offsets_of_one_request() -> None:
+    """BEHAVIOUR.md, example 3."""
+    fake, _ = group_with(batch(0, *"abcdefghijklmno"))
     consumer = explicit(fake, "t")
     results: list[Any] = []
     consumer.set_acknowledgement_commit_callback(lambda *result: results.append(result))
@@ -94,9 +108,10 @@ def test_w3_fifteen_records_and_the_callback() -> None:
     assert results == [({P0: set(range(15))}, None)]
 
 
-def test_w4_renew() -> None:
-    """Friendlier than Java: the poll that sends the renewal returns the record as soon as its lock is renewed."""
-    fake, _ = desk_with(batch(0, *"ab"))
+def test_a_renewed_record_is_returned_with_the_same_count() -> None:
+    """Friendlier than Java: the poll that sends the renewal returns the record as soon as its lock is renewed.
+    BEHAVIOUR.md, example 4."""
+    fake, _ = group_with(batch(0, *"ab"))
     consumer = explicit(fake, "t")
     first, second = consumer.poll(1)
     consumer.acknowledge(first)
@@ -111,11 +126,12 @@ def test_w4_renew() -> None:
     assert consumer.poll(1)[0] == second
 
 
-def test_w5_acknowledgements_survive_bad_records() -> None:
-    """A corrupt batch is a message with an error; what was acknowledged before travels all the same."""
+def test_acknowledgements_survive_bad_records() -> None:
+    """A corrupt batch is a message with an error; what was acknowledged before travels all the same. BEHAVIOUR.md,
+    example 5."""
     good, bad = batch(0, "ok0", "ok1"), batch(2, "bad2" * 50, compression="gzip")
     broken = bad._replace(data=bad.data[:61] + bytes(len(bad.data) - 61))
-    fake, desk = desk_with(good, broken, batch(3, "ok3"))
+    fake, group = group_with(good, broken, batch(3, "ok3"))
     consumer = explicit(fake, "t", max_poll_records=2)
     for message in consumer.poll(1):
         consumer.acknowledge(message)
@@ -125,7 +141,7 @@ def test_w5_acknowledgements_survive_bad_records() -> None:
     consumer.acknowledge(polled[1])
     consumer.acknowledge_offset("t", 0, 2, REJECT)
     assert consumer.commit_sync() == {P0: None}
-    assert desk.state("t") == dict.fromkeys(range(4), "done")
+    assert group.state("t") == dict.fromkeys(range(4), "done")
 
 
 def marker(offset: int) -> Any:
@@ -140,10 +156,11 @@ def marker(offset: int) -> Any:
         pytest.param({3, 4}, [0, 1, 6], "0-1:1 2:0 5:0 6:1 7:0", id="W6 read_committed"),
     ],
 )
-def test_w6_transactions(hidden: set[int], returned: list[int], acknowledged: str) -> None:
+def test_transaction_markers_are_acknowledged_as_gaps(hidden: set[int], returned: list[int], acknowledged: str) -> None:
+    """BEHAVIOUR.md, example 6."""
     log = [batch(0, "a", "b"), marker(2), batch(3, "c", "d"), marker(5), batch(6, "e"), marker(7)]
-    fake, desk = desk_with(*log)
-    desk.hidden = hidden
+    fake, group = group_with(*log)
+    group.hidden = hidden
     consumer = consumer_on(fake, "t")
     results: list[Any] = []
     consumer.set_acknowledgement_commit_callback(lambda *result: results.append(result))
@@ -155,8 +172,9 @@ def test_w6_transactions(hidden: set[int], returned: list[int], acknowledged: st
     assert results[0] == ({P0: set(range(8)) - hidden}, None)
 
 
-def test_w7_record_limit() -> None:
-    fake, _ = desk_with(batch(0, *"abcdefghij"))
+def test_record_limit_acquires_part_of_a_record_batch() -> None:
+    """BEHAVIOUR.md, example 7."""
+    fake, _ = group_with(batch(0, *"abcdefghij"))
     consumer = consumer_on(fake, "t", share_acquire_mode="RECORD_LIMIT", max_poll_records=4)
     assert [offsets(consumer.poll(1)) for _ in range(3)] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
     first = fake.requests(ShareFetchRequest)[0]

@@ -77,7 +77,7 @@ def ack_batches(text: str) -> tuple[AcknowledgementBatch, ...]:
     return tuple(batches)
 
 
-class Log:
+class FakeLog:
     """The batches of one partition."""
 
     def __init__(self) -> None:
@@ -126,7 +126,7 @@ class Log:
         return LogRead(effect.id, Errors.NONE, tuple(found), self.end, self.start, stable)
 
 
-class State:
+class FakeState:
     """Durable state of one share-partition, record by record: what a share coordinator remembers. Of two words about
     a record the one with more deliveries counts, then the one further on, in whatever order they come."""
 
@@ -154,7 +154,7 @@ class State:
         return tuple(found)
 
 
-class Exchange:
+class SentRequest:
     """A request that was sent; `response` is None until it has been answered, and it is answered once."""
 
     def __init__(self, exchange_id: int) -> None:
@@ -194,7 +194,7 @@ class Exchange:
         return {index: part.acknowledge_error_code for index, part in self.parts.items()}
 
 
-class Desk:
+class LeaderHarness:
     """The broker. `hold`: the persister keeps what it is asked (in `held`) until `release` is called."""
 
     def __init__(
@@ -207,9 +207,9 @@ class Desk:
     ) -> None:
         self.leader = ShareLeader(BROKER_ID, traced=traced)
         self.now_ms = 1_000_000
-        self.logs = [Log() for _ in range(partitions)]
-        self.states: dict[SharePartitionKey, State] = {}
-        self.exchanges: dict[int, Exchange] = {}
+        self.logs = [FakeLog() for _ in range(partitions)]
+        self.states: dict[SharePartitionKey, FakeState] = {}
+        self.exchanges: dict[int, SentRequest] = {}
         self.events: list[Any] = []
         self.effects: list[Any] = []
         self.hold = False
@@ -275,8 +275,8 @@ class Desk:
 
     # ---- messages and effects ----------------------------------------------------------------------------------------
 
-    def send(self, request: Any, connection_id: int = 1) -> Exchange:
-        exchange = Exchange(len(self.exchanges))
+    def send(self, request: Any, connection_id: int = 1) -> SentRequest:
+        exchange = SentRequest(len(self.exchanges))
         self.exchanges[exchange.id] = exchange
         self.deliver(Incoming(exchange.id, request, ClientContext(connection_id=connection_id)))
         return exchange
@@ -327,8 +327,8 @@ class Desk:
 
     # ---- the persister -----------------------------------------------------------------------------------------------
 
-    def state(self, partition: int = 0, group_id: str = "g") -> State:
-        return self.states.setdefault(SharePartitionKey(group_id, TOPIC_ID, partition), State())
+    def state(self, partition: int = 0, group_id: str = "g") -> FakeState:
+        return self.states.setdefault(SharePartitionKey(group_id, TOPIC_ID, partition), FakeState())
 
     def persist(self, effect: Persist) -> Answer:
         error = self.persister_errors.popleft() if self.persister_errors else Errors.NONE
@@ -379,8 +379,8 @@ class Desk:
 class Member:
     """A client that knows its session epoch."""
 
-    def __init__(self, desk: Desk, member_id: str, group_id: str, connection_id: int) -> None:
-        self.desk = desk
+    def __init__(self, harness: LeaderHarness, member_id: str, group_id: str, connection_id: int) -> None:
+        self.harness = harness
         self.member_id = member_id
         self.group_id = group_id
         self.connection_id = connection_id
@@ -400,7 +400,7 @@ class Member:
         forget: str = "",
         epoch: int | None = None,
         **fields: Any,
-    ) -> Exchange:
+    ) -> SentRequest:
         """List partitions (one digit each), acknowledge (`{0: "0-4:1"}`), forget; epochs count by themselves."""
         listed = {int(p): "" for p in partitions} | dict(acks or {})
         parts = tuple(
@@ -416,12 +416,12 @@ class Member:
             forgotten_topics_data=(gone,) if forget else (),
             **fields,
         )
-        return self.desk.send(request, self.connection_id)
+        return self.harness.send(request, self.connection_id)
 
-    def renew(self, acks: Mapping[int, str]) -> Exchange:
+    def renew(self, acks: Mapping[int, str]) -> SentRequest:
         return self.fetch(acks=acks, is_renew_ack=True, max_wait_ms=0, min_bytes=0, max_bytes=0, max_records=0)
 
-    def acknowledge(self, acks: Mapping[int, str], *, epoch: int | None = None, renew: bool = False) -> Exchange:
+    def acknowledge(self, acks: Mapping[int, str], *, epoch: int | None = None, renew: bool = False) -> SentRequest:
         parts = tuple(
             ShareAcknowledgeRequest.Partition(partition_index=p, acknowledgement_batches=ack_batches(text))
             for p, text in acks.items()
@@ -433,9 +433,9 @@ class Member:
             is_renew_ack=renew,
             topics=(ShareAcknowledgeRequest.Topic(topic_id=TOPIC_ID, partitions=parts),) if parts else (),
         )
-        return self.desk.send(request, self.connection_id)
+        return self.harness.send(request, self.connection_id)
 
-    def close(self, acks: Mapping[int, str] | None = None) -> Exchange:
+    def close(self, acks: Mapping[int, str] | None = None) -> SentRequest:
         return self.acknowledge(acks or {}, epoch=-1)
 
 
@@ -446,13 +446,13 @@ def offsets(runs: Iterable[tuple[int, int, int]]) -> list[int]:
 
 __all__ = [
     "TOPIC_ID",
-    "Desk",
-    "Exchange",
-    "Log",
+    "FakeLog",
+    "FakeState",
+    "LeaderHarness",
     "Member",
+    "SentRequest",
     "ShareAcknowledgeResponse",
     "ShareFetchResponse",
-    "State",
     "TopicIdPartition",
     "ack_batches",
     "offsets",

@@ -16,7 +16,7 @@ from shareq.log.batches import CorruptBatch, parse_batch, stamp_crc
 from shareq.log.records import decode
 from shareq.model.records import RecordBatch
 from tests.client.fake import batch
-from tests.consumer.test_buffer import without
+from tests.consumer.test_fetch_buffer import without
 
 FIVE = batch(10, *"abcde")
 ORIGIN = Origin("t", 3, 2, 7)

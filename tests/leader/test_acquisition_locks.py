@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shareq.leader.acquisition_locks import ROOM, AcquisitionLocks
-from tests.leader.stand import Stand
+from tests.leader.share_partition_harness import SharePartitionHarness
 
 
 def test_due_ranges_come_in_the_order_of_offsets_and_once() -> None:
@@ -35,41 +35,41 @@ def test_rebuilding_makes_room_for_as_much_again() -> None:
 
 
 def test_renewing_for_ever_keeps_no_more_than_is_held() -> None:
-    stand = Stand()
-    stand.fetch("m", "0-9")
+    harness = SharePartitionHarness()
+    harness.fetch("m", "0-9")
     for now_ms in range(1, 1000):
-        stand.now_ms = now_ms
-        assert stand.outcome("m", "0-9:4") is None
-    assert len(stand.partition._locks._heap) <= ROOM + 2
-    assert stand.tick(30998) is None
-    assert stand.tick(30999) is not None
+        harness.now_ms = now_ms
+        assert harness.outcome("m", "0-9:4") is None
+    assert len(harness.partition._locks._heap) <= ROOM + 2
+    assert harness.tick(30998) is None
+    assert harness.tick(30999) is not None
 
 
 def test_next_deadline() -> None:
-    stand = Stand()
-    assert stand.partition.next_deadline_ms is None
-    stand.fetch("m", "0-4")
-    stand.now_ms = 5
-    stand.fetch("m", "5-9")
-    assert stand.partition.next_deadline_ms == 30000
-    stand.say("m", "0-4:1")
-    assert stand.partition.next_deadline_ms == 30005
-    stand.say("m", "5-9:1")
-    assert stand.partition.next_deadline_ms is None
+    harness = SharePartitionHarness()
+    assert harness.partition.next_deadline_ms is None
+    harness.fetch("m", "0-4")
+    harness.now_ms = 5
+    harness.fetch("m", "5-9")
+    assert harness.partition.next_deadline_ms == 30000
+    harness.say("m", "0-4:1")
+    assert harness.partition.next_deadline_ms == 30005
+    harness.say("m", "5-9:1")
+    assert harness.partition.next_deadline_ms is None
 
 
 def test_locks_below_the_spso_survive_a_rebuild() -> None:
     """The log start has moved past records that are held: their locks still run out, else the window never empties."""
-    stand = Stand()
-    stand.fetch("m", "0-4")
-    stand.fetch("n", "5-9")
-    stand.log_start(5)
+    harness = SharePartitionHarness()
+    harness.fetch("m", "0-4")
+    harness.fetch("n", "5-9")
+    harness.log_start(5)
     for now_ms in range(1, 2 * ROOM):
-        stand.now_ms = now_ms
-        stand.outcome("n", "5-9:4")
-    assert len(stand.partition._locks._heap) < 2 * ROOM, "the heap has been rebuilt"
-    assert stand.partition.next_deadline_ms == 30000, "the lock of 0-4"
-    stand.say("n", "5-9:1")
-    assert (stand.spso, stand.state) == (5, "0-4 ACQ(1)@m, 5-9 ACK(1)")
-    stand.ok(stand.tick(30000))
-    assert (stand.spso, stand.state) == (10, "")
+        harness.now_ms = now_ms
+        harness.outcome("n", "5-9:4")
+    assert len(harness.partition._locks._heap) < 2 * ROOM, "the heap has been rebuilt"
+    assert harness.partition.next_deadline_ms == 30000, "the lock of 0-4"
+    harness.say("n", "5-9:1")
+    assert (harness.spso, harness.state) == (5, "0-4 ACQ(1)@m, 5-9 ACK(1)")
+    harness.ok(harness.tick(30000))
+    assert (harness.spso, harness.state) == (10, "")

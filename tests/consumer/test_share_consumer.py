@@ -23,17 +23,27 @@ from shareq.model.messages.share_fetch import (
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest
 from shareq.producer import Producer
 from tests.client.fake import Fake, Later, batch
-from tests.consumer.desk import ACCEPT, REJECT, RELEASE, RENEW, Desk, acks_of, consumer_on, explicit, offsets
+from tests.consumer.fake_share_group import (
+    ACCEPT,
+    REJECT,
+    RELEASE,
+    RENEW,
+    FakeShareGroup,
+    acks_of,
+    consumer_on,
+    explicit,
+    offsets,
+)
 
 P0 = TopicPartition("t", 0)
 
 
-def group(*values: str) -> tuple[Fake, Desk]:
+def new_group(*values: str) -> tuple[Fake, FakeShareGroup]:
     fake = Fake(t=[1])
-    desk = Desk(fake)
+    group = FakeShareGroup(fake)
     if values:
-        desk.append("t", 0, batch(0, *values))
-    return fake, desk
+        group.append("t", 0, batch(0, *values))
+    return fake, group
 
 
 # ---- implicit and explicit -------------------------------------------------------------------------------------------
@@ -41,39 +51,39 @@ def group(*values: str) -> tuple[Fake, Desk]:
 
 @pytest.mark.parametrize("commit", [lambda c: c.poll(0), lambda c: c.commit_sync(), lambda c: c.commit_async()])
 def test_implicit_the_next_poll_or_commit_accepts_everything(commit: Any) -> None:
-    fake, desk = group("a", "b")
+    fake, group = new_group("a", "b")
     consumer = consumer_on(fake, "t")
     assert offsets(consumer.poll(5)) == [0, 1]
     commit(consumer)
     fake.run()
-    assert set(desk.state("t").values()) == {"done"}
+    assert set(group.state("t").values()) == {"done"}
 
 
 def test_implicit_close_accepts_nothing() -> None:
-    fake, desk = group("a", "b")
+    fake, group = new_group("a", "b")
     with consumer_on(fake, "t") as consumer:
         assert offsets(consumer.poll(5)) == [0, 1]
-    assert set(desk.state("t").values()) == {"available"}
+    assert set(group.state("t").values()) == {"available"}
     assert acks_of(fake.requests(ShareAcknowledgeRequest)[-1]) == ""
 
 
 def test_explicit_a_commit_sends_what_is_acknowledged_and_the_rest_still_blocks() -> None:
-    fake, desk = group("a", "b", "c")
+    fake, group = new_group("a", "b", "c")
     consumer = explicit(fake, "t")
     consumer.poll(5)
     consumer.acknowledge_offset("t", 0, 1)
     assert consumer.commit_sync() == {P0: None}
-    assert desk.state("t") == {0: "acquired", 1: "done", 2: "acquired"}
+    assert group.state("t") == {0: "acquired", 1: "done", 2: "acquired"}
     with pytest.raises(IllegalStateException, match=r"^2 records"):
         consumer.poll(0)
     assert consumer.commit_sync() == {}
 
 
 def test_result_keys_have_offset_zero_and_repeat_the_error() -> None:
-    fake, desk = group("a")
+    fake, group = new_group("a")
     consumer = explicit(fake, "t")
     consumer.poll(5)
-    desk.expire()
+    group.expire()
     consumer.acknowledge_offset("t", 0, 0)
     ((key, failure),) = consumer.commit_sync().items()
     assert (key.topic, key.partition, key.offset) == ("t", 0, 0)
@@ -83,8 +93,8 @@ def test_result_keys_have_offset_zero_and_repeat_the_error() -> None:
 
 
 def test_buffered_records_are_delivered_while_acknowledgements_go_on_their_own() -> None:
-    fake, desk = group()
-    desk.append("t", 0, batch(0, "a", "b"), batch(2, "c", "d"))
+    fake, group = new_group()
+    group.append("t", 0, batch(0, "a", "b"), batch(2, "c", "d"))
     consumer = explicit(fake, "t", max_poll_records=4)
     fake.actor._max_poll_records = 2
     first = consumer.poll(5)
@@ -97,7 +107,7 @@ def test_buffered_records_are_delivered_while_acknowledgements_go_on_their_own()
 
 
 def test_the_lock_time_out_is_what_the_brokers_last_said() -> None:
-    fake, _ = group("a")
+    fake, _ = new_group("a")
     consumer = consumer_on(fake, "t")
     assert consumer.acquisition_lock_timeout_ms() is None
     consumer.poll(5)
@@ -108,19 +118,19 @@ def test_the_lock_time_out_is_what_the_brokers_last_said() -> None:
 
 
 def test_a_poll_that_finds_only_gaps_answers_for_them_and_waits_on() -> None:
-    fake, desk = group()
+    fake, group = new_group()
     whole = batch(0, "a", "b")
-    desk.append("t", 0, parse_batch(rebuild(whole, [])))
+    group.append("t", 0, parse_batch(rebuild(whole, [])))
     consumer = explicit(fake, "t")
     assert consumer.poll(1).is_empty()
-    assert set(desk.state("t").values()) == {"done"}
+    assert set(group.state("t").values()) == {"done"}
     assert acks_of(fake.requests(ShareFetchRequest)[1]) == "0-1:0"
 
 
 def test_gaps_need_no_acknowledgement_and_take_none() -> None:
-    fake, desk = group()
+    fake, group = new_group()
     whole = batch(0, "a", "b", "c")
-    desk.append("t", 0, parse_batch(rebuild(whole, [r for r in decode(whole) if r.offset != 1])))
+    group.append("t", 0, parse_batch(rebuild(whole, [r for r in decode(whole) if r.offset != 1])))
     consumer = explicit(fake, "t")
     assert offsets(consumer.poll(5)) == [0, 2]
     with pytest.raises(IllegalStateException, match="gap"):
@@ -136,9 +146,9 @@ def test_gaps_need_no_acknowledgement_and_take_none() -> None:
 
 def test_one_call_for_each_partition_and_request_before_the_commit_returns() -> None:
     fake = Fake(t=[1, 2])
-    desk = Desk(fake)
-    desk.append("t", 0, batch(0, "a"))
-    desk.append("t", 1, batch(0, "b"))
+    group = FakeShareGroup(fake)
+    group.append("t", 0, batch(0, "a"))
+    group.append("t", 1, batch(0, "b"))
     consumer = explicit(fake, "t")
     results: list[Any] = []
     consumer.set_acknowledgement_commit_callback(lambda *result: results.append(result))
@@ -152,7 +162,7 @@ def test_one_call_for_each_partition_and_request_before_the_commit_returns() -> 
 
 
 def test_the_callback_is_called_in_the_applications_calls_only() -> None:
-    fake, _ = group("a", "b")
+    fake, _ = new_group("a", "b")
     consumer = explicit(fake, "t")
     results: list[Any] = []
     consumer.set_acknowledgement_commit_callback(lambda *result: results.append(result))
@@ -167,7 +177,7 @@ def test_the_callback_is_called_in_the_applications_calls_only() -> None:
 
 
 def test_what_the_callback_raises_surfaces_and_the_other_results_are_kept() -> None:
-    fake, _ = group("a", "b")
+    fake, _ = new_group("a", "b")
     consumer = explicit(fake, "t")
     seen: list[Any] = []
 
@@ -189,7 +199,7 @@ def test_what_the_callback_raises_surfaces_and_the_other_results_are_kept() -> N
 
 
 def test_a_callback_that_raises_in_close_does_not_keep_the_consumer_open() -> None:
-    fake, desk = group("a")
+    fake, group = new_group("a")
     consumer = explicit(fake, "t")
 
     def callback(*_: Any) -> None:
@@ -201,12 +211,12 @@ def test_a_callback_that_raises_in_close_does_not_keep_the_consumer_open() -> No
     with pytest.raises(LookupError, match="mine"):
         consumer.close()
     assert fake.closed
-    assert desk.state("t") == {0: "done"}
+    assert group.state("t") == {0: "done"}
     consumer.close()
 
 
 def test_no_callback_no_results_kept() -> None:
-    fake, _ = group("a")
+    fake, _ = new_group("a")
     consumer = explicit(fake, "t")
     consumer.poll(5)
     consumer.acknowledge_offset("t", 0, 0)
@@ -218,7 +228,7 @@ def test_no_callback_no_results_kept() -> None:
 
 
 def test_the_callback_may_wake_the_consumer_up() -> None:
-    fake, _ = group("a")
+    fake, _ = new_group("a")
     consumer = explicit(fake, "t")
     consumer.set_acknowledgement_commit_callback(lambda *_: consumer.wakeup())
     consumer.poll(5)
@@ -232,13 +242,13 @@ def test_the_callback_may_wake_the_consumer_up() -> None:
 
 
 def test_a_renewed_record_may_be_acknowledged_without_another_poll() -> None:
-    fake, desk = group("a", "b")
+    fake, group = new_group("a", "b")
     consumer = explicit(fake, "t")
     first, second = consumer.poll(5)
     consumer.acknowledge(first, RENEW)
     consumer.acknowledge(second, RENEW)
     assert consumer.commit_sync() == {P0: None}
-    assert set(desk.state("t").values()) == {"acquired"}
+    assert set(group.state("t").values()) == {"acquired"}
     consumer.acknowledge(first, ACCEPT)
     assert consumer.poll(5).records() == [second]
     consumer.acknowledge(second, RELEASE)
@@ -246,12 +256,12 @@ def test_a_renewed_record_may_be_acknowledged_without_another_poll() -> None:
 
 
 def test_a_renewal_that_fails_is_told_to_the_callback_and_the_record_is_gone() -> None:
-    fake, desk = group("a")
+    fake, group = new_group("a")
     consumer = explicit(fake, "t")
     results: list[Any] = []
     consumer.set_acknowledgement_commit_callback(lambda _, error: results.append(error and error.error.code()))
     (message,) = consumer.poll(5)
-    desk.expire()
+    group.expire()
     consumer.acknowledge(message, RENEW)
     consumer.commit_sync()
     assert results == [Errors.INVALID_RECORD_STATE]
@@ -260,7 +270,7 @@ def test_a_renewal_that_fails_is_told_to_the_callback_and_the_record_is_gone() -
 
 
 def test_only_requests_with_a_renewal_say_so() -> None:
-    fake, _ = group("a", "b")
+    fake, _ = new_group("a", "b")
     consumer = explicit(fake, "t")
     first, second = consumer.poll(5)
     consumer.acknowledge(first, RENEW)
@@ -272,7 +282,7 @@ def test_only_requests_with_a_renewal_say_so() -> None:
 
 def test_a_broker_that_knows_no_renewals_is_said_and_the_session_goes_on() -> None:
     """The request is never sent, hence nothing has to begin anew."""
-    fake, _ = group("a")
+    fake, _ = new_group("a")
     consumer = explicit(fake, "t")
     (message,) = consumer.poll(5)
     acknowledge = fake.answers[ShareAcknowledgeRequest]
@@ -290,7 +300,7 @@ def test_a_broker_that_knows_no_renewals_is_said_and_the_session_goes_on() -> No
 
 
 def test_a_broker_that_knows_no_share_groups_is_said() -> None:
-    fake, _ = group("a")
+    fake, _ = new_group("a")
     fake.answers[ShareGroupHeartbeatRequest] = lambda f, node, request: Errors.UNSUPPORTED_VERSION
     consumer = consumer_on(fake, "t")
     with pytest.raises(KafkaException) as raised:
@@ -299,13 +309,13 @@ def test_a_broker_that_knows_no_share_groups_is_said() -> None:
 
 
 def test_other_records_come_while_a_renewal_is_under_way() -> None:
-    fake, desk = group("a")
+    fake, group = new_group("a")
     fake.topics["t"] = [1, 2]
     consumer = explicit(fake, "t")
     (first,) = consumer.poll(5)
-    fake.answers[ShareAcknowledgeRequest] = lambda f, n, request: Later(3000, desk.acknowledge(f, n, request))
+    fake.answers[ShareAcknowledgeRequest] = lambda f, n, request: Later(3000, group.acknowledge(f, n, request))
     consumer.acknowledge(first, RENEW)
-    desk.append("t", 1, batch(0, "b"))
+    group.append("t", 1, batch(0, "b"))
     (other,) = consumer.poll(5)
     assert other.value() == b"b"
     consumer.acknowledge(other)
@@ -354,10 +364,10 @@ def test_a_consumer_that_renews_a_record_in_each_round_gets_the_others(
 
 
 def test_a_poll_returns_what_is_renewed_and_what_is_fetched() -> None:
-    fake, desk = group("a")
+    fake, group = new_group("a")
     consumer = explicit(fake, "t", max_poll_records=1)
     (first,) = consumer.poll(5)
-    desk.append("t", 0, batch(1, "b"))
+    group.append("t", 0, batch(1, "b"))
     consumer.acknowledge(first, RENEW)
     assert consumer.commit_sync() == {P0: None}
     assert offsets(consumer.poll(5)) == [0, 1]
@@ -367,7 +377,7 @@ def test_a_poll_returns_what_is_renewed_and_what_is_fetched() -> None:
 
 
 def test_close_sends_releases_leaves_in_this_order() -> None:
-    fake, desk = group("a", "b")
+    fake, group = new_group("a", "b")
     consumer = explicit(fake, "t")
     consumer.poll(5)
     consumer.acknowledge_offset("t", 0, 0)
@@ -375,12 +385,12 @@ def test_close_sends_releases_leaves_in_this_order() -> None:
     sent, left = (sent.request for sent in fake.sent[-2:])
     assert (sent.share_session_epoch, acks_of(sent)) == (-1, "0:1")
     assert left.member_epoch == -1
-    assert desk.state("t") == {0: "done", 1: "available"}
+    assert group.state("t") == {0: "done", 1: "available"}
     assert fake.closed
 
 
 def test_close_waits_for_a_fetch_that_is_under_way() -> None:
-    fake, _ = group()
+    fake, _ = new_group()
     consumer = consumer_on(fake, "t")
     consumer.poll(0.1)
     began_ms = fake.now_ms
@@ -390,19 +400,19 @@ def test_close_waits_for_a_fetch_that_is_under_way() -> None:
 
 
 def test_records_that_come_while_closing_are_given_back() -> None:
-    fake, desk = group()
+    fake, group = new_group()
     consumer = consumer_on(fake, "t")
     fake.answers[ShareFetchRequest] = lambda *_: None
     consumer.poll(0)
-    desk.append("t", 0, batch(0, "a"))
+    group.append("t", 0, batch(0, "a"))
     sent = fake.pending(ShareFetchRequest)
-    fake.reply(sent.call_id, desk.fetch(fake, 1, sent.request), after_ms=200)
+    fake.reply(sent.call_id, group.fetch(fake, 1, sent.request), after_ms=200)
     consumer.close()
-    assert desk.state("t") == {0: "available"}
+    assert group.state("t") == {0: "available"}
 
 
 def test_close_waits_out_a_back_off() -> None:
-    fake, _ = group()
+    fake, _ = new_group()
     consumer = consumer_on(fake, "t")
     consumer.poll(0.6)
     fake.answers[ShareFetchRequest] = lambda *_: Later(100, ShareFetchResponse(error_code=Errors.UNKNOWN_SERVER_ERROR))
@@ -414,7 +424,7 @@ def test_close_waits_out_a_back_off() -> None:
 
 
 def test_close_does_not_wait_for_ever() -> None:
-    fake, _ = group("a")
+    fake, _ = new_group("a")
     consumer = consumer_on(fake, "t")
     consumer.poll(5)
     fake.answers[ShareAcknowledgeRequest] = fake.answers[ShareGroupHeartbeatRequest] = lambda *_: None
@@ -425,7 +435,7 @@ def test_close_does_not_wait_for_ever() -> None:
 
 
 def test_close_after_the_cluster_is_gone() -> None:
-    fake, _ = group("a")
+    fake, _ = new_group("a")
     consumer = consumer_on(fake, "t")
     consumer.poll(5)
     fake.dead = True
@@ -434,7 +444,7 @@ def test_close_after_the_cluster_is_gone() -> None:
 
 
 def test_a_refused_goodbye_does_not_matter() -> None:
-    fake, _ = group("a")
+    fake, _ = new_group("a")
     consumer = consumer_on(fake, "t")
     consumer.poll(5)
     refused = ShareAcknowledgeResponse(error_code=Errors.SHARE_SESSION_NOT_FOUND)
@@ -466,8 +476,8 @@ def fail(*_: Any) -> Any:
 )
 def test_deserializers(key_deserializer: Any, value_deserializer: Any, key: Any, value: Any, code: int | None) -> None:
     fake = Fake(t=[1])
-    desk = Desk(fake)
-    desk.append("t", 0, batch(0, b"v", key=b"k"))
+    group = FakeShareGroup(fake)
+    group.append("t", 0, batch(0, b"v", key=b"k"))
     conf = {"bootstrap.servers": fake.address, "group.id": "g", "share.acknowledgement.mode": "explicit"}
     given = {"key.deserializer": key_deserializer, "value.deserializer": value_deserializer}
     consumer = DeserializingShareConsumer(conf | given)
@@ -490,7 +500,7 @@ def test_deserializers_take_a_dict_only() -> None:
 
 
 def test_messages_are_a_read_only_sequence() -> None:
-    fake, _ = group("a", "b", "c")
+    fake, _ = new_group("a", "b", "c")
     messages = consumer_on(fake, "t").poll(5)
     first, *rest = messages
     assert (len(messages), messages.count(), bool(messages), messages.is_empty()) == (3, 3, True, False)
@@ -533,7 +543,7 @@ METRICS = {
 
 
 def test_metrics_have_kafkas_names_and_count() -> None:
-    fake, _ = group("a", "b")
+    fake, _ = new_group("a", "b")
     consumer = consumer_on(fake, "t")
     assert set(consumer.metrics()) == METRICS
     assert math.isnan(consumer.metrics()["fetch-latency-avg"])

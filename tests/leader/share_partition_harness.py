@@ -81,7 +81,7 @@ def span(first: int, last: int) -> str:
     return f"{first}-{last}" if last > first else str(first)
 
 
-class Stand:
+class SharePartitionHarness:
     """One share-partition, its clock and its configuration; `stored` is what it is loaded from."""
 
     def __init__(

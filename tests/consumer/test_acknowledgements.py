@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shareq.consumer.acknowledgements import MANY_RUNS, AcknowledgeRun, counts_of, encode, merge_runs, runs_of
-from tests.consumer.desk import spread
+from tests.consumer.fake_share_group import spread
 
 verdicts_of = st.dictionaries(st.integers(0, 300), st.integers(0, 4), max_size=200)
 

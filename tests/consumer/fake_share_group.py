@@ -25,7 +25,7 @@ NEXT_STATE = {0: DONE, 1: DONE, 2: AVAILABLE, 3: DONE, 4: ACQUIRED}
 INTERVAL_MS = 5000
 
 
-class Desk:
+class FakeShareGroup:
     """`at_once`: the coordinator assigns with the first heartbeat, as if the share-partitions were initialised."""
 
     def __init__(self, fake: Fake, *, at_once: bool = True) -> None:

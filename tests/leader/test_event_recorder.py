@@ -17,7 +17,7 @@ from shareq.model.events import (
 )
 from shareq.model.states import RecordEvent, RecordState
 from tests.leader.oracle_rig import Rig, random_step
-from tests.leader.stand import Stand
+from tests.leader.share_partition_harness import SharePartitionHarness
 
 Known = dict[int, tuple[Any, ...]]
 
@@ -73,19 +73,19 @@ def test_the_fold_is_the_state(seed: int) -> None:
             random_step(rng, rig)
 
 
-def events(stand: Stand) -> list[tuple[Any, ...]]:
+def events(harness: SharePartitionHarness) -> list[tuple[Any, ...]]:
     """Kind and content, without the name of the share-partition."""
-    return [(type(event).__name__, *event[3:]) for event in stand.partition.take_events()]
+    return [(type(event).__name__, *event[3:]) for event in harness.partition.take_events()]
 
 
 def test_the_story_of_a_batch() -> None:
-    stand = Stand(traced=True)
-    stand.fetch("m", "0-4")
-    write = stand.ack("m", "0-4:1")
-    stand.ok(write)
+    harness = SharePartitionHarness(traced=True)
+    harness.fetch("m", "0-4")
+    write = harness.ack("m", "0-4:1")
+    harness.ok(write)
     acquired, acknowledged = RecordState.ACQUIRED, RecordState.ACKNOWLEDGED
     held = (0, 5, acquired, 1, "m", 30000)
-    assert events(stand) == [
+    assert events(harness) == [
         ("SharePartitionLoaded", 0, 0, (), 3, 1, 5, 2000, 30000),
         ("RecordsChanged", RecordEvent.ACQUIRE, *held, None, None, None),
         ("WindowMoved", 0, 5),
@@ -98,14 +98,14 @@ def test_the_story_of_a_batch() -> None:
 
 
 def test_the_story_of_a_write_that_fails() -> None:
-    stand = Stand(traced=True)
-    stand.fetch("m", "0-4")
-    write = stand.ack("m", "0-4:2")
-    stand.tick(30000)
-    events(stand)
-    stand.fail(write)
+    harness = SharePartitionHarness(traced=True)
+    harness.fetch("m", "0-4")
+    write = harness.ack("m", "0-4:2")
+    harness.tick(30000)
+    events(harness)
+    harness.fail(write)
     back = (0, 5, RecordState.AVAILABLE, 1, None, None, None, None, None)
-    assert events(stand) == [
+    assert events(harness) == [
         ("StateWriteSettled", 0, Errors.UNKNOWN_SERVER_ERROR),
         ("RecordsChanged", "abandoned", 0, 5, RecordState.ACQUIRED, 1, "m", 30000, None, None, RecordEvent.RELEASE),
         ("RecordsChanged", RecordEvent.LOCK_TIMEOUT, *back),
@@ -113,26 +113,26 @@ def test_the_story_of_a_write_that_fails() -> None:
 
 
 def test_what_was_archived_under_a_write_is_not_told_again() -> None:
-    stand = Stand(traced=True)
-    stand.fetch("m", "0-4")
-    write = stand.ack("m", "0-4:2")
-    stand.log_start(3)
-    events(stand)
-    stand.fail(write)
+    harness = SharePartitionHarness(traced=True)
+    harness.fetch("m", "0-4")
+    write = harness.ack("m", "0-4:2")
+    harness.log_start(3)
+    events(harness)
+    harness.fail(write)
     held = ("RecordsChanged", "abandoned", 3, 5, RecordState.ACQUIRED, 1, "m", 30000, None, None, RecordEvent.RELEASE)
-    assert events(stand) == [("StateWriteSettled", 0, Errors.UNKNOWN_SERVER_ERROR), held]
+    assert events(harness) == [("StateWriteSettled", 0, Errors.UNKNOWN_SERVER_ERROR), held]
 
 
 def test_a_refusal_is_told() -> None:
-    stand = Stand(traced=True)
-    stand.fetch("m", "0-4")
-    events(stand)
-    stand.error("n", "0-4:1")
-    assert events(stand) == [(AcknowledgementRefused.__name__, "n", Errors.INVALID_RECORD_STATE)]
+    harness = SharePartitionHarness(traced=True)
+    harness.fetch("m", "0-4")
+    events(harness)
+    harness.error("n", "0-4:1")
+    assert events(harness) == [(AcknowledgementRefused.__name__, "n", Errors.INVALID_RECORD_STATE)]
 
 
 def test_untraced_tells_nothing() -> None:
-    stand = Stand()
-    stand.fetch("m", "0-4")
-    stand.say("m", "0-4:1")
-    assert stand.partition.take_events() == []
+    harness = SharePartitionHarness()
+    harness.fetch("m", "0-4")
+    harness.say("m", "0-4:1")
+    assert harness.partition.take_events() == []
