@@ -1,6 +1,7 @@
-"""What a member says of records: all of it is checked before any of it holds.
+"""Acknowledgements of one share-partition: every batch is checked before any change takes effect.
 
-Source: KIP-932, "Acknowledgements"; Kafka's SharePartition for the order of the checks and their errors.
+Source: KIP-932, "Acknowledgements"; Kafka's SharePartition for the order of the checks and their errors. Rules:
+BEHAVIOUR.md, "Acknowledging".
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ _WRITTEN = frozenset(_EVENTS) - {int(AcknowledgeType.RENEW)}
 
 
 class Acknowledgement:
-    """One partition's acknowledgement under way. `changes` is what it comes to; nothing of that has happened yet.
+    """One partition's acknowledgement during its checks. `changes` are collected and applied only if all batches pass.
 
-    Renewals are the exception: they write nothing, hold at once, and stand whatever comes after them.
+    Renewals are the exception: they write nothing, take effect at once, and stay even if a later batch fails.
     """
 
     def __init__(self, window: Window, member_id: str, *, write_id: int, config: GroupConfig, now_ms: int) -> None:
@@ -34,26 +35,25 @@ class Acknowledgement:
         self._write_id = write_id
         self._config = config
         self._targets: dict[tuple[int, int], tuple[RecordEvent, RecordState | None]] = {}
-        self._acknowledged_end = (
-            window.spso
-        )  # up to here all has been said: it is out of the window, or came up in this request
+        self._acknowledged_end = window.spso  # offsets below are outside the window or acknowledged by this request
 
     def check(self, batches: Sequence[AcknowledgementBatch]) -> Errors:
-        """Check the batches in order; the first error is the answer. They ascend: that is checked on the wire."""
+        """Check the batches in order and return the first error. Callers pass ascending batches; the wire check ensures
+        that."""
         firsts = [batch.first_offset for batch in batches]
         ends = [batch.last_offset + 1 for batch in batches]
         judged, judged_kind, change = None, -1, None
-        changes, said = self.changes, self._acknowledged_end
+        changes, done_end = self.changes, self._acknowledged_end
         for first, end, batch, in_flight in zip(
             firsts, ends, batches, self._window.states.uniform(firsts, ends), strict=True
         ):
             types = batch.acknowledge_types
-            if in_flight is None or first < said or len(types) != 1 or types[0] not in _WRITTEN or self.renewed:
-                self._acknowledged_end = said
+            if in_flight is None or first < done_end or len(types) != 1 or types[0] not in _WRITTEN or self.renewed:
+                self._acknowledged_end = done_end
                 error = self._check_mixed_batch(first, end, types)
                 if error:
                     return error
-                said = self._acknowledged_end
+                done_end = self._acknowledged_end
                 continue
             kind = types[0]
             if in_flight is not judged or kind != judged_kind:
@@ -62,12 +62,12 @@ class Acknowledgement:
                     return Errors.INVALID_RECORD_STATE
             assert change is not None
             changes.append((first, end, in_flight, change))
-            said = end
-        self._acknowledged_end = said
+            done_end = end
+        self._acknowledged_end = done_end
         return Errors.NONE
 
     def _check_mixed_batch(self, first: int, end: int, types: Sequence[int]) -> Errors:
-        """One batch that is not simply one type for one run."""
+        """Check one batch that is not a single acknowledge type for a part of a single run."""
         spso = self._window.spso
         if not _EVENTS.keys() >= set(types) or len(types) not in (1, end - first):
             return Errors.INVALID_REQUEST
@@ -80,7 +80,7 @@ class Acknowledgement:
         return error
 
     def _bounds_error(self, first: int, end: int) -> Errors:
-        """Whether the range reaches beyond what has been fetched. A hole inside it does not matter."""
+        """The error of a range that reaches beyond the fetched records. A hole inside the range is no error."""
         window = self._window
         lowest = window.batches.next_run()
         if lowest is None or (first < lowest[2].first and not first < window.spso < end):
@@ -89,7 +89,7 @@ class Acknowledgement:
         return Errors.INVALID_REQUEST if last is None or last.end < end else Errors.NONE
 
     def _acknowledge_range(self, first: int, end: int, kind: int) -> Errors:
-        """The member says `kind` of whatever there is in [first, end)."""
+        """Apply one acknowledge type to all runs in [first, end)."""
         if first < self._acknowledged_end:
             return Errors.INVALID_RECORD_STATE
         for run_first, run_end, in_flight in self._window.states.overlap(first, end):
@@ -106,7 +106,7 @@ class Acknowledgement:
         return Errors.NONE
 
     def _state_after(self, in_flight: InFlightState, kind: int) -> InFlightState | None:
-        """The cell that records of this one get, or None if the member may not say so."""
+        """The state of an acknowledged record, or None if the member must not acknowledge it so."""
         state, _, count, member_id, deadline_ms, write_id, _ = in_flight
         if member_id != self._member_id or write_id is not None:
             return None
@@ -121,7 +121,8 @@ class Acknowledgement:
         return new_state((state, target, count, member_id, deadline_ms, self._write_id, event))
 
     def _target_state(self, count: int, event: RecordEvent) -> tuple[RecordEvent, RecordState | None]:
-        """Where the event takes a record that a member holds: that depends on nothing but its deliveries."""
+        """The event and the record state that it leads to. For an acquired record this depends only on its delivery
+        count."""
         limit = self._config.delivery_count_limit
         return event, next_state(RecordState.ACQUIRED, event, delivery_count=count, delivery_count_limit=limit)
 

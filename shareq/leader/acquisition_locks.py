@@ -1,7 +1,7 @@
-"""When acquisition locks run out: ranges by deadline, without a timer for any record.
+"""Deadlines of acquisition locks as ranges in a heap, without a timer per record.
 
-The truth about a lock is the deadline in the record's cell. What is kept here only says where to look and when; it is
-told of every lock that is taken and of none that is given back, and forgets in bulk.
+The deadline in a record's in-flight state is authoritative. This heap only tells where and when to look for expired
+locks: every lock is added, a lock that ends early is not removed, and stale entries are dropped in bulk.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ROOM = 64
 
 
 class AcquisitionLocks:
-    """A heap of locks, cleaned lazily: its size stays within a constant factor of the locks that are held."""
+    """A heap of locks. Its size stays within a constant factor of the locks that are held."""
 
     __slots__ = ("_heap", "_room")
 
@@ -25,18 +25,18 @@ class AcquisitionLocks:
         self._room = ROOM
 
     def add(self, deadline_ms: int, first: int, end: int) -> None:
-        """The records [first, end) have been locked until `deadline_ms`."""
+        """Records in [first, end) are locked until `deadline_ms`."""
         heappush(self._heap, (deadline_ms, first, end))
 
     def next_ms(self, floor: int) -> int | None:
-        """When to look for expired locks, given that nothing below `floor` is locked any more; None if never."""
+        """The next time (ms) to look for expired locks, or None. Nothing below `floor` is locked any more."""
         heap = self._heap
         while heap and heap[0][2] <= floor:
             heappop(heap)
         return heap[0][0] if heap else None
 
     def pop_due(self, now_ms: int) -> list[tuple[int, int]]:
-        """The ranges in which locks may have expired, by offset and possibly overlapping; they are forgotten here."""
+        """Remove and return the ranges that may hold expired locks, by offset; ranges may overlap."""
         heap, due = self._heap, []
         while heap and heap[0][0] <= now_ms:
             _, first, end = heappop(heap)
@@ -46,11 +46,11 @@ class AcquisitionLocks:
 
     @property
     def crowded(self) -> bool:
-        """Whether so much has been added since the last `rebuild` that most of it may be stale."""
+        """True if so many locks were added since the last `rebuild` that most entries may be stale."""
         return len(self._heap) > self._room
 
     def rebuild(self, locks: Iterable[AcquisitionLock]) -> None:
-        """Keep only these: what the records say themselves."""
+        """Replace all entries by `locks`, which the caller takes from the in-flight states."""
         self._heap = list(locks)
         heapify(self._heap)
         self._room = 2 * len(self._heap) + ROOM

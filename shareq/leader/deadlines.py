@@ -1,7 +1,7 @@
-"""When things want to be looked at again: one heap for locks and waiting fetches, so that asking costs nothing.
+"""Deadlines of share-partitions, waiting fetches and delayed responses, in one heap: the next one costs O(1) to read.
 
-Each thing has at most one alarm. Setting an alarm anew leaves the old entry in the heap; it is skipped when it comes
-up, and the heap is rebuilt before such leftovers outweigh what is alive.
+Each key has at most one deadline. Setting a new one leaves a stale heap entry, which is skipped; the heap is rebuilt
+before stale entries outnumber the live ones.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SLACK = 64
 
 
 class Deadlines(Generic[T]):
-    """Things by the time (ms) at which they are due; among equals, the one set first comes first."""
+    """Keys by deadline (ms). Equal deadlines keep the order in which they were set."""
 
     __slots__ = ("_entries", "_heap", "_order")
 
@@ -26,7 +26,7 @@ class Deadlines(Generic[T]):
         self._order = count()
 
     def set(self, thing: T, at_ms: int) -> None:
-        """Ring for `thing` at `at_ms`, and not when it was set to before."""
+        """Set the deadline of `thing` to `at_ms`, replacing an earlier one."""
         entry = (at_ms, next(self._order), thing)
         self._entries[thing] = entry
         heappush(self._heap, entry)
@@ -35,17 +35,17 @@ class Deadlines(Generic[T]):
             heapify(self._heap)
 
     def bring_forward(self, thing: T, at_ms: int) -> None:
-        """Ring for `thing` at `at_ms` at the latest: an alarm that comes earlier stays, and costs one idle look."""
+        """Set the deadline of `thing` to `at_ms` unless it has an earlier one, which costs one needless check."""
         entry = self._entries.get(thing)
         if entry is None or at_ms < entry[0]:
             self.set(thing, at_ms)
 
     def cancel(self, thing: T) -> None:
-        """Do not ring for `thing`; harmless where nothing was set."""
+        """Remove the deadline of `thing`, if it has one."""
         self._entries.pop(thing, None)
 
     def next_ms(self) -> int | None:
-        """When the next alarm rings; None: never."""
+        """The earliest deadline (ms), or None."""
         heap, entries = self._heap, self._entries
         while heap:
             entry = heap[0]
@@ -55,7 +55,7 @@ class Deadlines(Generic[T]):
         return None
 
     def pop_due(self, now_ms: int) -> T | None:
-        """The next thing whose time has come, its alarm taken off; None where there is none."""
+        """Remove and return the next key whose deadline is at or before `now_ms`; None if there is none."""
         at_ms = self.next_ms()
         if at_ms is None or at_ms > now_ms:
             return None

@@ -1,4 +1,4 @@
-"""What a share-partition tells the journal: every change of its records, its window and its writes."""
+"""A share-partition's journal events: every change of its records, its window and its state writes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from shareq.model.states import RecordEvent
 
 
 class EventRecorder:
-    """The events of one share-partition, until they are taken. Exists only where somebody wants to know."""
+    """Collects the events of one share-partition until `take`. Exists only if the broker is traced."""
 
     __slots__ = ("_events", "_group_id", "_partition", "_topic", "_window")
 
@@ -54,7 +54,7 @@ class EventRecorder:
         )
 
     def changed(self, cause: str, first: int, end: int, in_flight: InFlightState, why: RecordEvent | None) -> None:
-        """The records [first, end) have a new cell. `why`: the event behind a write that is over."""
+        """Records [first, end) have a new in-flight state. `why`: the event behind a write that has settled."""
         pending = in_flight.write_id is not None
         self._events.append(
             RecordsChanged(
@@ -75,7 +75,7 @@ class EventRecorder:
         )
 
     def window(self, spso: int, speo: int) -> None:
-        """Where the window is now; told only if it moved."""
+        """Record the bounds of the window if they have changed."""
         if self._window != (spso, speo):
             self._window = (spso, speo)
             self._events.append(WindowMoved(self._group_id, self._topic, self._partition, spso, speo))

@@ -1,12 +1,14 @@
-"""Fetches, and how they wait: for records, for room in the window, for another fetch to be done with a share-partition.
+"""Runs fetches and lets them wait: for records, for room in the window, or for another fetch's lock on a
+share-partition.
 
-A fetch tries its share-partitions in turn. It takes the fetch lock of each that has something to offer and reads from
-exactly the next fetch offset; when what it has been offered meets its minimum, it acquires and is done, else it lets go
-and waits. Share-partitions are read in growing waves, so that a session of a thousand costs no more than it needs.
-Source: KIP-932, "Fetching"; Kafka's DelayedShareFetch.
+A fetch visits its share-partitions in turn. It takes the fetch lock of each one that can offer records and reads its
+log from exactly the next fetch offset. If the bytes offered meet the fetch's minimum, it acquires and ends; else it
+releases its locks and waits. Share-partitions are read in growing waves, so a session with a thousand partitions reads
+only as many as it needs. Source: KIP-932, "Fetching"; Kafka's DelayedShareFetch.
 
-What waits is tried again when something happens to one of its share-partitions, and only then. Such an event is offered
-to one waiter after the other until one takes it, so that its cost does not grow with the number that wait.
+A waiting fetch is attempted again only after an event on one of its share-partitions. The event is offered to one
+waiting fetch after the other until one of them uses it, so its cost does not grow with the number of waiting fetches.
+Rules: BEHAVIOUR.md, "Fetching".
 """
 
 from __future__ import annotations
@@ -28,21 +30,21 @@ from shareq.model.states import IsolationLevel
 
 
 class FetchScheduler:
-    """The fetches under way on this broker. `ended(fetch)` is called when one has got all that it will get."""
+    """The fetches of this broker. `ended(fetch)` is called when a fetch has all that it will get."""
 
     def __init__(self, context: LeaderContext, ended: Callable[[ShareFetch], None]) -> None:
-        self.partitions: LedPartitions  # set by whoever puts the two together
+        self.partitions: LedPartitions  # set by ShareLeader
         self._context = context
         self._ended = ended
         self._reads: dict[int, PartitionRead] = {}
         self._woken: deque[LedPartition] = deque()
         self._queues = GroupFetchQueues()
-        self._zero_minimum: dict[ShareFetch, None] = {}  # those that wait with a minimum of 0 bytes
+        self._zero_minimum: dict[ShareFetch, None] = {}  # waiting fetches with a minimum of 0 bytes
 
     # ---- a fetch's life ----------------------------------------------------------------------------------------------
 
     def start(self, fetch: ShareFetch) -> None:
-        """Begin, and end at once where there is nothing to fetch or no room for it."""
+        """Start a fetch. It ends at once if there is nothing to fetch or its limits are 0."""
         fetch.take_session_partitions()
         if fetch.leds and fetch.limits.max_records > 0 and fetch.max_bytes > 0:
             self._attempt(fetch)
@@ -50,13 +52,13 @@ class FetchScheduler:
             self._end(fetch)
 
     def max_wait_passed(self, fetch: ShareFetch) -> None:
-        """MaxWaitMs are over: a last try without a minimum, unless one is under way and becomes the last."""
+        """MaxWaitMs have passed: make a last attempt without a minimum, or make the attempt under way the last."""
         fetch.final = True
         if not fetch.reads:
             self._attempt(fetch)
 
     def abort(self, fetch: ShareFetch) -> None:
-        """Its session is gone: end without records, so that nothing is acquired for nobody."""
+        """The session has ended: end the fetch without records, so that it acquires nothing."""
         fetch.fetched.clear()
         if fetch.fetching:
             self._end(fetch)
@@ -72,7 +74,7 @@ class FetchScheduler:
         self._ended(fetch)
 
     def _wait(self, fetch: ShareFetch) -> None:
-        """Stand in the queue of every share-partition; what the fetch has just seen in vain it need not see again."""
+        """Queue at every share-partition. What the fetch has just seen without success, it does not try again."""
         fetch.waiting = True
         if fetch.min_bytes <= 0:
             self._zero_minimum[fetch] = None
@@ -91,10 +93,10 @@ class FetchScheduler:
     # ---- events ------------------------------------------------------------------------------------------------------
 
     def wake(self, led: LedPartition) -> None:
-        """Something has happened to a share-partition: everybody who waits for it may try once more."""
+        """A share-partition has changed: every fetch that waits for it may try again."""
         led.idle = False
         led.fresh = False
-        for fetch in reversed(led.tried):  # who has tried was there before who has not
+        for fetch in reversed(led.tried):  # a fetch that has tried came before those that have not
             led.untried[fetch] = None
             led.untried.move_to_end(fetch, last=False)
         led.tried.clear()
@@ -102,7 +104,7 @@ class FetchScheduler:
             self._woken.append(led)
 
     def lost(self, led: LedPartition) -> None:
-        """A share-partition has been dropped: whoever waits for it is told at once."""
+        """A share-partition was dropped: end each fetch that waits for it with the error."""
         for fetch in [*led.untried, *led.tried]:
             fetch.fetched[led.at] = FetchedPartition(led.dropped)
             fetch.final = True
@@ -110,7 +112,7 @@ class FetchScheduler:
                 self._end(fetch)
 
     def offer(self) -> None:
-        """Let fetches that wait try what has happened while the message was handled."""
+        """Let waiting fetches use the changes that happened while the message was handled."""
         advanced_groups = self._queues.advanced_groups
         while self._woken or advanced_groups:
             if advanced_groups:
@@ -129,13 +131,13 @@ class FetchScheduler:
                 self._end_zero_minimum(led)
 
     def _end_zero_minimum(self, led: LedPartition) -> None:
-        """Room for a record is all that a minimum of 0 bytes asks for."""
+        """End the fetches with a minimum of 0 bytes: room for a record is enough for them."""
         for fetch in [fetch for fetch in self._zero_minimum if led in fetch.leds and not fetch.reads]:
             fetch.final = True
             self._attempt(fetch)
 
     def _attempt_first(self, group_id: str) -> None:
-        """The fetch that tried alone is done: the next one of its group may try."""
+        """The first fetch of the group's queue has finished its attempt: let the next one try."""
         fetch = self._queues.first(group_id)
         if fetch is not None and not fetch.reads:
             self._attempt(fetch)
@@ -143,7 +145,7 @@ class FetchScheduler:
     # ---- an attempt --------------------------------------------------------------------------------------------------
 
     def _attempt(self, fetch: ShareFetch) -> None:
-        """Try all share-partitions of a fetch, at once or when it is this fetch's turn."""
+        """Try all share-partitions of a fetch, now or when the fetch is first in its group's queue."""
         if fetch.min_bytes > 1 and not fetch.final and not self._queues.enter(fetch):
             if not fetch.waiting:
                 self._wait(fetch)
@@ -152,10 +154,10 @@ class FetchScheduler:
         self._next_wave(fetch)
 
     def _next_wave(self, fetch: ShareFetch) -> None:
-        """Lock and read the next share-partitions that have something to offer, twice as many as the time before.
+        """Lock and read the next share-partitions that can offer records, twice as many as in the previous wave.
 
-        Each may use an equal part of the bytes that are left. Kafka divides once, the remainder goes to random ones;
-        here what one cannot use goes to those after it, and turns see to fairness.
+        Each may use an equal part of the bytes that are left. Kafka divides once and gives the remainder to random
+        partitions; here bytes that one partition leaves go to the next ones, and the order of turns is fair.
         """
         config = self._context.config(fetch.group_id)
         leds, count = fetch.leds, len(fetch.leds)
@@ -173,8 +175,8 @@ class FetchScheduler:
     def _read(self, fetch: ShareFetch, led: LedPartition, max_bytes: int, config: GroupConfig) -> None:
         """Read from the next fetch offset.
 
-        What begins beyond the largest window cannot be acquired now, and is read only where the minimum may need it.
-        What comes back inside a window that has grown larger than allowed can be acquired.
+        Records above the largest window cannot be acquired now and are read only if the minimum may need them. Records
+        released inside a window that has grown beyond the limit can be acquired.
         """
         share_partition, end_offset = led.share_partition, MAX_OFFSET
         if fetch.min_bytes <= 1:
@@ -191,13 +193,13 @@ class FetchScheduler:
         self._context.effects.append(ReadLog(call_id, at, read.offset, max_bytes, isolation, end_offset))
 
     def log_read(self, answer: LogRead) -> None:
-        """The log has answered. When it has answered all of a wave: acquire, read on, or wait."""
+        """The log has answered one read. After the last read of a wave: acquire, read the next wave, or wait."""
         read = self._reads.pop(answer.id)
         fetch, led = read.fetch, read.led
         if led.owner is not fetch:
-            return  # the fetch has ended since, and let go of its locks
+            return  # the fetch has ended and released its locks
         if answer.error is Errors.OFFSET_OUT_OF_RANGE and read.offset > answer.log_start_offset:
-            answer = answer._replace(error=Errors.NONE)  # beyond the log's end: what is asked for may still come
+            answer = answer._replace(error=Errors.NONE)  # above the log's end: the offset may still be written
         committed = self._context.config(fetch.group_id).isolation_level is IsolationLevel.READ_COMMITTED
         end = answer.last_stable_offset if committed else answer.high_watermark
         read.answered(answer, end)
@@ -216,7 +218,7 @@ class FetchScheduler:
             self._finish_attempt(fetch)
 
     def _note_log_end(self, read: PartitionRead, answer: LogRead, end: int) -> None:
-        """What an answer says of offsets without records: where the log ends, and what it has lost."""
+        """Use a read's answer about offsets without records: the log's end, and records that the log has lost."""
         led = read.led
         if led.fresh:
             led.log_end = end
@@ -225,7 +227,7 @@ class FetchScheduler:
             self.partitions.changed(led)
 
     def _satisfied(self, fetch: ShareFetch) -> bool:
-        """Whether the minimum is met. An error is worth telling at once."""
+        """True if the minimum is met. A read error ends the fetch at once, too."""
         counted_bytes = 0
         for read in fetch.reads:
             counted_bytes += read.counted_bytes
@@ -234,7 +236,7 @@ class FetchScheduler:
         return counted_bytes >= fetch.min_bytes
 
     def _finish_attempt(self, fetch: ShareFetch) -> None:
-        """The attempt has seen every share-partition that it could: end, or wait for more."""
+        """The attempt has visited every share-partition: end the fetch, or let it wait."""
         if not fetch.final and fetch.min_bytes <= 0:
             max_locks = self._context.config(fetch.group_id).partition_max_record_locks
             fetch.final = any(led.owner in (None, fetch) and led.acquirable(max_locks) for led in fetch.leds)
@@ -248,7 +250,7 @@ class FetchScheduler:
             self._attempt(fetch)
 
     def _unlock(self, fetch: ShareFetch) -> None:
-        """Let go of what the fetch holds; fetches that have not tried may do so now."""
+        """Release the locks of the fetch; fetches that have not tried these share-partitions may do so now."""
         self._queues.leave(fetch)
         for read in fetch.reads:
             led = read.led
@@ -261,7 +263,7 @@ class FetchScheduler:
     # ---- taking ------------------------------------------------------------------------------------------------------
 
     def _take(self, fetch: ShareFetch) -> None:
-        """Acquire from what was read, in the order of turns, and let go of each share-partition."""
+        """Acquire from the reads in the order of turns, and release the locks."""
         for read in fetch.reads:
             led, answer = read.led, read.answer
             assert answer is not None
@@ -300,7 +302,8 @@ class FetchScheduler:
 
 
 def _within(batches: tuple[RecordBatch, ...], max_bytes: int) -> tuple[RecordBatch, ...]:
-    """The whole batches that fit: only the first partition with records may exceed its share, by one batch."""
+    """The whole batches that fit in `max_bytes`. Only the first partition with records may exceed its share, by one
+    batch."""
     for count, batch in enumerate(batches):
         max_bytes -= len(batch.data)
         if max_bytes < 0:

@@ -1,5 +1,5 @@
-"""Fetches that need more than one byte try one at a time in their group: two that each hold a part of the
-share-partitions would both find too little and let go, again and again."""
+"""Fetches with a minimum above one byte try one at a time in each group: two fetches that each hold some of the
+share-partitions would both find too few bytes and release them, again and again."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class GroupFetchQueues:
         self.advanced_groups: deque[str] = deque()
 
     def first(self, group_id: str) -> ShareFetch | None:
-        """The fetch that may try."""
+        """The fetch that may try, or None."""
         return next(iter(self._queues.get(group_id, ())), None)
 
     def enter(self, fetch: ShareFetch) -> bool:
-        """Put a fetch in its line, if it is not there. True if it stands first."""
+        """Queue a fetch if it is not queued yet. True if it is the first."""
         self._queues.setdefault(fetch.group_id, {}).setdefault(fetch)
         return self.first(fetch.group_id) is fetch
 
     def leave(self, fetch: ShareFetch) -> None:
-        """The fetch has tried, or has ended; harmless if it is in no line."""
+        """Remove a fetch that has tried or ended; no effect if it is not queued."""
         line = self._queues.get(fetch.group_id)
         if line is None or fetch not in line:
             return

@@ -1,4 +1,4 @@
-"""What the run map says of an in-flight record. A cell is shared by all records to which the same happened together."""
+"""The state of an in-flight record, the value type of the run map. Records with the same history share one object."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from shareq.model.states import RecordEvent, RecordState
 
 
 class InFlightState(NamedTuple):
-    """`to_state` is where the write under way takes the record, else the state itself; a record stays ACQUIRED until
-    that write has settled. `member_id` and `deadline_ms` say who holds an ACQUIRED record and until when, `write_id`
-    and `event` which write is under way and what it is about.
-    """
+    """`to_state` is the target of the write under way, else equal to `state`: a record stays ACQUIRED until its write
+    has settled. `member_id` and `deadline_ms` are the holder of an ACQUIRED record and the end of its lock; `write_id`
+    and `event` are the write under way and the event that it records."""
 
     state: RecordState
     to_state: RecordState
@@ -24,37 +23,37 @@ class InFlightState(NamedTuple):
     event: RecordEvent | None = None
 
     def prepared(self, event: RecordEvent, to_state: RecordState, write_id: int) -> InFlightState:
-        """Held as before, with a write under way."""
+        """The same record, held as before, with a write under way."""
         state, _, count, member_id, deadline_ms, _, _ = self
         return new_state((state, to_state, count, member_id, deadline_ms, write_id, event))
 
     def expired(self, now_ms: int) -> bool:
-        """Whether it is held by a lock that has run out."""
+        """True if a lock holds the record and has expired."""
         return self.deadline_ms is not None and self.deadline_ms <= now_ms
 
     def abandoned(self) -> InFlightState:
-        """As before the write."""
+        """The state before the write."""
         return InFlightState(self.state, self.state, self.delivery_count, self.member_id, self.deadline_ms)
 
     def renewed(self, deadline_ms: int) -> InFlightState:
-        """Held for longer."""
+        """The same record with a later deadline."""
         return InFlightState(self.state, self.state, self.delivery_count, self.member_id, deadline_ms)
 
 
 new_state: Callable[[tuple[object, ...]], InFlightState] = partial(tuple.__new__, InFlightState)
-"""What a NamedTuple's own constructor comes to, at half its price: fields in order, all of them."""
+"""Builds an InFlightState from all of its fields in order, at half the cost of its constructor."""
 
 
 @cache
 def settled(state: RecordState, delivery_count: int) -> InFlightState:
-    """The cell of a record that nobody holds; the same object each time."""
+    """The state of a record without a holder; the same object for equal arguments."""
     return InFlightState(state, state, delivery_count)
 
 
 def acquired(delivery_count: int, member_id: str, deadline_ms: int) -> InFlightState:
-    """The cell of a record that a member holds."""
+    """The state of a record that a member holds."""
     return InFlightState(RecordState.ACQUIRED, RecordState.ACQUIRED, delivery_count, member_id, deadline_ms)
 
 
 Change = tuple[int, int, InFlightState, InFlightState]
-"""[first, end), the cell that all of it has, and the one it is to get."""
+"""(first, end, old, new): all of [first, end) has the state `old` and is to get `new`."""

@@ -1,8 +1,9 @@
 """The share-partition leader of one broker: sessions, fetches and acknowledgements, as one actor.
 
-It answers ShareFetch and ShareAcknowledge. What a record may become is decided in `share_partition`, how a fetch waits
-in `fetches`, how state gets durable in `led_partitions`, who may ask for what in `sessions` and `requests`; this module
-takes a request through them in Kafka's order. Source: KIP-932, "Share-partition leader"; Kafka's SharePartitionManager.
+It answers ShareFetch and ShareAcknowledge. This module takes a request through the steps in Kafka's order:
+`share_requests` and `share_sessions` check it, `share_partition` decides what happens to records, `fetch_scheduler`
+lets fetches wait, `led_partitions` makes state durable. Source: KIP-932, "Share-partition leader"; Kafka's
+SharePartitionManager. Rules: BEHAVIOUR.md in this folder.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ _ACQUIRE_MODES = {int(mode): mode for mode in AcquireMode}
 
 
 class ShareLeader:
-    """The actor. `wake_at_ms` is when the next lock expires or the next fetch has waited long enough."""
+    """The actor. `wake_at_ms` is the next deadline of a lock or a waiting fetch."""
 
     def __init__(self, broker_id: int, *, traced: bool) -> None:
         self.wake_at_ms: int | None = None
@@ -91,11 +92,11 @@ class ShareLeader:
         }
 
     def watches(self, log: TopicPartition) -> bool:
-        """Whether it has to hear of what is appended there."""
+        """True if a led share-partition reads this log."""
         return bool(self._partitions.of_log(log))
 
     def handle(self, message: Message, now_ms: int) -> list[Effect]:
-        """Take in a message. KeyError for one that no share-partition leader understands."""
+        """Handle one message. KeyError for a message type that a share-partition leader does not handle."""
         context = self._context
         context.now_ms = now_ms
         self._handlers[type(message)](message)
@@ -135,7 +136,7 @@ class ShareLeader:
             self._respond_if_done(pending)
 
     def _find_session(self, incoming: Incoming, request: ShareRequest) -> ShareSession | None:
-        """The session that the request belongs to, brought up to date; None if the request had to be refused."""
+        """The session of the request, updated by it; None if the request was refused."""
         image = self._context.image
         key = SessionKey(request.group_id or "", request.member_id or "")
         session = self._sessions.get(key)
@@ -156,7 +157,7 @@ class ShareLeader:
         self._context.effects.append(Respond(request_id, error_response(request, error)))
 
     def _respond_if_done(self, pending: PendingRequest) -> None:
-        """Answer, unless something is still on its way."""
+        """Respond unless a fetch or a state write is still under way."""
         if pending.fetching or pending.writes:
             return
         context, request, session = self._context, pending.request, pending.session
@@ -177,7 +178,8 @@ class ShareLeader:
     def _acknowledge(
         self, pending: PendingRequest, at: TopicIdPartition, batches: tuple[AcknowledgementBatch, ...]
     ) -> AcknowledgeResult:
-        """Acknowledge in one partition, all of it or nothing. Of what has to be written `_acknowledged` hears."""
+        """Acknowledge in one partition, all batches or none. If a write is needed, `_acknowledged` sets the result
+        later."""
         context = self._context
         if at.topic_id not in context.image.topics_by_id:
             return AcknowledgeResult(Errors.UNKNOWN_TOPIC_ID)
@@ -191,7 +193,7 @@ class ShareLeader:
             return acknowledge_result(Errors.UNKNOWN_TOPIC_OR_PARTITION)
         config = context.config(pending.group_id)
         outcome = led.share_partition.acknowledge(pending.member_id, batches, config, context.now_ms)
-        self._partitions.watch(led)  # nothing comes free before the write has settled: nobody needs to be woken
+        self._partitions.watch(led)  # no record becomes available before the write settles, so no fetch is woken
         if isinstance(outcome, Errors):
             return acknowledge_result(outcome)
         if outcome is not None:
@@ -206,9 +208,10 @@ class ShareLeader:
     # ---- sessions ----------------------------------------------------------------------------------------------------
 
     def _open_session(self, incoming: Incoming, request: ShareFetchRequest, key: SessionKey) -> ShareSession | None:
-        """A new session; it replaces the member's old one, whose records stay locked.
+        """Open a session. It replaces the member's old one, whose records stay locked.
 
-        When there are too many, the answer is put off until MaxWaitMs, so that the client does not come again at once.
+        If the broker has too many sessions, the refusal is delayed by MaxWaitMs, so that the client does not retry at
+        once.
         """
         context, replaced = self._context, self._sessions.get(key)
         if replaced is not None:
@@ -224,7 +227,7 @@ class ShareLeader:
         return session
 
     def _end_session(self, session: ShareSession, reason: str, *, release: bool = True) -> None:
-        """Take a session out: its fetches end empty, and its records come back if they are to."""
+        """Close a session: its fetches end without records, and with `release` its records are released."""
         self._sessions.close(session)
         for fetch in list(session.fetches):
             self._fetches.abort(fetch)
@@ -235,7 +238,7 @@ class ShareLeader:
                 self._release(session, at)
 
     def _release(self, session: ShareSession, at: TopicIdPartition) -> None:
-        """Give back what the member holds. Partitions that it has forgotten are not asked: their locks run out."""
+        """Release what the member holds in one partition. Locks in forgotten partitions expire instead."""
         context, (group_id, member_id) = self._context, session.key
         led = self._partitions.get(SharePartitionKey(group_id, at.topic_id, at.partition))
         if led is None:
@@ -246,7 +249,7 @@ class ShareLeader:
             self._partitions.write(led, write)
 
     def _resolve(self, session: ShareSession) -> None:
-        """Find out where each of the session's partitions is led; those led here start to load."""
+        """Look up the leader of each of the session's partitions; those led here start to load."""
         if session.resolved == self._partitions.generation:
             return
         image, group_id = self._context.image, session.key.group_id
@@ -266,17 +269,18 @@ class ShareLeader:
                 session.leds.append(part.led)
         session.resolved = self._partitions.generation
 
-    # ---- what happens otherwise --------------------------------------------------------------------------------------
+    # ---- other messages --------------------------------------------------------------------------------------
 
     def _connection_closed(self, message: ConnectionClosed) -> None:
-        """Its sessions go, and so do the share-partitions of groups that have nobody left here."""
+        """Close the sessions of the connection, and drop the share-partitions of groups without a session on this
+        broker."""
         broken, groups = self._sessions.lose_connection(message.connection_id)
         for session in broken:
             self._end_session(session, "connection lost")
         for group_id in groups:
             if not self._sessions.has_group(group_id):
                 for led in self._partitions.of_group(group_id):
-                    self._partitions.drop(led, Errors.UNKNOWN_TOPIC_OR_PARTITION, "nobody of the group is connected")
+                    self._partitions.drop(led, Errors.UNKNOWN_TOPIC_OR_PARTITION, "no member of the group is connected")
 
     def _image_changed(self, message: ImageChanged) -> None:
         self._context.image = message.image
@@ -291,7 +295,7 @@ class ShareLeader:
             self._fetches.wake(led)
 
     def _tick(self, _: Tick) -> None:
-        """Ring every alarm whose time has come. What a ring sets anew is due later, so this ends."""
+        """Handle every deadline that has passed. Handlers set later deadlines only, so this ends."""
         context = self._context
         while (due := context.deadlines.pop_due(context.now_ms)) is not None:
             if isinstance(due, LedPartition):

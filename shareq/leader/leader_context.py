@@ -1,4 +1,4 @@
-"""What the parts of the actor share: the cluster's picture, the time, and the effects of the message being handled."""
+"""Shared by the actor's parts: the cluster image, the time, and the effects of the current message."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class LeaderContext:
-    """One for each actor; `now_ms` and `effects` belong to the message that is being handled."""
+    """One per actor. `now_ms` and `effects` belong to the message that is being handled."""
 
     __slots__ = ("_ids", "broker_id", "deadlines", "effects", "image", "now_ms", "traced")
 
@@ -29,10 +29,10 @@ class LeaderContext:
         self._ids = 0
 
     def next_id(self) -> int:
-        """A fresh id for an effect that will be answered."""
+        """A new id for an effect that is answered later."""
         self._ids += 1
         return self._ids
 
     def config(self, group_id: str) -> GroupConfig:
-        """The group's configuration as it is now: it is read at each use, never kept."""
+        """The current configuration of the group. Read it at each use; do not keep it."""
         return self.image.group_config(group_id)

@@ -1,6 +1,7 @@
-"""The share-partitions that this broker leads: how they come into memory, get their state made durable, and leave.
+"""The share-partitions that this broker leads: loading, durable state, dropping.
 
-This is the one place that speaks with the persister. Source: KIP-932, "Share-partition leader", "Persister".
+Only this module exchanges messages with the persister. Source: KIP-932, "Share-partition leader", "Persister". Rules:
+BEHAVIOUR.md, "Loading", "State writes" and "Dropping".
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ EARLIEST_TIMESTAMP = -2
 UNKNOWN_START_OFFSET = -1
 
 DROPPING = frozenset({Errors.GROUP_ID_NOT_FOUND, Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.NOT_LEADER_OR_FOLLOWER})
-"""After these errors what is in memory may be stale: the share-partition is forgotten and loaded anew when needed."""
+"""After these errors the state in memory may be stale: the share-partition is dropped, and loaded again when needed."""
 
 _CLIENT_ERRORS = {
     Errors.NONE: Errors.NONE,
@@ -45,12 +46,13 @@ _CLIENT_ERRORS = {
 
 
 def client_error(error: Errors) -> Errors:
-    """What a client is told when the persister answered `error`."""
+    """The error that a client gets when the persister answered `error`."""
     return _CLIENT_ERRORS.get(error, Errors.UNKNOWN_SERVER_ERROR)
 
 
 class _Write(NamedTuple):
-    """A state write under way. `pending` waits for it; nobody does for a lock's time-out or a closed session."""
+    """A state write under way. `pending` is the request that waits for it; None for an expired lock or a closed
+    session."""
 
     led: LedPartition
     write_id: int
@@ -66,9 +68,9 @@ class _Lookup(NamedTuple):
 class LedPartitions:
     """All share-partitions led here, by key.
 
-    `wake(led)` is called when fetches may find more than before, `lost(led)` when it has been dropped,
-    `acknowledged(pending, led, error)` when a request's write has settled. `generation` grows whenever what sessions
-    have resolved may be stale.
+    `wake(led)` is called when waiting fetches may find more than before, `lost(led)` when it has been dropped,
+    `acknowledged(pending, led, error)` when a request's write has settled. `generation` grows when partitions that
+    sessions have resolved may be stale.
     """
 
     def __init__(
@@ -106,7 +108,7 @@ class LedPartitions:
     # ---- in ----------------------------------------------------------------------------------------------------------
 
     def lead(self, key: SharePartitionKey, topic: str, leader_epoch: int) -> LedPartition:
-        """The share-partition; the first time it is asked for, it starts to load."""
+        """The share-partition. The first call for a key starts to load it."""
         led = self._leds.get(key)
         if led is None:
             led = self._leds[key] = LedPartition(key, topic, leader_epoch, traced=self._context.traced)
@@ -142,7 +144,8 @@ class LedPartitions:
             self._load(led, state, state.start_offset)
 
     def _reset_timestamp(self, led: LedPartition) -> int:
-        """`share.auto.offset.reset` as a timestamp; latest is the high watermark, also for read_committed."""
+        """`share.auto.offset.reset` as a timestamp for ListOffsets; latest is the high watermark, for read_committed
+        too."""
         reset = self._context.config(led.key.group_id).auto_offset_reset
         duration_ms = parse_by_duration(reset)
         if duration_ms is not None:
@@ -150,7 +153,7 @@ class LedPartitions:
         return EARLIEST_TIMESTAMP if reset == "earliest" else LATEST_TIMESTAMP
 
     def offset_found(self, message: OffsetFound) -> None:
-        """Where the share-partition starts, for one that has no durable state yet."""
+        """The start offset of a share-partition without durable state was looked up."""
         led, state = self._lookups.pop(message.id)
         if led.dropped:
             return
@@ -167,15 +170,15 @@ class LedPartitions:
         if loaded:
             self.changed(led)
         else:
-            self.drop(led, Errors.UNKNOWN_SERVER_ERROR, "its durable state makes no sense")
+            self.drop(led, Errors.UNKNOWN_SERVER_ERROR, "its durable state is invalid")
 
     # ---- out ---------------------------------------------------------------------------------------------------------
 
     def drop(self, led: LedPartition, error: Errors, reason: str) -> None:
-        """Forget a share-partition; fetches that wait for it are told `error`.
+        """Remove a share-partition from memory. Fetches that wait for it end with `error`.
 
-        Its locks go with it: unlike in Kafka no timer of what was dropped writes state behind its successor's back.
-        What is already on its way to the persister is waited for before the state is read again.
+        Its locks end: unlike in Kafka, no timer of a dropped share-partition writes state after its successor has
+        loaded. The state is read again only after the writes under way have settled.
         """
         del self._leds[led.key]
         neighbours = self._by_log[led.topic_partition]
@@ -195,7 +198,7 @@ class LedPartitions:
         self._lost(led)
 
     def image_changed(self) -> None:
-        """Drop what this broker no longer leads at the same epoch; configurations may have changed for the rest."""
+        """Drop what this broker no longer leads at the same epoch. For the others, configurations may have changed."""
         context = self._context
         self.generation += 1
         for led in list(self._leds.values()):
@@ -215,7 +218,7 @@ class LedPartitions:
     def write(
         self, led: LedPartition, write: PreparedWrite, pending: PendingRequest | None = None, *, timeout: bool = False
     ) -> None:
-        """Hand a prepared write to the persister. `timeout`: it was made by a lock that expired, and nobody waits."""
+        """Send a prepared write to the persister. `timeout`: an expired lock caused it, and no request waits for it."""
         call_id = self._context.next_id()
         self._writes[call_id] = _Write(led, write.write_id, pending, timeout)
         led.writes += 1
@@ -234,7 +237,7 @@ class LedPartitions:
         self._context.effects.append(Persist(call_id, request))
 
     def answered(self, answer: Answer) -> None:
-        """The persister's answer to a read or a write, in whatever order they come."""
+        """The persister's answer to a read or a write; answers may arrive in any order."""
         led = self._loads.pop(answer.id, None)
         if led is not None:
             self._state_read(led, answer)
@@ -258,7 +261,7 @@ class LedPartitions:
             self._acknowledged(write.pending, led, client_code)
 
     def _drained(self, led: LedPartition) -> None:
-        """When nothing of a dropped share-partition is on its way any more, its successor may read the state."""
+        """After the last write of a dropped share-partition has settled, its successor reads the state."""
         if not led.writes and self._draining.pop(led.key, None) is not None:
             successor = self._leds.get(led.key)
             if successor is not None:
@@ -267,14 +270,14 @@ class LedPartitions:
     # ---- time --------------------------------------------------------------------------------------------------------
 
     def changed(self, led: LedPartition) -> None:
-        """After a change of a share-partition: hand on its events, watch its locks, offer it to waiting fetches."""
+        """After a change of a share-partition: emit its events, set its deadline, wake waiting fetches."""
         context = self._context
         led.share_partition.unblock(context.config(led.key.group_id), context.now_ms)
         self.watch(led)
         self._wake(led)
 
     def watch(self, led: LedPartition) -> None:
-        """Put the share-partition's events among the effects, and be there when its next lock expires."""
+        """Emit the share-partition's events, and set the deadline for its next lock."""
         if self._context.traced:
             self._context.effects.extend(led.share_partition.take_events())
         deadline_ms = led.share_partition.next_deadline_ms
@@ -282,7 +285,7 @@ class LedPartitions:
             self._context.deadlines.bring_forward(led, deadline_ms)
 
     def expire(self, led: LedPartition) -> None:
-        """Its alarm has rung: give back what was locked for too long. An alarm that came too early is only set anew."""
+        """Its deadline has come: release expired locks. After an early deadline only set the next one."""
         context = self._context
         deadline_ms = led.share_partition.next_deadline_ms
         if deadline_ms is not None and deadline_ms <= context.now_ms:
@@ -299,7 +302,7 @@ def _partitions_in(response: ReadShareGroupStateResponse) -> list[TopicIdPartiti
 
 
 def _write_error(led: LedPartition, answer: Answer) -> Errors:
-    """The persister's own code for this partition; one that is missing from the answer has failed."""
+    """The persister's error code for this partition; UNKNOWN_SERVER_ERROR if the answer lacks the partition."""
     if isinstance(answer.response, WriteShareGroupStateResponse):
         for topic in answer.response.results:
             for part in topic.partitions:

@@ -1,14 +1,14 @@
-"""The run-length map: which cell each offset has, at a cost that follows the number of runs and not that of offsets.
+"""The run-length map: the value of each offset, at a cost that follows the number of runs, not of offsets.
 
-A map is a step function over all offsets: sorted bounds, each with the cell that holds from there to the next bound;
-None is a hole. Assigning a range moves at most two bounds, and equal neighbours melt together, so a batch of a thousand
-records and a single one are the same thing, of different length.
+A map is a step function over all offsets: sorted bounds, each with the value from there to the next bound; None is a
+hole. Assigning a range moves at most two bounds, and equal neighbours are merged, so a batch of a thousand records and
+a single record are the same thing, of different length.
 
-The bounds lie in chunks. A window of a few runs is one chunk, that is a plain sorted array; a million runs are some
-thousand chunks, and no change touches more than its own. A chunk whose runs have become short keeps one cell per offset
-instead of bounds, as a roaring bitmap does: that takes less memory than the bounds would, and needs no search.
+The bounds are kept in chunks. A window of a few runs is one chunk, a plain sorted array; a million runs are some
+thousand chunks, and a change touches only its own. A chunk whose runs have become short keeps one value per offset
+instead of bounds, like a roaring bitmap: that takes less memory than the bounds would, and needs no search.
 
-Ranges are half-open, [first, end), and not empty. Cells are immutable, compared by value, and shared freely.
+Ranges are half-open, [first, end), and not empty. Values are immutable, compared by value, and shared freely.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Generic, TypeVar
 
 C = TypeVar("C")
 Edit = tuple[int, int, C, C]
-"""[first, end), the cell that it must have, the cell that it gets."""
+"""(first, end, expected value, new value)."""
 
 FLOOR, CEILING = -(1 << 62), 1 << 62
 """Below and above every offset."""
@@ -34,11 +34,11 @@ SHORT_RUN = 8
 
 
 class RunMap(Generic[C]):
-    """A map of [first, end) -> cell.
+    """A map of [first, end) -> value.
 
-    Chunk k covers [_mins[k], _mins[k + 1]). With bounds: `_starts[k]` are the bounds and `_values[k]` the cells from
-    there on; by offset: `_starts[k]` is None and `_values[k]` has one cell for each offset. `_credits[k]` is how
-    many changes such a chunk may see before its runs are worth counting again.
+    Chunk k covers [_mins[k], _mins[k + 1]). With bounds: `_starts[k]` are the bounds and `_values[k]` the values from
+    there on; by offset: `_starts[k]` is None and `_values[k]` has one value per offset. `_credits[k]` is how many
+    changes such a chunk may see before its runs are counted again.
     """
 
     __slots__ = ("_credits", "_mins", "_starts", "_values")
@@ -47,16 +47,16 @@ class RunMap(Generic[C]):
         self.clear()
 
     def clear(self) -> None:
-        """Make one hole of everything."""
+        """Make everything one hole."""
         self._mins: list[int] = [FLOOR]
         self._starts: list[array[int] | None] = [array("q", (FLOOR,))]
         self._values: list[list[C | None]] = [[None]]
         self._credits: list[int] = [0]
 
-    # ---- questions ---------------------------------------------------------------------------------------------------
+    # ---- queries -----------------------------------------------------------------------------------------------------
 
     def get(self, offset: int) -> C | None:
-        """The cell of one offset, None in a hole."""
+        """The value of one offset, None in a hole."""
         k = bisect_right(self._mins, offset) - 1
         starts = self._starts[k]
         if starts is None:
@@ -64,7 +64,8 @@ class RunMap(Generic[C]):
         return self._values[k][bisect_right(starts, offset) - 1]
 
     def uniform(self, firsts: Iterable[int], ends: Iterable[int]) -> list[C | None]:
-        """For each of many ranges the cell that all of it has; None for a hole, and where one glance does not tell."""
+        """For each of many ranges the one value of the whole range; None for a hole, and if a single lookup cannot
+        decide."""
         mins, all_starts, all_values, found = self._mins, self._starts, self._values, []
         for first, end in zip(firsts, ends, strict=True):
             k = bisect_right(mins, first) - 1
@@ -78,7 +79,7 @@ class RunMap(Generic[C]):
         return found
 
     def overlap(self, first: int, end: int) -> list[tuple[int, int, C]]:
-        """The runs in the range, clipped to it, in order; holes are left out."""
+        """The runs in the range, clipped to it, in order, without holes."""
         k = bisect_right(self._mins, first) - 1
         starts = self._starts[k]
         if starts is None:
@@ -93,7 +94,7 @@ class RunMap(Generic[C]):
         return list(self.runs(first, end))
 
     def runs(self, first: int = FLOOR, end: int = CEILING) -> Iterator[tuple[int, int, C]]:
-        """The same, one at a time; the map must not change meanwhile."""
+        """Like `overlap`, one at a time; the map must not change meanwhile."""
         start, value = first, None
         for bound, following in self._steps(first):
             if bound >= end:
@@ -107,7 +108,7 @@ class RunMap(Generic[C]):
             yield start, end, value
 
     def _steps(self, offset: int) -> Iterator[tuple[int, C | None]]:
-        """Bounds and the cells from there on, beginning with the bound at or below `offset`."""
+        """Bounds and their values, beginning with the bound at or below `offset`."""
         k = bisect_right(self._mins, offset) - 1
         starts = self._starts[k]
         i = offset - self._mins[k] if starts is None else bisect_right(starts, offset) - 1
@@ -123,13 +124,13 @@ class RunMap(Generic[C]):
             starts = self._starts[k]
 
     def next_run(self, offset: int = FLOOR) -> tuple[int, int, C] | None:
-        """The first run that ends above `offset`, clipped to begin no lower; None if nothing is up there."""
+        """The first run that ends above `offset`, clipped to begin no lower; None if there is none."""
         if len(self._mins) == len(self._values[0]) == 1:
             return None
         return next(self.runs(offset), None)
 
     def before(self, offset: int) -> C | None:
-        """The cell of the highest offset below `offset` that has one; None if nothing is down there."""
+        """The value of the highest offset below `offset` that has one, or None."""
         k = bisect_left(self._mins, offset) - 1
         starts = self._starts[k]
         i = offset - self._mins[k] if starts is None else bisect_left(starts, offset)
@@ -146,7 +147,7 @@ class RunMap(Generic[C]):
     # ---- changes -----------------------------------------------------------------------------------------------------
 
     def assign(self, first: int, end: int, value: C | None) -> None:
-        """Give [first, end) this cell, whatever was there; None makes a hole."""
+        """Give [first, end) this value; None makes a hole."""
         mins = self._mins
         k = bisect_right(mins, first) - 1
         limit = mins[k + 1] if k + 1 < len(mins) else CEILING
@@ -165,10 +166,10 @@ class RunMap(Generic[C]):
             self._splice(k, starts, i - 1, j, first=first, end=end, value=value, limit=limit)
 
     def swap(self, edits: Iterable[Edit[C]]) -> list[Edit[C]]:
-        """Carry out the edits whose range has, as far as one glance tells, just the cell it must have.
+        """Apply the edits whose range has just the expected value, as far as a single lookup can decide.
 
-        Handed back are those that need a closer look, unchanged: some of the range has another cell, or it lies in
-        several runs or chunks. This is the inner loop of acknowledging records one by one.
+        Returns the other edits, not applied: their range has several values, or spans several runs or chunks. This is
+        the inner loop of acknowledging single records.
         """
         mins, refused = self._mins, []
         for edit in edits:
@@ -202,7 +203,7 @@ class RunMap(Generic[C]):
         if starts[i] < first:
             i += 1  # its left part stays
         new_starts, new_values = [], []
-        if i == 0 or values[i - 1] != value:  # a chunk keeps its first bound, whatever lies before it
+        if i == 0 or values[i - 1] != value:  # a chunk keeps its first bound
             new_starts.append(first)
             new_values.append(value)
         if not at_bound:
@@ -210,7 +211,7 @@ class RunMap(Generic[C]):
                 new_starts.append(end)
                 new_values.append(rest)
         elif j < size and values[j] == value:
-            j += 1  # melts into what follows
+            j += 1  # merge with the run that follows
         if j - i == len(new_starts) == 1:
             starts[i], values[i] = new_starts[0], new_values[0]
             return
@@ -220,7 +221,7 @@ class RunMap(Generic[C]):
             self._relieve(k, limit)
 
     def _assign_across(self, first: int, end: int, value: C | None) -> None:
-        """The same over several chunks: cut them at both ends, and put one chunk in the place of all between."""
+        """`assign` over several chunks: split them at both ends, and replace all between by one chunk."""
         a = self._split_at(first)
         b = self._split_at(end)
         self._mins[a:b] = [first]
@@ -239,7 +240,7 @@ class RunMap(Generic[C]):
         self._credits.insert(k, 0)
 
     def _split_at(self, offset: int) -> int:
-        """Which chunk begins at `offset`; if none did, one does now."""
+        """The chunk that begins at `offset`, split off if necessary."""
         k = bisect_right(self._mins, offset) - 1
         if self._mins[k] == offset:
             return k
@@ -273,7 +274,7 @@ class RunMap(Generic[C]):
         del self._mins[k], self._starts[k], self._values[k], self._credits[k]
 
     def _relieve(self, k: int, limit: int) -> None:
-        """Chunk k has too many bounds: keep it by offset if its runs are short, else cut it first."""
+        """Chunk k has too many bounds: keep it by offset if its runs are short, else split it first."""
         starts = self._starts[k]
         assert starts is not None
         if limit - self._mins[k] > len(starts) * SHORT_RUN:
@@ -286,7 +287,7 @@ class RunMap(Generic[C]):
             self._extend_credit(k, len(starts))
 
     def _recount(self, k: int) -> None:
-        """A chunk by offset gets its bounds back when its runs have grown long."""
+        """Return a chunk by offset to bounds when its runs have grown long."""
         values = self._values[k]
         runs = 1 + sum(map(is_not, values, islice(values, 1, None)))
         if runs * SHORT_RUN * 4 < len(values):
@@ -296,7 +297,7 @@ class RunMap(Generic[C]):
             self._extend_credit(k, runs)
 
     def _extend_credit(self, k: int, runs: int) -> None:
-        """A change rids the chunk of two runs at most; so many changes later there may be few enough of them."""
+        """A change removes at most two runs; after so many changes there may be few enough of them."""
         size = len(self._values[k])
         self._credits[k] = max((runs - size // (SHORT_RUN * 4)) // 2, size // 64)
 

@@ -1,4 +1,4 @@
-"""One fetch under way, and its reads of single share-partitions."""
+"""One ShareFetch under way, and its reads of single share-partitions."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from shareq.model.states import AcquireMode
 
 
 class PartitionRead:
-    """One share-partition's part in an attempt: its fetch lock is held from the call to the log until it is taken from.
+    """One share-partition's read in an attempt. The fetch lock is held from the read until the records are acquired.
 
-    `size` are the bytes that the log offered, `counted_bytes` what they count against the fetch's minimum.
+    `size`: the bytes that the log returned; `counted_bytes`: what they count towards the fetch's minimum.
     """
 
     __slots__ = ("answer", "counted_bytes", "fetch", "led", "max_bytes", "offset", "size")
@@ -28,10 +28,10 @@ class PartitionRead:
         self.counted_bytes = 0
 
     def answered(self, answer: LogRead, end: int) -> None:
-        """The log has answered; what can be read ends at `end`.
+        """Take the log's answer; `end` is the first offset that cannot be read.
 
-        Kafka takes the distance of two positions in a segment, capped by what may be fetched. A log without segments
-        says the same by what it gave: everything up to the end, or as much as was allowed.
+        Kafka counts the distance of two positions in a segment, capped by the partition's maximum. A log without
+        segments gives the same result: the size of a read that reaches the end, else the maximum that was allowed.
         """
         self.answer = answer
         if answer.batches:
@@ -43,10 +43,10 @@ class PartitionRead:
 class ShareFetch(PendingRequest):
     """A ShareFetch under way.
 
-    `leds` are the share-partitions in the order of turns, `position` is how far the attempt has come, `reads` what it
-    has locked, `unread` how many of these the log has not answered. `final`: take what there is, the minimum is met or
-    time is up. `again`: something happened to a share-partition that the attempt had passed. `waiting`: it is in the
-    queues. `max_bytes`: the request's limit, capped by the one given, the broker's.
+    `leds`: its share-partitions in the order of turns; `position`: how many the attempt has visited; `reads`: the ones
+    it has locked; `unread`: reads without an answer. `final`: acquire what was read, because the minimum is met or
+    MaxWaitMs have passed. `again`: a visited share-partition changed during the attempt. `waiting`: the fetch is in the
+    queues. `max_bytes`: the request's limit, capped by the broker's `fetch.max.bytes`.
     """
 
     __slots__ = (
@@ -89,7 +89,7 @@ class ShareFetch(PendingRequest):
             self.fetched[at] = FetchedPartition(error)
 
     def start_over(self) -> None:
-        """Back to the first share-partition for a new attempt."""
+        """Return to the first share-partition for a new attempt."""
         self.again = False
         self.position = 0
         self.unread = 0

@@ -1,11 +1,12 @@
-"""One group's view of one partition on its leader: which records are in flight, who holds them, what is durable.
+"""One group's state of one partition on its leader: in-flight records, their holders, and what is durable.
 
-Pure state: it does no I/O and knows no clock. It is asked, and answers with what is to be persisted; the answer of the
-persister comes back through `settle`. Records whose write is under way stay ACQUIRED and are tagged with it, so that
-nothing is ever changed and rolled back. What happens without anybody asking for it - a lock that runs out, records that
-the log has lost or a transaction has aborted - holds at once, and is written by the next `expire`.
+Pure state: no I/O and no clock. Methods return the writes to persist; the persister's answer comes in through `settle`.
+Records with a write under way stay ACQUIRED and carry the write's id, so no change is ever rolled back. Changes that no
+request asks for (expired locks, records missing from the log, aborted transactions) take effect at once, and the next
+`expire` writes them.
 
-Source: KIP-932, "Share-partition leader"; Kafka's SharePartition for everything that the KIP leaves open.
+Source: KIP-932, "Share-partition leader"; Kafka's SharePartition for everything that the KIP leaves open. Rules:
+BEHAVIOUR.md in this folder.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ __all__ = ["PreparedWrite", "SharePartition"]
 class SharePartition:
     """The state of one share-partition.
 
-    `status` is the owner's to set; only ACTIVE acquires. The owner calls `expire` when `next_deadline_ms` has come, and
-    `settle` once for each prepared write. Offsets are half-open.
+    The owner sets `status`; only ACTIVE acquires. The owner calls `expire` at `next_deadline_ms`, and `settle` once for
+    each prepared write. Offset ranges are half-open.
     """
 
     __slots__ = (
@@ -65,9 +66,9 @@ class SharePartition:
     def load(
         self, state_epoch: int, start_offset: int, state_batches: Sequence[StateBatch], *, config: GroupConfig
     ) -> bool:
-        """Take in the durable state, with the start offset resolved; False and FAILED if it makes no sense.
+        """Load the durable state with its resolved start offset. Returns False and sets FAILED if the state is invalid.
 
-        Nobody holds anything. `config` is what the journal is told.
+        No record has a holder afterwards. `config` is only recorded in the journal.
         """
         window = self._window
         if not window.load(start_offset, state_batches):
@@ -80,11 +81,11 @@ class SharePartition:
             self._recorder.loaded(bounds, self.runs(), state_epoch, self.leader_epoch, config)
         return True
 
-    # ---- questions ---------------------------------------------------------------------------------------------------
+    # ---- queries -----------------------------------------------------------------------------------------------------
 
     @property
     def spso(self) -> int:
-        """Share-partition start offset: everything below is done with."""
+        """Share-partition start offset: no record below it is delivered again."""
         return self._window.spso
 
     @property
@@ -94,21 +95,21 @@ class SharePartition:
 
     @property
     def window_size(self) -> int:
-        """How many offsets the window spans, terminal ones and holes included: what the record locks limit."""
+        """How many offsets the window spans, terminal ones and holes included. The record lock limit bounds it."""
         return self._window.speo - self._window.spso
 
     @property
     def delivery_complete_count(self) -> int:
-        """How many of them are terminal, or will be when their write has come through (KIP-1226)."""
+        """How many of them are terminal, or will be when their write has settled (KIP-1226)."""
         return self._window.delivery_complete_count
 
     @property
     def next_fetch_offset(self) -> int:
-        """Where to read the log: the first offset that could be acquired."""
+        """The first offset that could be acquired: the next read of the log begins there."""
         return self._window.next_fetch_offset
 
     def can_acquire(self, max_record_locks: int) -> bool:
-        """Whether the window may grow, or something in it can be taken again."""
+        """True if the window may grow or holds AVAILABLE records."""
         window = self._window
         return window.speo - window.spso < max_record_locks or window.next_fetch_offset != window.speo
 
@@ -119,12 +120,12 @@ class SharePartition:
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When `expire` wants to be called; early is harmless, and it may turn out that nothing has expired."""
+        """When to call `expire` (ms), or None. An early call is harmless; possibly no lock has expired."""
         since_ms = self._writes.unwritten_since_ms
         return self._locks.next_ms(self._window.floor) if since_ms is None else since_ms
 
     def take_events(self) -> list[Event]:
-        """What has happened since the last time; always empty unless traced."""
+        """Remove and return the events since the last call; empty unless traced."""
         return [] if self._recorder is None else self._recorder.take()
 
     # ---- fetching ----------------------------------------------------------------------------------------------------
@@ -142,9 +143,9 @@ class SharePartition:
         aborted: Sequence[AbortedTransaction],
         now_ms: int,
     ) -> tuple[list[AcquiredRecords], list[RecordBatch]]:
-        """Lock records for a member, of the batches that the log gave from `fetch_offset`.
+        """Acquire records for a member, of the batches that were read from `fetch_offset`.
 
-        Answers what was acquired, and the record batches to send: whole ones, from the first acquired offset to the
+        Returns the acquired ranges, and the record batches to send: whole ones, from the first acquired offset to the
         last. Limits apply before aborted transactions are filtered out.
         """
         window = self._window
@@ -188,10 +189,12 @@ class SharePartition:
     def acknowledge(
         self, member_id: str, batches: Sequence[AcknowledgementBatch], config: GroupConfig, now_ms: int
     ) -> Errors | PreparedWrite | None:
-        """What a member says of records: all of it, or none and an error; None where nothing has to be written.
+        """Acknowledge records of a member, all or none. Returns the write, an error, or None if nothing has to be
+        written.
 
-        Errors: INVALID_REQUEST for unknown types and offsets never fetched, INVALID_RECORD_STATE for records that the
-        member does not hold, or that have been spoken of already. Below the SPSO anything goes, without effect.
+        Errors: INVALID_REQUEST for unknown types and for offsets that were never fetched; INVALID_RECORD_STATE for
+        records that the member does not hold, or that the request names twice. Offsets below the SPSO are accepted
+        without effect.
         """
         acknowledgement = Acknowledgement(
             self._window, member_id, write_id=self._writes.next_id, config=config, now_ms=now_ms
@@ -205,9 +208,9 @@ class SharePartition:
         return self._writes.prepare(acknowledgement.changes) if acknowledgement.changes else None
 
     def release_member(self, member_id: str, config: GroupConfig) -> PreparedWrite | None:
-        """The member's share session has ended: whatever it holds comes back. The attempts count.
+        """Release all records of a member whose share session has ended. The attempts count.
 
-        Walks all runs in flight: sessions end seldom.
+        Walks all runs in flight, because sessions end rarely.
         """
         window, event, limit = self._window, RecordEvent.SESSION_RELEASE, config.delivery_count_limit
         changes: list[Change] = []
@@ -219,19 +222,20 @@ class SharePartition:
         return self._writes.prepare(changes) if changes else None
 
     def settle(self, write_id: int, error: Errors, config: GroupConfig, now_ms: int) -> bool:
-        """The persister has answered; says whether the SPSO moved. KeyError for a write that is not under way.
+        """Apply the persister's answer to a write. Returns True if the SPSO moved. KeyError for a write that is not
+        under way.
 
-        After a failure its records are held as before; those whose lock has run out meanwhile come back.
+        After a failure its records are held as before; records whose lock has expired meanwhile are released.
         """
         moved = self._writes.settle(write_id, error, config, now_ms)
         self._record_window()
         return moved
 
     def unblock(self, config: GroupConfig, now_ms: int) -> None:
-        """See that a window that is full and has nothing to give moves on, if its start can move.
+        """Ask for a state write if the window is full, has no AVAILABLE record, and its start could move.
 
-        Only a write that settles moves the start, and without room there is no record left whose acknowledgement would
-        cause one. The owner calls this after each change; the write comes from the next `expire`.
+        Only a write that settles moves the start, and a full window has no record left whose acknowledgement would
+        cause a write. The owner calls this after each change; the next `expire` returns the write.
         """
         if not self.can_acquire(config.partition_max_record_locks) and self._window.can_advance:
             self._writes.request_write(now_ms)
@@ -239,9 +243,10 @@ class SharePartition:
     # ---- time, and the log's start -----------------------------------------------------------------------------------
 
     def expire(self, now_ms: int, config: GroupConfig) -> PreparedWrite | None:
-        """Give back what was locked for too long. That holds at once, whatever becomes of the write.
+        """Release records whose lock has expired. This takes effect at once, even if the write fails later.
 
-        Records with a write under way are left to it. The write takes along what changed without one before.
+        Records with a write under way are left to that write. The returned write contains the earlier changes that have
+        no write yet.
         """
         window, limit = self._window, config.delivery_count_limit
         for due_first, due_end in self._locks.pop_due(now_ms):
@@ -252,9 +257,9 @@ class SharePartition:
         return self._writes.prepare_unwritten()
 
     def note_missing(self, first: int, end: int, now_ms: int) -> bool:
-        """The log was read from `first` and has no record from there to its end. True if that changes anything here.
+        """A read from `first` found no record up to the log's end at `end`. True if that changes the window.
 
-        Compaction took what was there; holes need not be fetched again.
+        Compaction removed those records; holes need not be fetched again.
         """
         window = self._window
         if not first < end or first >= window.speo:
@@ -265,9 +270,9 @@ class SharePartition:
         return bool(archived) or window.first_gap != first_gap
 
     def advance_log_start(self, log_start_offset: int) -> None:
-        """The log now begins at this offset. What was waiting below is archived for good, what is held stays held.
+        """The log now begins at `log_start_offset`. AVAILABLE records below are archived, acquired ones stay acquired.
 
-        Nothing is written; the next write tells of the new SPSO.
+        Nothing is written now; the next write contains the new SPSO.
         """
         if log_start_offset > self._window.spso:
             self._window.raise_log_start(log_start_offset)

@@ -1,6 +1,7 @@
-"""ShareFetch and ShareAcknowledge as messages: what is refused on sight, and how answers are put together.
+"""ShareFetch and ShareAcknowledge as messages: request checks, and how responses are assembled.
 
-Nothing here knows a session or a share-partition. Order of checks: KIP-932, "Client protocol", as Kafka 4.3 does them.
+This module knows neither sessions nor share-partitions. Order of checks: KIP-932, "Client protocol", as in Kafka 4.3.
+Rules: BEHAVIOUR.md, "Requests and responses".
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ MAX_MEMBER_ID_LENGTH = 36
 
 
 class AcknowledgeResult(NamedTuple):
-    """What became of a partition's acknowledgements; only the leader's own refusals carry words."""
+    """The result of a partition's acknowledgements. Only errors of the leader have a message."""
 
     error: Errors = Errors.NONE
     message: str | None = None
 
 
 class FetchedPartition(NamedTuple):
-    """What a partition gives to a fetch."""
+    """The result of a fetch for one partition."""
 
     error: Errors = Errors.NONE
     records: tuple[RecordBatch, ...] = ()
@@ -56,26 +57,26 @@ _ACKNOWLEDGE_RESULTS = {
     for error, message in {
         Errors.NONE: None,
         Errors.INVALID_RECORD_STATE: "the records are not acquired by this member, or not in a state that allows it",
-        Errors.INVALID_REQUEST: "the acknowledgement names records that were never in flight, or cannot be read",
+        Errors.INVALID_REQUEST: "the acknowledgement contains offsets that were never in flight, or an invalid type",
         Errors.UNKNOWN_TOPIC_OR_PARTITION: "this broker does not have the share-partition in memory",
         Errors.NOT_LEADER_OR_FOLLOWER: "this broker is no longer the leader of the share-partition",
         Errors.COORDINATOR_NOT_AVAILABLE: "the state could not be made durable: no share coordinator is available",
-        Errors.GROUP_ID_NOT_FOUND: "the state could not be made durable: the group is gone",
+        Errors.GROUP_ID_NOT_FOUND: "the state could not be made durable: the group does not exist",
     }.items()
 }
 _STATE_NOT_DURABLE = AcknowledgeResult(Errors.UNKNOWN_SERVER_ERROR, "the state could not be made durable")
 
 
 def acknowledge_result(error: Errors) -> AcknowledgeResult:
-    """The result of an acknowledgement that got as far as the share-partition's leader."""
+    """The result of an acknowledgement that reached the share-partition's leader."""
     return _ACKNOWLEDGE_RESULTS.get(error, _STATE_NOT_DURABLE)
 
 
-# ---- what is refused on sight ----------------------------------------------------------------------------------------
+# ---- request checks ----------------------------------------------------------------------------------------
 
 
 def request_error(request: ShareRequest, share_version: int) -> Errors:
-    """The error of a request as a whole, before sessions are looked at."""
+    """The error of a request as a whole, before sessions are checked."""
     if share_version < 1:
         return Errors.UNSUPPORTED_VERSION
     if request.group_id is None or not request.member_id or len(request.member_id) > MAX_MEMBER_ID_LENGTH:
@@ -87,9 +88,10 @@ def request_error(request: ShareRequest, share_version: int) -> Errors:
 
 
 def acknowledgement_error(batches: Iterable[AcknowledgementBatch], *, is_renew_ack: bool) -> Errors:
-    """The error of a partition's acknowledgement batches as they stand on the wire: one bad batch spoils all.
+    """The error of a partition's acknowledgement batches as they are on the wire. One invalid batch rejects all of
+    them.
 
-    A batch may start at the last offset of the one before: Kafka lets that pass here, and the leader refuses it.
+    A batch may start at the last offset of the previous one: Kafka accepts that here, and the leader refuses it.
     """
     highest = int(AcknowledgeType.RENEW if is_renew_ack else AcknowledgeType.REJECT)
     previous_last = -1
@@ -108,8 +110,8 @@ def acknowledgement_error(batches: Iterable[AcknowledgementBatch], *, is_renew_a
 
 
 def acknowledgements(request: ShareRequest) -> dict[TopicIdPartition, tuple[AcknowledgementBatch, ...]]:
-    """Acknowledgement batches by partition. A fetch without any acknowledges nothing; else every partition that it
-    lists gets a result, as in a ShareAcknowledge. Of a partition listed twice the last one counts."""
+    """Acknowledgement batches by partition. A ShareFetch without any batch acknowledges nothing; else every partition
+    that it lists gets a result, as in a ShareAcknowledge. If a partition is listed twice, the last one counts."""
     found = {
         TopicIdPartition(topic.topic_id, part.partition_index): part.acknowledgement_batches
         for topic in request.topics
@@ -120,18 +122,18 @@ def acknowledgements(request: ShareRequest) -> dict[TopicIdPartition, tuple[Ackn
     return found
 
 
-# ---- answers ---------------------------------------------------------------------------------------------------------
+# ---- responses -----------------------------------------------------------------------------------------------------
 
 
 def error_response(request: ShareRequest, error: Errors) -> ShareResponse:
-    """The answer to a request that was refused as a whole."""
+    """The response to a request that was refused as a whole."""
     if isinstance(request, ShareFetchRequest):
         return ShareFetchResponse(error_code=error)
     return ShareAcknowledgeResponse(error_code=error)
 
 
 class LeaderHints:
-    """Points clients that came to the wrong broker to the right one (KIP-951)."""
+    """Names the current leader to clients that used the wrong broker (KIP-951)."""
 
     __slots__ = ("_endpoints", "_image")
 
@@ -140,7 +142,7 @@ class LeaderHints:
         self._endpoints: dict[int, NodeEndpoint] = {}
 
     def of(self, at: TopicIdPartition, error: Errors) -> LeaderIdAndEpoch:
-        """The leader to turn to after `error`; unset (0, 0) unless the error is about leadership."""
+        """The leader hint for `error`; unset (0, 0) unless the error is about leadership."""
         if error not in (Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH):
             return NO_HINT
         partition = self._image.partition(at.topic_id, at.partition)
@@ -155,7 +157,7 @@ class LeaderHints:
 
     @property
     def endpoints(self) -> tuple[NodeEndpoint, ...]:
-        """The brokers that were pointed to, each once."""
+        """The endpoints of the brokers in the hints, each once."""
         return tuple(self._endpoints.values())
 
 
@@ -165,9 +167,9 @@ def fetch_response(
     fetched: Mapping[TopicIdPartition, FetchedPartition],
     acks: Mapping[TopicIdPartition, AcknowledgeResult],
 ) -> ShareFetchResponse:
-    """A ShareFetch's answer: what was fetched and what became of the acknowledgements, side by side.
+    """The response to a ShareFetch: fetched records and acknowledgement results by partition.
 
-    An acknowledgement's error gives no hint of the leader here, as in Kafka.
+    As in Kafka, an acknowledgement's error carries no leader hint here.
     """
     hints = LeaderHints(image)
     topics: dict[TopicId, list[ShareFetchResponse.Partition]] = {}
@@ -196,7 +198,7 @@ def fetch_response(
 def acknowledge_response(
     image: ClusterImage, lock_duration_ms: int, acks: Mapping[TopicIdPartition, AcknowledgeResult]
 ) -> ShareAcknowledgeResponse:
-    """A ShareAcknowledge's answer: one result for each partition that was listed."""
+    """The response to a ShareAcknowledge: one result for each listed partition."""
     hints = LeaderHints(image)
     topics: dict[TopicId, list[ShareAcknowledgeResponse.Partition]] = {}
     for at, (error, message) in acks.items():

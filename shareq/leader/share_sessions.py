@@ -1,7 +1,8 @@
-"""Share sessions: which partitions a member fetches from this broker, so that each request says only what changed.
+"""Share sessions: the partitions that a member fetches from this broker, so that each request lists only changes.
 
-A session also ties locks to a member's life: when it is closed, or its connection breaks, the records of the
-partitions that are still in it come back. Source: KIP-932, "Share sessions"; KIP-227 for the idea.
+A session also ties locks to a member's life: when it is closed, or its connection breaks, the records of the partitions
+that are still in it are released. Source: KIP-932, "Share sessions"; KIP-227 for the idea. Rules: BEHAVIOUR.md,
+"Sessions".
 """
 
 from __future__ import annotations
@@ -26,13 +27,14 @@ class SessionKey(NamedTuple):
 
 
 def next_epoch(epoch: int) -> int:
-    """The epoch after `epoch`; the highest one wraps to 1, because 0 opens a session."""
+    """The epoch after `epoch`. The highest one wraps to 1, because 0 opens a session."""
     return 1 if epoch == INT_MAX else epoch + 1
 
 
 class SessionPartition:
-    """A partition in a session. `topic` is the name at the time it was added; None: its id was unknown then, and stays
-    so until the partition is forgotten and added again. `led` is where its records are, unless there is an error."""
+    """A partition in a session. `topic` is the name when it was added; None if the id was unknown then, until the
+    partition is forgotten and added again. `led` is the share-partition on this broker, or None if there is an error.
+    """
 
     __slots__ = ("led", "topic")
 
@@ -44,11 +46,11 @@ class SessionPartition:
 class ShareSession:
     """One member's session with this broker.
 
-    `epoch` is what the next request has to carry. `partitions` is in the order of turns: those that gave records last
-    stand at the end. `unreported` are those that the next response names without records or error, too: new, or failed
-    in the last one. `fetches` are under way. `resolved` is the generation of the broker's picture to which belong: the
-    partitions' `led`, the same as a list `leds` in the order of turns, and the `errors` of those that cannot be fetched
-    here.
+    `epoch`: the epoch of the next request. `partitions` are in the order of turns: those that gave records last stand
+    at the end. `unreported`: partitions that the next response names without records or error, too, because they are
+    new or failed in the last response. `fetches`: under way. `resolved`: the generation of `LedPartitions` at which the
+    partitions' `led`, their list `leds` in the order of turns, and the `errors` of the other partitions were
+    determined.
     """
 
     __slots__ = ("connection_id", "epoch", "errors", "fetches", "key", "leds", "partitions", "resolved", "unreported")
@@ -65,7 +67,7 @@ class ShareSession:
         self.resolved = -1
 
     def update(self, request: ShareFetchRequest, image: ClusterImage) -> None:
-        """Add what the request lists (also what it lists only to acknowledge), then forget what it forgets."""
+        """Add the listed partitions, also those listed only to acknowledge, then remove the forgotten ones."""
         for topic in request.topics:
             for part in topic.partitions:
                 at = TopicIdPartition(topic.topic_id, part.partition_index)
@@ -84,9 +86,12 @@ class ShareSession:
     def to_report(
         self, fetched: Mapping[TopicIdPartition, FetchedPartition], *, full: bool
     ) -> dict[TopicIdPartition, FetchedPartition]:
-        """What a response names: everything in the first one, later what is new or has news (records, an error now or
-        the last time). From the second one on, partitions that gave records go to the end of the line: whatever else a
-        session does, the partition that waits for its turn longest has the next one."""
+        """The partitions that a response names: all in the first one, later those that are new, have records, or have
+        an error now or had one last time.
+
+        From the second response on, partitions that gave records move to the end, so that the partition that has waited
+        longest is always first.
+        """
         report = {at: fetched.get(at, NOTHING_FETCHED) for at in self.partitions} if full else dict(fetched)
         if self.unreported:
             report.update({at: NOTHING_FETCHED for at in self.unreported if at not in report})
@@ -107,7 +112,7 @@ class ShareSession:
 
 
 class PendingRequest:
-    """A request that is being answered: it is done when its state writes have settled and its fetch has ended."""
+    """A request without a response yet. It is done when its state writes have settled and its fetch has ended."""
 
     __slots__ = ("acks", "fetched", "fetching", "group_id", "id", "member_id", "request", "session", "writes")
 
@@ -123,7 +128,7 @@ class PendingRequest:
 
 
 def epoch_error(request: ShareRequest, session: ShareSession | None) -> Errors:
-    """Whether the request's session epoch fits; `session` is the member's, if it has one."""
+    """The error of a request's session epoch; `session` is the member's current session, if any."""
     epoch = request.share_session_epoch
     if epoch == INITIAL_EPOCH:
         if not isinstance(request, ShareFetchRequest):
@@ -138,7 +143,7 @@ def epoch_error(request: ShareRequest, session: ShareSession | None) -> Errors:
 
 
 class ShareSessionCache:
-    """All sessions of this broker. There is no eviction: who comes when it is full has to come again."""
+    """All sessions of this broker. Sessions are never evicted: a full cache refuses new ones."""
 
     __slots__ = ("_by_connection", "_members", "_sessions")
 
@@ -151,11 +156,11 @@ class ShareSessionCache:
         return len(self._sessions)
 
     def get(self, key: SessionKey) -> ShareSession | None:
-        """The session of a member."""
+        """The session of a member, or None."""
         return self._sessions.get(key)
 
     def open(self, key: SessionKey, connection_id: int) -> ShareSession:
-        """A new session; the member must not have one."""
+        """Open a session. The member must not have one."""
         assert key not in self._sessions
         session = self._sessions[key] = ShareSession(key, connection_id)
         self._members[key.group_id] = self._members.get(key.group_id, 0) + 1
@@ -163,7 +168,7 @@ class ShareSessionCache:
         return session
 
     def close(self, session: ShareSession) -> None:
-        """Take a session out. Its connection remembers that it was there."""
+        """Remove a session. Its connection still counts as one of the group."""
         del self._sessions[session.key]
         group_id = session.key.group_id
         self._members[group_id] -= 1
@@ -171,14 +176,14 @@ class ShareSessionCache:
             del self._members[group_id]
 
     def lose_connection(self, connection_id: int) -> tuple[list[ShareSession], list[str]]:
-        """The sessions that break with a connection (not those since replaced from elsewhere, nor those closed), and
-        the groups that it took part in. The sessions stay in until they are closed."""
+        """The open sessions of a lost connection, without those replaced from another connection, and the groups that
+        used it. The sessions stay in the cache until they are closed."""
         opened = self._by_connection.pop(connection_id, {})
         broken = [session for key, session in opened.items() if self._sessions.get(key) is session]
         return broken, list(dict.fromkeys(key.group_id for key in opened))
 
     def has_group(self, group_id: str) -> bool:
-        """Whether any member of the group has a session here."""
+        """True if a member of the group has a session on this broker."""
         return group_id in self._members
 
     def all(self) -> list[ShareSession]:

@@ -1,4 +1,4 @@
-"""State writes: what goes to the persister, and what becomes of the records when it has answered."""
+"""State writes: what goes to the persister, and how its answer changes the records."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from shareq.model.states import RecordEvent, RecordState
 
 
 class PreparedWrite(NamedTuple):
-    """A state write for the persister; `settle` is to be told its id and what became of it.
+    """A state write for the persister. Pass its id and the result to `settle`.
 
-    `start_offset` is the SPSO as it is now: it moves only when the write has come through.
+    `start_offset` is the current SPSO: the SPSO moves only after the write has succeeded.
     """
 
     write_id: int
@@ -43,27 +43,27 @@ class StateWrites:
         self.next_id = 0
 
     def prepare(self, changes: list[Change]) -> PreparedWrite:
-        """Tag the records with the write that is to change them."""
+        """Mark the records with the write that is to change them."""
         window = self._window
         window.tag(changes)
         spso = window.spso
-        # Release and time-out also reach records held below the SPSO, of which nothing needs to be stored.
+        # Release and time-out also change records held below the SPSO, which need not be stored.
         stored = changes if changes[0][0] >= spso else [change for change in changes if change[0] >= spso]
         return self._begin(changes, stored)
 
     def note_unwritten(self, ranges: Sequence[tuple[int, int]], now_ms: int) -> None:
-        """These records have changed, and it is still to be written."""
+        """These ranges have changed and no write contains them yet."""
         if ranges:
             self._unwritten += ranges
             self.unwritten_since_ms = now_ms
 
     def request_write(self, now_ms: int) -> None:
-        """The SPSO could move and nothing else would be written: a write that settles moves it."""
+        """The SPSO could move but no other write is due: a write that settles moves it."""
         if not self._under_way and self.unwritten_since_ms is None:
             self.unwritten_since_ms = now_ms
 
     def prepare_unwritten(self) -> PreparedWrite | None:
-        """A write of all that was noted and that no member holds by now, each offset once; None if none is wanted."""
+        """A write of all noted ranges that no member holds now, each offset once; None if no write is due."""
         if self.unwritten_since_ms is None:
             return None
         stored: list[Change] = []
@@ -91,7 +91,7 @@ class StateWrites:
         return write
 
     def settle(self, write_id: int, error: Errors, config: GroupConfig, now_ms: int) -> bool:
-        """The persister has answered; says whether the SPSO moved. KeyError for a write that is not under way."""
+        """Apply the persister's answer. Returns True if the SPSO moved. KeyError for a write that is not under way."""
         window, changes = self._window, self._under_way.pop(write_id)
         if window.recorder is not None:
             window.recorder.settled(write_id, error)
@@ -102,9 +102,9 @@ class StateWrites:
         return window.advance()
 
     def _abandon(self, changes: list[Change], config: GroupConfig, now_ms: int) -> None:
-        """Hold the records as before; those whose lock has run out meanwhile come back.
+        """Hold the records as before; release those whose lock has expired meanwhile.
 
-        What has lost the write's tag was archived by the log's start or by compaction, and stays so.
+        Records without the write's id were archived by the log start or by compaction, and stay archived.
         """
         window = self._window
         for change_first, change_end, _, tagged in changes:
@@ -117,7 +117,7 @@ class StateWrites:
 
 
 def state_batches(changes: Sequence[Change]) -> tuple[StateBatch, ...]:
-    """What a write says of these: one batch for neighbours that go the same way with the same count."""
+    """The state batches of a write: one batch for adjacent ranges with the same target state and count."""
     batches: list[StateBatch] = []
     at, state, count = -1, RecordState.AVAILABLE, -1
     for first, end, _, in_flight in changes:

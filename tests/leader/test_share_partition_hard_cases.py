@@ -226,7 +226,7 @@ def test_compacted_records_are_passed_with_the_next_write() -> None:
 
 
 def test_a_window_full_of_compacted_records_is_written_and_moves_on() -> None:
-    """In Kafka nothing would ever be written again, and the share-partition would be stuck. BEHAVIOUR.md, hard case 15."""
+    """In Kafka nothing is written again, and the share-partition is stuck. BEHAVIOUR.md, hard case 15."""
     harness = SharePartitionHarness(locks=10)
     harness.fetch("m", "0-9")
     harness.say("m", "0-9:2")
