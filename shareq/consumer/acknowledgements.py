@@ -1,4 +1,4 @@
-"""Acknowledgements on their way: runs of offsets with one type each, and what waits for their result."""
+"""Acknowledgements under way: runs of offsets with one type each, and the commits that wait for their result."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ RECORDS_LOST = frozenset(
         Errors.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
-"""Retriable for a fetch, but an acknowledgement that meets one of these has lost its records."""
+"""Retriable errors of a fetch after which an acknowledgement cannot succeed: its locks are gone."""
 
 
 class MemberIdentity(NamedTuple):
-    """Who consumes."""
+    """The ids that a share consumer sends."""
 
     group_id: str
     member_id: str
@@ -70,7 +70,7 @@ def subtract_ranges(ranges: Iterable[Range], holes: Iterable[Range | Acknowledge
 
 
 def runs_of(verdicts: dict[int, int]) -> list[AcknowledgeRun]:
-    """The verdicts on single offsets as runs, ascending."""
+    """The acknowledge types of single offsets as runs, ascending."""
     runs: list[AcknowledgeRun] = []
     first = end = kind = -1
     for offset in sorted(verdicts):
@@ -86,7 +86,8 @@ def runs_of(verdicts: dict[int, int]) -> list[AcknowledgeRun]:
 
 
 def encode(runs: Sequence[AcknowledgeRun]) -> tuple[AcknowledgementBatch, ...]:
-    """The batches of a request. One type a batch, as librdkafka does; many short runs are packed, as Java does."""
+    """The batches of a request. One type per batch, as librdkafka sends them; many short runs are packed, as in
+    Java."""
     if len(runs) <= MANY_RUNS:
         return tuple(
             AcknowledgementBatch(first_offset=first, last_offset=end - 1, acknowledge_types=(kind,))
@@ -110,14 +111,14 @@ def _pack(runs: list[AcknowledgeRun]) -> AcknowledgementBatch:
 
 
 def merge_runs(several: Iterable[Sequence[AcknowledgeRun]]) -> list[AcknowledgeRun] | None:
-    """The runs of several acknowledgements in one ascending list, or None where they overlap."""
+    """The runs of several acknowledgements in one ascending list; None if they overlap."""
     runs = sorted(run for runs in several for run in runs)
     overlap = any(left.end > right.first for left, right in pairwise(runs))
     return None if overlap else runs
 
 
 def counts_of(runs: Iterable[AcknowledgeRun]) -> tuple[int, int, int, int, int]:
-    """How many offsets each type got, GAP to RENEW."""
+    """How many offsets have each type, GAP to RENEW."""
     counts = [0] * len(AcknowledgeType)
     for first, end, kind in runs:
         counts[kind] += end - first
@@ -126,7 +127,7 @@ def counts_of(runs: Iterable[AcknowledgeRun]) -> tuple[int, int, int, int, int]:
 
 
 class PendingCommit:
-    """One call of `commit_sync`: the partitions that it waits for, and what became of them."""
+    """One call of `commit_sync`: the acknowledgements that it waits for, and their results by partition."""
 
     __slots__ = ("_waiting", "results")
 
@@ -157,11 +158,11 @@ class PendingCommit:
 
 
 class Acknowledgements:
-    """What one call says of one partition; it succeeds or fails as a whole.
+    """The acknowledgements of one partition from one call. They succeed or fail together.
 
-    `deadline_ms` None: rides on a fetch and is never tried again. `renewing`: the messages whose locks start anew, and
-    which the next poll returns again. `renews`: true if there is a renewal among the runs, which stays so when a newer
-    copy takes the place of each message. `silent`: about records that the application has never seen.
+    `deadline_ms` None: sent with a fetch and never retried. `renewing`: the messages whose locks start again, and which
+    the next poll returns again. `renews`: true if a run is a renewal; this stays true when a newer copy replaces each
+    message. `silent`: about records that the application has never seen.
     """
 
     __slots__ = ("attempts", "commit", "deadline_ms", "key", "node", "renewing", "renews", "runs", "silent", "topic")
@@ -192,11 +193,11 @@ class Acknowledgements:
             commit.expect(self)
 
     def may_be_retried(self, error: Errors, now_ms: int) -> bool:
-        """Whether another attempt can help: a commit is tried again until its deadline."""
+        """True if another attempt can succeed: a commit is retried until its deadline."""
         in_time = self.deadline_ms is not None and now_ms < self.deadline_ms
         return in_time and error.retriable and error not in RECORDS_LOST
 
     @property
     def offsets(self) -> set[int]:
-        """Every offset, gaps too, as the callback gets them."""
+        """Every offset, including gaps, as the callback receives them."""
         return {offset for run in self.runs for offset in range(run.first, run.end)}

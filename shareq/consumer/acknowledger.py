@@ -1,4 +1,4 @@
-"""From the application's verdicts to acknowledgements on their way, and back to what became of them."""
+"""From the application's acknowledge types to requests, and from responses to results."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class CommitResult(NamedTuple):
 
 
 class Acknowledger:
-    """The records in the application's hands. `wants_results`: true if there is a callback to feed.
+    """The records that the application holds. `wants_results`: true if a callback is set.
 
-    The application's side changes them; the network's side only puts results and renewals into two queues, which the
-    next call empties.
+    Only calls of the application change the records. Responses only append to two queues, results and renewals, which
+    the next call empties.
     """
 
     def __init__(
@@ -59,17 +59,17 @@ class Acknowledger:
         self._lost = lost
         self._records = UnacknowledgedRecords()
         self.results: CallbackQueue[CommitResult] = CallbackQueue()
-        """What the callback has not got yet, oldest first."""
+        """Results that the callback has not received yet, oldest first."""
         self._renewed: deque[Acknowledgements] = deque()
         self.acquired_again: list[AcquiredPiece] = []
-        """What `take_renewed` took from the buffer last, in place of renewed copies."""
+        """Pieces that the last `take_renewed` took from the buffer instead of renewed copies."""
         self._open: dict[int, Acknowledgements] = {}
-        """What was sent and has no result yet, by id()."""
+        """Acknowledgements that were sent and have no result yet, by id()."""
 
-    # ---- records come in ---------------------------------------------------------------------------------------------
+    # ---- delivered records -------------------------------------------------------------------------------------------
 
     def deliver(self, unpacked: UnpackedPiece) -> None:
-        """A poll returns these records; broken ones come with a verdict."""
+        """A poll returns these records. Broken ones already have an acknowledge type."""
         piece, messages, ranges, gaps, verdict = unpacked
         entry = self._records.partition(piece.key, piece.topic, piece.node)
         entry.add(ranges, gaps, messages)
@@ -83,13 +83,14 @@ class Acknowledger:
 
     @property
     def renewals(self) -> bool:
-        """True if renewed records wait for a poll."""
+        """True if the next poll returns renewed records."""
         return bool(self._renewed) or any(entry.renewed for entry in self._records)
 
     def take_renewed(self, topics: Collection[str]) -> list[Sequence[Message]]:
-        """Hand renewed records out again: the newer copy where the lock was lost and the record acquired again.
+        """The renewed records that this poll returns again: the newer copy if the lock was lost and the record acquired
+        again.
 
-        Those of other topics than `topics` are released, those of a former leader dropped.
+        Those of topics outside `topics` are released, those of a former leader dropped.
         """
         self._absorb_renewals()
         self.acquired_again = []
@@ -118,8 +119,8 @@ class Acknowledger:
         self._send(Acknowledgements(entry.key, entry.topic, entry.node, runs, {}, silent=True))
 
     def put_back(self) -> None:
-        """Undo `deliver` and `take_renewed` since the last `take`, which left nothing in hand. What was taken from the
-        buffer goes back there by `FetchBuffer.put_back`."""
+        """Undo `deliver` and `take_renewed` since the last `take`, after which nothing was held. `FetchBuffer.put_back`
+        returns the pieces to the buffer."""
         for entry in self._records:
             entry.put_back()
 
@@ -128,16 +129,18 @@ class Acknowledger:
             renewal = self._renewed.popleft()
             self._records.renew(renewal.key, renewal.topic, renewal.node, renewal.renewing)
 
-    # ---- verdicts ----------------------------------------------------------------------------------------------------
+    # ---- acknowledge types -------------------------------------------------------------------------------------------
 
     @property
     def unacknowledged(self) -> int:
         return self._records.unacknowledged
 
     def note(self, topic: str | None, partition: int | None, offset: int | None, verdict: int) -> bool:
-        """Note the verdict on a record in hand, in one step that no interrupt can tear; False if it is not in hand.
+        """Set the acknowledge type of a record that is held, in one step that no signal can interrupt; False if it is
+        not held.
 
-        A later verdict before the next poll or commit replaces it.
+        A later type before the next poll or commit replaces it. ValueError for a position or type that cannot be;
+        IllegalStateException in implicit mode.
         """
         if topic is None or partition is None or partition < 0 or offset is None or offset < 0:
             raise ValueError(f"topic={topic!r}, partition={partition!r}, offset={offset!r} is no place of a record")
@@ -152,7 +155,7 @@ class Acknowledger:
         return True
 
     def acknowledge(self, topic: str | None, partition: int | None, offset: int | None, verdict: int) -> None:
-        """The same for a record that may have been renewed since: it is in hand again with this verdict."""
+        """Like `note`, for a record that may have been renewed since: it is held again with this type."""
         if self.note(topic, partition, offset, verdict):
             return
         self._absorb_renewals()
@@ -164,11 +167,12 @@ class Acknowledger:
             )
 
     def take(self, *, deadline_ms: int | None = None, commit: PendingCommit | None = None) -> None:
-        """Send what is acknowledged; in implicit mode everything is accepted by that."""
+        """Send what is acknowledged; in implicit mode, accept everything."""
         self._take(None if self.explicit else AcknowledgeType.ACCEPT, deadline_ms, commit)
 
     def take_last(self) -> None:
-        """Send what is acknowledged, and nothing else: whoever closes has not seen the next poll."""
+        """Send only what is acknowledged: close() does not accept the records of the last poll, in implicit mode
+        either."""
         self._take(None, None, None)
 
     def _take(self, default: int | None, deadline_ms: int | None, commit: PendingCommit | None) -> None:
@@ -184,7 +188,7 @@ class Acknowledger:
                 self._send(acknowledgements)
 
     def _keep_acquired_again(self) -> None:
-        """What is in hand and was acquired again stays in hand: its acknowledgement counts for the new lock."""
+        """Records that are held and were acquired again stay held: their acknowledgement applies to the new lock."""
         for entry in self._records:
             for unpacked in self._buffer.take_held(entry.key, entry.node, entry.ranges):
                 entry.replace(unpacked.messages)
@@ -193,7 +197,7 @@ class Acknowledger:
     # ---- results -----------------------------------------------------------------------------------------------------
 
     def settled(self, acknowledgements: Acknowledgements, error: Errors, now_ms: int) -> None:
-        """Report what became of acknowledgements: to the journal, the metrics, the commit, the callback."""
+        """Report the result of acknowledgements to the journal, the metrics, the commit and the callback."""
         counts = counts_of(acknowledgements.runs)
         topic, partition = acknowledgements.topic, acknowledgements.key.partition
         group_id, member_id, _ = self._identity
@@ -211,7 +215,7 @@ class Acknowledger:
             self._call_back(acknowledgements, KafkaError(error) if error else None)
 
     def abandon(self, error: KafkaError) -> None:
-        """The client has failed, and may be torn: all that was sent and has no result yet fails with `error`."""
+        """The client has failed: every acknowledgement without a result fails with `error`."""
         while self._open:
             self._call_back(next(iter(self._open.values())), error)
 

@@ -1,4 +1,4 @@
-"""From the answers of fetches into the buffer: what comes to the application, and what is released or void instead."""
+"""From fetch responses into the buffer: which records the application gets, and which are released or void."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ class BufferFiller:
         self._acknowledge = acknowledge
 
     def subscribe(self, topics: frozenset[str]) -> None:
-        """Release what is buffered of other topics, and from now on what fetches under way bring of them."""
+        """Release buffered records of other topics, and those that fetches under way return."""
         self.topics = topics
         for piece in self._buffer.drop(lambda piece: piece.topic not in topics):
             self._release(piece.key, piece.topic, piece.node, [(piece.first, piece.end)])
 
     def lost(self, key: TopicIdPartition, topic: str, node: int) -> bool:
-        """True if locks that the node gave are gone: another node leads the partition, or the topic was made anew."""
+        """True if locks from this node are void: another node leads the partition, or the topic was created again."""
         known = self._metadata.topics.get(topic)
         moved = self._metadata.leader(key) not in (NO_LEADER, node)
         return moved or (known is not None and known.topic_id != key.topic_id)
 
     def drop_lost(self) -> bool:
-        """Drop what is buffered of former leaders; True if that leaves nothing of what there was."""
+        """Drop buffered records of former leaders. True if that empties the buffer."""
         dropped = self._buffer.drop(lambda piece: self.lost(piece.key, piece.topic, piece.node))
         return bool(dropped) and not self._buffer
 
     def take(
         self, session: ShareSessionHandler, results: Mapping[TopicIdPartition, ShareFetchResponse.Partition]
     ) -> tuple[int, int]:
-        """Buffer what was acquired. Answers how many records and bytes that are, of the partitions that give any."""
+        """Buffer the acquired records. Returns how many records and bytes, of the partitions that contribute any."""
         records = size = 0
         for key, partition in results.items():
             if partition.acquired_records and self._take_partition(session, key, partition):
@@ -55,7 +55,7 @@ class BufferFiller:
     def _take_partition(
         self, session: ShareSessionHandler, key: TopicIdPartition, partition: ShareFetchResponse.Partition
     ) -> bool:
-        """False where none of what was acquired comes to the application."""
+        """False if the application gets none of the acquired records."""
         topic = self._metadata.by_id.get(key.topic_id)
         if topic is None or self.lost(key, topic.name, session.node):
             return False
@@ -69,6 +69,6 @@ class BufferFiller:
         return self._buffer.extend(pieces)
 
     def _release(self, key: TopicIdPartition, topic: str, node: int, ranges: Iterable[Range]) -> None:
-        """Give back what the application has never seen."""
+        """Release records that the application has never seen."""
         runs = [AcknowledgeRun(first, end, AcknowledgeType.RELEASE) for first, end in ranges]
         self._acknowledge(Acknowledgements(key, topic, node, runs, {}, silent=True))

@@ -18,7 +18,7 @@ class MessageField(StrEnum):
 
 
 class SerializationContext:
-    """What a deserializer is told beside the bytes."""
+    """What a deserializer gets beside the bytes."""
 
     def __init__(self, topic: str | None, field: MessageField, headers: Any = None) -> None:
         self.topic = topic
@@ -32,8 +32,8 @@ Deserializer = Callable[[bytes | None, SerializationContext], Any]
 class DeserializingShareConsumer(ShareConsumer):
     """Takes `key.deserializer` and `value.deserializer` beside the configuration of a `ShareConsumer`.
 
-    A record that a deserializer refuses keeps its bytes and has an `error()`; unlike a broken record it is not
-    acknowledged in advance: in explicit mode that is up to the application, in implicit mode it is accepted.
+    A record that a deserializer fails on keeps its bytes and has an `error()`. Unlike a broken record it has no
+    acknowledge type in advance: in explicit mode the application sets one, in implicit mode it is accepted.
     """
 
     def __init__(self, conf: Mapping[str, Any]) -> None:
@@ -54,7 +54,7 @@ class DeserializingShareConsumer(ShareConsumer):
         return messages
 
     def _deserialize(self, message: Message) -> None:
-        """Key, then value: a key's deserializer may leave something for the value's. Both change or neither."""
+        """Key, then value: a key's deserializer may pass state to the value's. Both change or neither."""
         context = SerializationContext(message.topic(), MessageField.KEY, message.headers())
         code = KafkaError._KEY_DESERIALIZATION
         try:
@@ -64,7 +64,7 @@ class DeserializingShareConsumer(ShareConsumer):
             code, context.field = KafkaError._VALUE_DESERIALIZATION, MessageField.VALUE
             if self._value_deserializer is not None:
                 value = self._value_deserializer(value, context)
-        except Exception as error:  # the application's code may raise what it likes
+        except Exception as error:  # the application's code may raise anything
             message.set_error(KafkaError(code, str(error)))
             return
         message.set_key(key)

@@ -1,7 +1,7 @@
-"""Fetched records that no poll has returned yet, cut into pieces that lie within one record batch each.
+"""Fetched records that no poll has returned yet, in pieces that lie within one record batch each.
 
-Batches are decoded when a poll wants them, on the application's time, and sound ones not before it looks at their
-records; what is kept meanwhile costs a few objects a batch, however many records it holds.
+Batches are decoded by the poll that returns them, in the application's thread, and intact ones only when a record is
+read. Meanwhile a batch costs a few objects, independent of how many records it holds.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class AcquiredPiece(NamedTuple):
 
 
 class UnpackedPiece(NamedTuple):
-    """A piece as the application gets it. `verdict`: how broken records are acknowledged unless told otherwise."""
+    """A piece with its messages. `verdict`: the acknowledge type of broken records, unless the application sets
+    another."""
 
     piece: AcquiredPiece
     messages: Sequence[Message]
@@ -61,7 +62,7 @@ def cut_at_batches(
     acquired: Sequence[AcquiredRecords],
     batches: Sequence[RecordBatch],
 ) -> Iterator[AcquiredPiece]:
-    """Lay acquired ranges over record batches. Both ascend; cost follows how many there are of each."""
+    """Split acquired ranges at record batches. Both ascend; cost follows their numbers."""
     at = 0
     for acquisition in acquired:
         cursor, end, count = acquisition.first_offset, acquisition.last_offset + 1, acquisition.delivery_count
@@ -83,8 +84,8 @@ def cut_at_batches(
 def without_acknowledged(
     pieces: Iterable[AcquiredPiece], waiting: Sequence[Acknowledgements]
 ) -> Iterator[AcquiredPiece]:
-    """Newly acquired pieces of a partition, less the offsets whose acknowledgements wait to be sent to the same node:
-    they will count for the new lock. A record whose renewal waits is kept; the renewal does not return its old copy."""
+    """Newly acquired pieces of a partition, without the offsets whose acknowledgements wait to be sent to the same
+    node: they apply to the new lock. A record whose renewal waits is kept; the renewal does not return its old copy."""
     renew = AcknowledgeType.RENEW
     answered = sorted((first, end) for each in waiting for first, end, kind in each.runs if kind != renew)
     for piece in pieces:
@@ -95,7 +96,7 @@ def without_acknowledged(
 
 
 class FetchBuffer:
-    """Pieces in the order in which they came. `fresh`: true if some came since it was cleared by the user of them."""
+    """Pieces in order of arrival. `fresh`: true if pieces were added since the user of the buffer cleared the flag."""
 
     def __init__(self, *, check_crcs: bool) -> None:
         self.fresh = False
@@ -115,19 +116,19 @@ class FetchBuffer:
         return added
 
     def put_back(self, pieces: Iterable[AcquiredPiece]) -> None:
-        """The pieces that a poll took and has not returned."""
+        """Return the pieces that an interrupted poll took."""
         self._pieces.extendleft(piece._replace(journalled=True) for piece in reversed([*pieces]))
         self.fresh = True
 
     def drop(self, unwanted: Callable[[AcquiredPiece], bool]) -> list[AcquiredPiece]:
-        """Take out all pieces for which `unwanted` is true."""
+        """Remove and return all pieces for which `unwanted` is true."""
         dropped = [piece for piece in self._pieces if unwanted(piece)]
         if dropped:
             self._pieces = deque(piece for piece in self._pieces if not unwanted(piece))
         return dropped
 
     def take_held(self, key: TopicIdPartition, node: int, held: Sequence[Range]) -> list[UnpackedPiece]:
-        """Take out and unpack what lies within `held` (ascending), wherever it stands."""
+        """Remove and unpack the parts within `held` (ascending), wherever they are in the buffer."""
         kept: deque[AcquiredPiece] = deque()
         taken: list[AcquiredPiece] = []
         for piece in self._pieces:
@@ -180,8 +181,8 @@ class FetchBuffer:
         return self._decoded[1]
 
     def _broken(self, piece: AcquiredPiece, batch: RecordBatch, error: CorruptBatch) -> UnpackedPiece:
-        """A message with an error for each acquired offset: rejected where the bytes are bad, else released, as
-        another consumer may know how to decompress them."""
+        """A message with an error for each acquired offset: rejected if the bytes are damaged, else released, because
+        another consumer may support the compression."""
         damaged = self._check_crcs and not crc_matches(batch.data)
         packed = batch.attributes & CODEC_MASK and not damaged
         failure = KafkaError(KafkaError._BAD_COMPRESSION if packed else KafkaError._BAD_MSG, str(error))
@@ -197,7 +198,7 @@ def _overlap(piece: AcquiredPiece, held: Sequence[Range]) -> bool:
 
 
 def _with_gaps(piece: AcquiredPiece, records: Sequence[Record]) -> tuple[list[Range], list[Range]]:
-    """The ranges of records and of the offsets between them, where compaction has taken some away."""
+    """The ranges of records, and the offsets between them that compaction has removed."""
     ranges: list[Range] = []
     gaps: list[Range] = []
     cursor = first = piece.first

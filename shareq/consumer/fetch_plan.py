@@ -1,5 +1,5 @@
-"""Which partitions to fetch from which node: the assignment laid over the leaders, less what has just failed, and less
-topics that are no longer subscribed."""
+"""Which partitions to fetch from which node: the assignment by leader, without partitions that have just failed and
+topics that are not subscribed."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from shareq.consumer.session_handler import NO_PARTITIONS
 from shareq.model.ids import TopicIdPartition
 
 CALM_MS = 5000
-"""A partition that has been well for so long starts its back-off anew."""
+"""After so long without an error the back-off of a partition starts again."""
 
 
 class BlockedPartition(NamedTuple):
-    """A partition that is left out after an error, until a time."""
+    """A partition that is not fetched until a time, after an error."""
 
     until_ms: int
     attempts: int
 
 
 class FetchPlan:
-    """Cost follows the assignment, hence it is made anew only when it is `stale` or a block ends."""
+    """Cost follows the assignment, so the plan is computed only when it is `stale` or a block ends."""
 
     def __init__(self, metadata: Metadata, backoff: Backoff) -> None:
         self.stale = False
@@ -34,8 +34,8 @@ class FetchPlan:
         self._blocked: dict[TopicIdPartition, BlockedPartition] = {}
 
     def subscribe(self, topics: frozenset[str]) -> None:
-        """Leave out partitions of other topics at once: until the coordinator takes them away, each fetch would acquire
-        records only to release them, and records are archived after so many deliveries."""
+        """Leave out partitions of other topics at once: until the coordinator unassigns them, each fetch would acquire
+        records only to release them, and each release counts as a delivery attempt."""
         self.topics = topics
         self.stale = True
 
@@ -44,8 +44,8 @@ class FetchPlan:
         self.stale = True
 
     def block(self, key: TopicIdPartition, now_ms: int) -> None:
-        """Leave the partition out for a while: the longer, the more often it fails. The broker is told to forget it,
-        so that it comes back as new."""
+        """Leave the partition out for a while, longer after each failure. The session forgets it, so that it is added
+        again as a new partition."""
         before = self._blocked.get(key)
         attempts = before.attempts + 1 if before and now_ms - before.until_ms < CALM_MS else 1
         self._blocked[key] = BlockedPartition(now_ms + self._backoff.delay_ms(attempts), attempts)
@@ -55,11 +55,11 @@ class FetchPlan:
         return self.stale or (self.wake_at_ms is not None and self.wake_at_ms <= now_ms)
 
     def by_node(self, now_ms: int) -> dict[int, frozenset[TopicIdPartition]]:
-        """The partitions to fetch from each node; asks for metadata where a leader is unknown."""
+        """The partitions to fetch from each node; requests metadata where a leader is unknown."""
         self.stale = False
         self.wake_at_ms = None
         nodes: dict[int, set[TopicIdPartition]] = {}
-        for key in sorted(self._assigned):  # a set of texts has another order in every process
+        for key in sorted(self._assigned):  # the order of a set of strings differs between processes
             topic = self._metadata.by_id.get(key.topic_id)
             if topic is not None and topic.name not in self.topics:
                 continue

@@ -1,8 +1,8 @@
-"""Delivered records whose messages are made when somebody looks at them, and not kept.
+"""Messages of a record batch that are created on access, and not kept.
 
-A poll costs what its record batches cost, not what their records do. An application that looks at one message after
-the other keeps one alive at a time, so that the garbage collector, which would cost more than all decoding, has
-nothing to look through. A message that was changed is kept; two that were made of the same record are equal.
+A poll costs what its record batches cost, not what their records do. An application that reads one message after the
+other keeps one alive at a time, which spares the garbage collector, whose work would exceed that of decoding. A message
+that was changed is kept; two messages of the same record are equal.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class BatchMessage(ReceivedMessage):
 
 
 class BatchMessages(Sequence[Message]):
-    """The records of offsets [first, end) of one batch: decoded already, or, with `records` None, when they are wanted.
+    """The records of offsets [first, end) of one batch: already decoded, or decoded on access if `records` is None.
 
-    The latter only for a batch that `decodable_later`.
+    None is allowed only for a batch that is `decodable_later`.
     """
 
     __slots__ = ("_batch", "_end", "_first", "_origin", "_records", "changed")
@@ -84,7 +84,7 @@ class BatchMessages(Sequence[Message]):
 
 
 def decodable_later(batch: RecordBatch) -> bool:
-    """Whether it is certain without decoding that a batch holds a proper record for each of its offsets: brokers have
-    checked what lies under an intact CRC."""
+    """True if a batch holds a valid record for each of its offsets, without decoding it: brokers have checked the
+    records under an intact CRC."""
     dense = batch.record_count == batch.last_offset - batch.base_offset + 1
     return dense and not batch.attributes & CODEC_MASK and crc_matches(batch.data)

@@ -18,7 +18,7 @@ JOIN_EPOCH = 0
 
 
 class MembershipState(StrEnum):
-    """STALE: left because the application did not poll. FATAL: no retry would help."""
+    """STALE: left because the application did not poll. FATAL: a retry cannot succeed."""
 
     UNSUBSCRIBED = "unsubscribed"
     JOINING = "joining"
@@ -60,20 +60,20 @@ TRANSITIONS: dict[tuple[MembershipState, MembershipEvent], MembershipState] = {
     **{(state, _E.LEAVE): _S.LEAVING for state in _MEMBERS},
     **{(state, _E.FATAL): _S.FATAL for state in _MEMBERS},
 }
-"""Where a member goes; an event that a state has no row for leaves it where it is."""
+"""The next state; an event without a row for the state has no effect."""
 
 URGENT = frozenset({_S.JOINING, _S.ACKNOWLEDGING, _S.LEAVING})
-"""States whose heartbeat does not wait for the interval."""
+"""States that send a heartbeat without waiting for the interval."""
 
 DELAYED_RETRY = frozenset({Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.TOPIC_AUTHORIZATION_FAILED})
-"""Errors after which even the first retry waits."""
+"""Errors after which the first retry waits, too."""
 
 
 class Membership:
-    """Sends one heartbeat at a time. `on_assignment(partitions)` gets each new assignment, whole.
+    """Sends one heartbeat at a time. `on_assignment(partitions)` gets each new assignment as a whole.
 
-    `error` waits for the next poll, which raises it once. The time between two polls is bounded by
-    `max_poll_interval_ms`: a member that nobody polls leaves, so that others get its records.
+    `error` is raised by the next poll, once. The time between two polls is at most `max_poll_interval_ms`: after that
+    the member leaves the group, so that other members get its records.
     """
 
     def __init__(
@@ -101,11 +101,11 @@ class Membership:
         self._rack_id = rack_id
         self._max_poll_interval_ms = max_poll_interval_ms
         self._on_assignment = on_assignment
-        self._topics_known = False  # whether the coordinator knows our present topics
-        self._join_after_leave = False  # polled while the goodbye is still under way
-        self._leave_due = False  # a heartbeat that leaves is due
+        self._topics_known = False  # true if the coordinator has the current subscription
+        self._join_after_leave = False  # polled while the leave heartbeat is under way
+        self._leave_due = False  # a leave heartbeat is due
         self._under_way = False
-        self._attempt = 0  # answers to what was asked before a change of mind do not count
+        self._attempt = 0  # a response to an earlier attempt is ignored
         self._sent_at_ms = 0
         self._interval_ms = 0
         self._failures = 0
@@ -116,12 +116,12 @@ class Membership:
     # ---- what the application does -----------------------------------------------------------------------------------
 
     def subscribe(self, topics: tuple[str, ...]) -> None:
-        """Take these topics from the next heartbeat on; the next poll joins where we are no member."""
+        """Use these topics from the next heartbeat on. If the consumer is not a member, the next poll joins."""
         self.topics = topics
         self._topics_known = False
 
     def leave(self) -> None:
-        """Say goodbye, where there is anybody to say it to."""
+        """Leave the group: send a leave heartbeat if the coordinator may know the member."""
         self.topics = ()
         self._join_after_leave = False
         if self.state in _MEMBERS:
@@ -135,11 +135,11 @@ class Membership:
 
     @property
     def gone(self) -> bool:
-        """Whether there is nothing left to say."""
+        """True if no heartbeat is due or under way."""
         return self.state not in _MEMBERS and not self._leave_due and not self._under_way
 
     def polled(self) -> None:
-        """A poll has begun: join where we are no member yet."""
+        """A poll has begun: join if the consumer is not a member."""
         self._polling = True
         self._join()
 
@@ -151,12 +151,12 @@ class Membership:
         self._join_after_leave = self.state is _S.LEAVING
 
     def poll_ended(self, now_ms: int) -> None:
-        """From here on the application has `max_poll_interval_ms` until its next poll."""
+        """The application has `max_poll_interval_ms` from now until its next poll."""
         self._polling = False
         self._polled_at_ms = now_ms
 
     def resolved(self) -> None:
-        """The assignment's topics are known: tell the coordinator that we have taken it."""
+        """The assignment's topics are known: confirm the assignment to the coordinator."""
         self._move(_E.RESOLVED)
 
     # ---- time --------------------------------------------------------------------------------------------------------
@@ -169,7 +169,8 @@ class Membership:
         return earliest(overdue, self._coordinator.wake_at_ms, self._heartbeat_at_ms())
 
     def _heartbeat_at_ms(self) -> int | None:
-        """When the next heartbeat is due; while one is under way, or its receiver unknown, the answer wakes us."""
+        """When the next heartbeat is due. None while a heartbeat or a coordinator lookup is under way: its response
+        wakes the actor."""
         return None if self._under_way or self._coordinator.looking else self._due_at_ms()
 
     def pump(self, now_ms: int) -> None:
@@ -235,11 +236,11 @@ class Membership:
         self._calls.send(node, request, answered)
 
     def _left(self) -> None:
-        """Whatever the answer to a goodbye is: it is never sent twice."""
+        """A leave heartbeat is never repeated, whatever its response."""
         self.member_epoch = JOIN_EPOCH
         self._move(_E.LEFT)
         if self._join_after_leave and self.topics:
-            self._join()  # the poll that asked for it may have ended
+            self._join()  # the poll that requested it may have ended
 
     def _answered(self, response: ShareGroupHeartbeatResponse | None, error: Errors, now_ms: int) -> None:
         if response is None:
@@ -285,7 +286,7 @@ class Membership:
             self._fail(error, message)
 
     def _try_again(self, error: Errors, now_ms: int) -> None:
-        """At once where Kafka's clients do not wait, but only the first time: then the back-off counts."""
+        """At once after the first failure, as Kafka's clients do, except for DELAYED_RETRY; then with back-off."""
         self._topics_known = False
         self._failures += 1
         patient = error in DELAYED_RETRY or self._failures > 1

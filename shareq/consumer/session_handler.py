@@ -1,4 +1,5 @@
-"""A share session from the client's side: what one broker knows of us, and the requests that keep it in step.
+"""The client's side of a share session: the partitions that one broker has in it, and the requests that keep both in
+step.
 
 Source: KIP-932, "Share sessions"; the epoch counts requests so that a lost one is noticed.
 """
@@ -27,7 +28,7 @@ NO_PARTITIONS: frozenset[TopicIdPartition] = frozenset()
 
 
 class FetchLimits(NamedTuple):
-    """What a fetch may bring; records also as the batch size, as clients do."""
+    """The limits of a fetch; `max_records` is also the batch size, as clients send it."""
 
     max_wait_ms: int
     min_bytes: int
@@ -37,7 +38,7 @@ class FetchLimits(NamedTuple):
 
 
 class ShareSessionHandler:
-    """One broker's session. `epoch` is the next request's; `members` are the partitions the broker has in it.
+    """One broker's session. `epoch`: of the next request; `members`: the partitions that the broker has in the session.
 
     At most one request is under way (`busy`), because each carries the next epoch.
     """
@@ -70,19 +71,19 @@ class ShareSessionHandler:
         self._forgotten: frozenset[TopicIdPartition] | set[TopicIdPartition] = NO_PARTITIONS
 
     def want(self, wanted: frozenset[TopicIdPartition]) -> None:
-        """The partitions to fetch from now on; the next fetch tells the broker what has changed."""
+        """Set the partitions to fetch from now on; the next fetch contains the changes."""
         self.wanted = wanted
         self._added = wanted - self.members
         self._forgotten = self.members - wanted
 
     @property
     def opened(self) -> bool:
-        """Whether the broker has a session of ours."""
+        """True if the broker has a session of this client."""
         return self.epoch != INITIAL_EPOCH
 
     @property
     def has_news(self) -> bool:
-        """Whether there is something to fetch, or something for the broker to forget."""
+        """True if there is a partition to fetch, or one that the broker should forget."""
         return bool(self.wanted or (self._forgotten and self.opened))
 
     def answered(self) -> None:
@@ -91,14 +92,14 @@ class ShareSessionHandler:
         self.epoch = self.epoch + 1 if self.epoch < MAX_EPOCH else 1
 
     def lost(self) -> None:
-        """The broker has no such session, or nobody knows: begin anew."""
+        """The broker has no such session, or its state is unknown: start a new one."""
         self.busy = False
         self.epoch = INITIAL_EPOCH
         self.members.clear()
         self.want(self.wanted)
 
     def take_waiting(self) -> list[Acknowledgements]:
-        """Take as many waiting acknowledgements, in order, as one request can carry: no offset of a partition twice."""
+        """Remove as many waiting acknowledgements, in order, as fit in one request: no offset of a partition twice."""
         taken: list[Acknowledgements] = []
         runs: dict[TopicIdPartition, list[Sequence[AcknowledgeRun]]] = {}
         while self.waiting:
@@ -112,7 +113,7 @@ class ShareSessionHandler:
     def fetch(
         self, identity: MemberIdentity, limits: FetchLimits, piggybacked: Sequence[Acknowledgements]
     ) -> ShareFetchRequest:
-        """A fetch that names what has changed since the last one, and carries acknowledgements."""
+        """A fetch with the changes since the last one, and with acknowledgements."""
         partitions: dict[TopicId, list[ShareFetchRequest.Partition]] = {}
         batches = _batches(piggybacked)
         for topic_id, index in sorted({*self._added, *batches}):
@@ -141,7 +142,7 @@ class ShareSessionHandler:
     def acknowledge(
         self, identity: MemberIdentity, taken: Sequence[Acknowledgements], *, final: bool = False
     ) -> ShareAcknowledgeRequest:
-        """Acknowledgements on their own; `final` closes the session, which releases whatever is still locked."""
+        """A request with acknowledgements only; `final` closes the session, which releases whatever is still locked."""
         partitions: dict[TopicId, list[ShareAcknowledgeRequest.Partition]] = {}
         for (topic_id, index), batches in _batches(taken).items():
             partitions.setdefault(topic_id, []).append(
@@ -176,7 +177,7 @@ def _forgotten(partitions: Iterable[TopicIdPartition]) -> tuple[ShareFetchReques
 
 
 def partitions_of(response: ShareFetchResponse | ShareAcknowledgeResponse) -> dict[TopicIdPartition, Any]:
-    """The partitions of an answer by their full name."""
+    """The partitions of a response by topic id and index."""
     return {
         TopicIdPartition(topic.topic_id, partition.partition_index): partition
         for topic in response.responses

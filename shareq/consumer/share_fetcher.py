@@ -1,8 +1,8 @@
-"""Share sessions with all leaders: when a fetch goes out, how acknowledgements travel, what an answer means.
+"""Share sessions with all leaders: when a fetch is sent, how acknowledgements travel, and what a response changes.
 
-One switch decides about fetching: a poll that finds the buffer empty turns it on, an answer with records turns it off.
-While it is on, every leader of an assigned partition has a fetch waiting. Each node has one request under way, hence
-acknowledgements of a poll ride on its next fetch, or go ahead on their own where no fetch is to follow.
+One switch controls fetching: a poll that finds the buffer empty sets it, a response with records clears it. While it is
+set, every leader of an assigned partition has a fetch waiting. Each node has at most one request under way, so
+acknowledgements of a poll travel with the next fetch, or in a ShareAcknowledge if no fetch follows.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ LEADER_MOVED = frozenset({Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EP
 
 
 class ShareFetcher:
-    """`on_settled(acknowledgements, error, now_ms)` gets the fate of each acknowledgement, `on_error(error)` what the
-    next poll should raise."""
+    """`on_settled(acknowledgements, error, now_ms)` gets the result of each acknowledgement, `on_error(error)` an error
+    for the next poll to raise."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class ShareFetcher:
     # ---- which partitions, on which nodes ----------------------------------------------------------------------------
 
     def subscribe(self, topics: frozenset[str]) -> None:
-        """Fetch these topics and no other, whatever is assigned; buffered records of others are released."""
+        """Fetch only these topics, whatever is assigned; release buffered records of others."""
         self._fetch_plan.subscribe(topics)
         self.filler.subscribe(topics)
 
@@ -78,7 +78,7 @@ class ShareFetcher:
 
     def _apply_plan(self, now_ms: int) -> None:
         if self.filler.drop_lost():
-            self.fetching = True  # a poll may count on what was buffered
+            self.fetching = True  # a poll may rely on the dropped records
         nodes = self._fetch_plan.by_node(now_ms)
         for node in nodes:
             self._session(node)
@@ -93,7 +93,7 @@ class ShareFetcher:
             session = self._sessions[node] = ShareSessionHandler(node)
         return session
 
-    # ---- what is due -------------------------------------------------------------------------------------------------
+    # ---- due requests ------------------------------------------------------------------------------------------------
 
     @property
     def wake_at_ms(self) -> int | None:
@@ -102,11 +102,11 @@ class ShareFetcher:
         return earliest(*times, self._fetch_plan.wake_at_ms if self.fetching else None)
 
     def acknowledge(self, acknowledgements: Acknowledgements) -> None:
-        """Queue for the node that delivered the records; goes out with the next `pump`."""
+        """Queue for the node that delivered the records; the next `pump` sends it."""
         self._session(acknowledgements.node).waiting.append(acknowledgements)
 
     def pump(self, now_ms: int) -> None:
-        """Send whatever is due on every node that has no request under way."""
+        """Send what is due on every node without a request under way."""
         if self._fetch_plan.due(now_ms):
             self._apply_plan(now_ms)
         for session in self._in_turn():
@@ -122,14 +122,15 @@ class ShareFetcher:
                 self._send_fetch(session, now_ms)
 
     def _in_turn(self) -> Sequence[ShareSessionHandler]:
-        """The sessions by node; with a record limit the one after the last that fetched comes first."""
+        """The sessions by node; with a record limit, starting after the node that fetched last."""
         sessions = list(self._sessions.values())
         if self._limits.acquire_mode is AcquireMode.RECORD_LIMIT:
             sessions.sort(key=lambda session: (session.node <= self._last_fetched, session.node))
         return sessions
 
     def _fetches(self, session: ShareSessionHandler) -> bool:
-        """With a record limit one node at a time is asked, or several would bring more than the limit."""
+        """True if a fetch is due. With a record limit only one node fetches at a time, or the sum would exceed the
+        limit."""
         if not self.fetching or not session.has_news or self._closing:
             return False
         if self._limits.acquire_mode is AcquireMode.RECORD_LIMIT:
@@ -137,16 +138,16 @@ class ShareFetcher:
         return True
 
     def _may_piggyback(self, session: ShareSessionHandler) -> bool:
-        """Whether all that waits may go with a fetch: a commit or a renewal goes alone, and a partition that is not
-        ours any more would come back into the session."""
+        """True if all waiting acknowledgements may travel with a fetch. A commit or renewal travels alone; a partition
+        that is no longer assigned would be added to the session again."""
         return self._fetches(session) and all(
             waiting.deadline_ms is None and not waiting.renews and waiting.key in session.wanted
             for waiting in session.waiting
         )
 
     def _fail_lost(self, session: ShareSessionHandler, now_ms: int) -> None:
-        """Acknowledgements whose records are no longer ours: the leader has moved, or the session that acquired them
-        is gone."""
+        """Fail acknowledgements whose locks are void: the leader has moved, or the session that acquired the records is
+        closed."""
         kept = []
         for waiting in session.waiting:
             leader = self._metadata.leader(waiting.key)
@@ -178,7 +179,7 @@ class ShareFetcher:
         self._calls.send(session.node, request, lambda *answer: self._acknowledged(session, taken, *answer))
 
     def _send_final(self, session: ShareSessionHandler, now_ms: int) -> None:
-        """Close the session, which releases what is still locked. What does not fit beside it goes before it."""
+        """Close the session, which releases locked records. Acknowledgements that do not fit are sent before."""
         if not session.opened:
             return
         taken = session.take_waiting()
@@ -191,7 +192,7 @@ class ShareFetcher:
         self._calls.send(session.node, request, lambda *answer: self._closed(session, taken, *answer))
 
     def close(self) -> None:
-        """Stop fetching, send what waits, close the sessions."""
+        """Stop fetching, send waiting acknowledgements, close the sessions."""
         self._closing = True
         self.fetching = False
 
@@ -199,7 +200,7 @@ class ShareFetcher:
     def closed(self) -> bool:
         return all(not s.busy and not s.waiting and not s.opened for s in self._sessions.values())
 
-    # ---- answers -----------------------------------------------------------------------------------------------------
+    # ---- responses ---------------------------------------------------------------------------------------------------
 
     def _fetched(
         self,
@@ -238,7 +239,7 @@ class ShareFetcher:
             self.fetching = False
             self._metrics.fetched_bytes.record(size, now_ms)
             self._metrics.fetched_records.record(acquired, now_ms)
-        elif now_ms == session.sent_at_ms:  # asking again at once would keep virtual time from going on
+        elif now_ms == session.sent_at_ms:  # fetching again at once would stop virtual time
             session.not_before_ms = now_ms + 1
 
     def _acknowledged(
@@ -289,10 +290,11 @@ class ShareFetcher:
         self._acknowledged(session, taken, response, error, now_ms)
         session.lost()
 
-    # ---- what goes wrong ---------------------------------------------------------------------------------------------
+    # ---- failures ----------------------------------------------------------------------------------------------------
 
     def _failed(self, session: ShareSessionHandler, error: Errors, now_ms: int, *, answered: bool) -> None:
-        """A whole request failed: none of that is the application's business but the fate of its acknowledgements."""
+        """A request failed as a whole: the application learns of it only through the results of its
+        acknowledgements."""
         session.failures += 1
         session.not_before_ms = now_ms + self._backoff.delay_ms(session.failures)
         if answered and error not in SESSION_LOST:
@@ -313,7 +315,7 @@ class ShareFetcher:
             self._on_error(KafkaError(error, partition.error_message))
 
     def _take_leader(self, key: TopicIdPartition, error: Errors, leader: LeaderIdAndEpoch) -> bool:
-        """Follow a broker's hint to the new leader, if it gave one."""
+        """Use a response's hint to the new leader, if it has one."""
         moved = error in LEADER_MOVED and self._metadata.moved(key, leader)
         if moved:
             self._fetch_plan.stale = True

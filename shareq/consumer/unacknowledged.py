@@ -1,4 +1,4 @@
-"""What the application holds: records that polls returned and whose acknowledgements are not on their way yet.
+"""The records that the application holds: returned by a poll, their acknowledgement not sent yet.
 
 There is one entry an offset. A broker may acquire a record for this consumer again while the application holds it: its
 lock ran out while a fetch waited. Then the new acquisition takes the place of the old one:
@@ -31,7 +31,7 @@ V = TypeVar("V")
 
 
 class UnacknowledgedPartition:
-    """One partition's delivered records as ranges, gaps beside them, and the verdicts so far by offset."""
+    """One partition's delivered records as ranges, gaps beside them, and the acknowledge types so far by offset."""
 
     __slots__ = (
         "_ends",
@@ -54,7 +54,7 @@ class UnacknowledgedPartition:
         self.record_count = 0
         self.verdicts: dict[int, int] = {}
         self.renewed: dict[int, Message] = {}
-        """Records whose lock was renewed: they may be acknowledged at once, and the next poll hands them out again."""
+        """Records whose lock was renewed: they may be acknowledged at once, and the next poll returns them again."""
         self._handed_out_again: dict[int, Message] = {}
         self._firsts: list[int] = []
         self._ends: list[int] = []
@@ -67,18 +67,18 @@ class UnacknowledgedPartition:
 
     @property
     def empty(self) -> bool:
-        """True if nothing of the partition is in hand or will be handed out again."""
+        """True if nothing of the partition is held or will be returned again."""
         return not (self.record_count or self._gaps or self.renewed)
 
     @property
     def ranges(self) -> list[Range]:
-        """What polls returned and no acknowledgement has taken out, ascending."""
+        """Offsets that polls returned and no acknowledgement has removed, ascending."""
         return list(zip(self._firsts, self._ends, strict=True))
 
     def add(self, ranges: Iterable[Range], gaps: Iterable[Range], messages: Sequence[Message]) -> None:
-        """Take in what a poll returned: the records of `ranges`; the client itself answers for the gaps.
+        """Add what a poll returned: the records of `ranges`; the client itself acknowledges the gaps.
 
-        A record that is held or renewed already is replaced, and what was said of the older copy is void.
+        A record that is held or renewed already is replaced, and the acknowledge type of the older copy is void.
         """
         for first, end in ranges:
             at = bisect_right(self._firsts, first)
@@ -101,11 +101,11 @@ class UnacknowledgedPartition:
             self._messages.append(messages)
 
     def replace(self, messages: Sequence[Message]) -> None:
-        """Records in hand were acquired again: what is said of them stands, and a renewal returns the newer copies."""
+        """Held records were acquired again: their acknowledge types stay, and a renewal returns the newer copies."""
         self._messages.append(messages)
 
     def hand_out_renewed(self) -> list[Message]:
-        """The renewed records, in hand again."""
+        """The renewed records, which are held again."""
         self._handed_out_again, self.renewed = self.renewed, {}
         for offset, message in self._handed_out_again.items():
             self.add([(offset, offset + 1)], (), (message,))
@@ -116,7 +116,7 @@ class UnacknowledgedPartition:
         return at > 0 and offset < self._ends[at - 1]
 
     def acknowledge(self, offset: int, verdict: int) -> bool:
-        """Note a verdict, over an earlier one if there is; False where the record is not in hand."""
+        """Set an acknowledge type, replacing an earlier one; False if the record is not held."""
         if not self.holds(offset):
             renewed = self.renewed.pop(offset, None)
             if renewed is None:
@@ -126,7 +126,7 @@ class UnacknowledgedPartition:
         return True
 
     def put_back(self) -> None:
-        """Undo `add` and `hand_out_renewed` of a poll that has not returned; a poll begins with nothing in hand."""
+        """Undo `add` and `hand_out_renewed` of a poll that has not returned; a poll begins with nothing held."""
         self._firsts, self._ends, self._gaps, self._messages = [], [], [], []
         self.record_count = 0
         self.verdicts = {}
@@ -134,9 +134,9 @@ class UnacknowledgedPartition:
         self._handed_out_again = {}
 
     def take(self, default: int | None) -> tuple[list[AcknowledgeRun], dict[int, Message]]:
-        """Take out what has a verdict, and the gaps; with a default verdict everything. Runs ascend.
+        """Remove what has an acknowledge type, and the gaps; with a default type, everything. Runs ascend.
 
-        Also the messages of the records to renew, which are handed out again when the renewal has succeeded.
+        Also returns the messages to renew, which are returned again when the renewal has succeeded.
         """
         runs = runs_of(self.verdicts)
         renewing = self._to_renew()
@@ -174,9 +174,8 @@ def drop_within(by_offset: dict[int, V], first: int, end: int) -> None:
 
 
 class UnacknowledgedRecords:
-    """Delivered records by topic name and partition index. Partitions of which nothing is in hand are not kept: what a
-    poll costs follows what was delivered, not how many partitions there are.
-    """
+    """Delivered records by topic name and partition index. Partitions without held records are not kept: the cost of a
+    poll follows what was delivered, not the number of partitions."""
 
     def __init__(self) -> None:
         self._partitions: dict[tuple[str, int], UnacknowledgedPartition] = {}
@@ -201,19 +200,20 @@ class UnacknowledgedRecords:
         return sum(partition.unacknowledged for partition in self._partitions.values())
 
     def partition(self, key: TopicIdPartition, topic: str, node: int) -> UnacknowledgedPartition:
-        """The partition's entry, made where there is none. What a former leader gave, or a topic's earlier incarnation,
-        is dropped: its locks are gone, and acknowledgements for it would fail those of other records."""
+        """The entry of the partition, created if there is none. Records of a former leader, or of a deleted topic of
+        this name, are dropped: their locks are void, and acknowledging them would fail those of other records."""
         entry = self._partitions.get((topic, key.partition))
         if entry is None or entry.key != key or entry.node != node:
             entry = self._partitions[topic, key.partition] = UnacknowledgedPartition(key, topic, node)
         return entry
 
     def renew(self, key: TopicIdPartition, topic: str, node: int, messages: dict[int, Message]) -> None:
-        """Keep renewed records until they are acknowledged or handed out; a newer copy in hand stays what it is."""
+        """Keep renewed records until they are acknowledged or returned again; a newer copy that is held is not
+        replaced."""
         entry = self._partitions.get((topic, key.partition))
         if entry is None or (entry.key, entry.node) == (key, node):
             entry = self.partition(key, topic, node)
             entry.renewed |= {offset: message for offset, message in messages.items() if not entry.holds(offset)}
 
     def find(self, topic: str | None, partition: int | None) -> UnacknowledgedPartition | None:
-        return self._partitions.get((topic, partition))  # type: ignore[arg-type]    # a place that is none is not found
+        return self._partitions.get((topic, partition))  # type: ignore[arg-type]    # a position without a partition is not found

@@ -269,7 +269,7 @@ class ShareLeader:
                 session.leds.append(part.led)
         session.resolved = self._partitions.generation
 
-    # ---- other messages --------------------------------------------------------------------------------------
+    # ---- other messages ----------------------------------------------------------------------------------------------
 
     def _connection_closed(self, message: ConnectionClosed) -> None:
         """Close the sessions of the connection, and drop the share-partitions of groups without a session on this

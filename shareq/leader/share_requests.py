@@ -72,7 +72,7 @@ def acknowledge_result(error: Errors) -> AcknowledgeResult:
     return _ACKNOWLEDGE_RESULTS.get(error, _STATE_NOT_DURABLE)
 
 
-# ---- request checks ----------------------------------------------------------------------------------------
+# ---- request checks --------------------------------------------------------------------------------------------------
 
 
 def request_error(request: ShareRequest, share_version: int) -> Errors:
@@ -122,7 +122,7 @@ def acknowledgements(request: ShareRequest) -> dict[TopicIdPartition, tuple[Ackn
     return found
 
 
-# ---- responses -----------------------------------------------------------------------------------------------------
+# ---- responses -------------------------------------------------------------------------------------------------------
 
 
 def error_response(request: ShareRequest, error: Errors) -> ShareResponse:
