@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from shareq.broker.placement import DONE, Outcome, refuse_name
-from shareq.log.config import TOPIC_CONFIGS
-from shareq.log.config import ConfigType as TopicConfigType
+from shareq.log.config import TOPIC_CONFIGS, TopicConfigType
 from shareq.model.configs import BROKER_CONFIGS, GROUP_CONFIGS, INT_MAX, ConfigDef
 from shareq.model.errors import Errors
 from shareq.model.image import ClusterImage

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from shareq.broker.storage import Storage
-from shareq.log.interface import AppendResult, ReadResult
 from shareq.log.memory import MemoryLog
+from shareq.log.results import AppendResult, ReadResult
 from shareq.model.errors import Errors
 from shareq.model.ids import TRANSACTION_STATE_TOPIC, TopicIdPartition
 from shareq.model.image import ClusterImage, PartitionImage

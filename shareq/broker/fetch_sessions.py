@@ -11,7 +11,7 @@ import random
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from shareq.log.interface import ReadResult
+from shareq.log.results import ReadResult
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicIdPartition
 from shareq.model.messages.fetch import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchRequest

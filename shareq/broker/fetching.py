@@ -15,7 +15,7 @@ from typing import Any
 
 from shareq.broker.data_plane import ISOLATION_LEVELS, DataPlane
 from shareq.broker.fetch_sessions import FetchSessions, Reads, Turn
-from shareq.log.interface import ReadResult
+from shareq.log.results import ReadResult
 from shareq.model.actor import ConnectionClosed, Effect, ImageChanged, Incoming, LogGrew, Message, Respond, Tick
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicId, TopicIdPartition, TopicPartition

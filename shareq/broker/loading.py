@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from shareq.log.interface import ReadResult
 from shareq.log.records import ControlType, decode_control, decode_key_values
+from shareq.log.results import ReadResult
 from shareq.model.actor import EndMarker, RecordsRead
 from shareq.model.records import RecordBatch
 

@@ -17,8 +17,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from shareq.client.interruptible import InterruptibleCondition
 from shareq.client.uninterrupted import acquire, uninterrupted
-from shareq.client.waiting import Waiting
 from shareq.model.errors import ConfigException
 
 VIRTUAL_ORIGIN_MS = 1_767_225_600_000
@@ -235,7 +235,7 @@ class WallLoop(EventLoop):
         self._origin_ms = int(time.time() * 1000)
         self._due = threading.Condition(self.lock)
         self._asleep_until_ms = _AWAKE
-        self._progress = Waiting(self.lock)
+        self._progress = InterruptibleCondition(self.lock)
         self._closed = False
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="shareq-loop", daemon=True)

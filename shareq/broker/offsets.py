@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from shareq.broker.data_plane import ISOLATION_LEVELS, DataPlane
-from shareq.log.interface import OffsetForTimestamp
-from shareq.log.timestamps import EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD, LATEST_TIERED, MAX_TIMESTAMP
+from shareq.log.results import OffsetForTimestamp
+from shareq.log.timestamp_lookup import EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD, LATEST_TIERED, MAX_TIMESTAMP
 from shareq.model.actor import ClientContext
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicPartition

@@ -1,7 +1,7 @@
 """What a broker answers to Produce.
 
 Kafka's checks have an order, and a client sees the first that fails. Those that need nothing but the batch are in
-`shareq.log.validation`, those that need the producer's past in `shareq.log.producers`; all others are here.
+`shareq.log.validation`, those that need the producer's past in `shareq.log.producer_states`; all others are here.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from shareq.broker.data_plane import DataPlane, lacks_replicas
-from shareq.log.interface import AppendResult
 from shareq.log.memory import MemoryLog
+from shareq.log.results import AppendResult
 from shareq.log.validation import Refusal, frame, looks_transactional
 from shareq.model.actor import NEWEST_VERSION, ClientContext
 from shareq.model.errors import Errors

@@ -15,7 +15,7 @@ _RESUME = opmap["RESUME"]
 """The instruction that every Python function begins with; CPython looks for signals there."""
 
 
-class Unserved(deque[T]):
+class CallbackQueue(deque[T]):
     """What callbacks have not been called with yet, oldest first. `served` counts the calls."""
 
     def __init__(self) -> None:

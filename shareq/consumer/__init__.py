@@ -8,7 +8,7 @@ from shareq.client.message import (
 )
 from shareq.client.topic_partition import TopicPartition
 from shareq.consumer.core import ShareConsumerCore
-from shareq.consumer.deserializing import DeserializingShareConsumer, MessageField, SerializationContext
+from shareq.consumer.deserializing_consumer import DeserializingShareConsumer, MessageField, SerializationContext
 from shareq.consumer.messages import Messages
 from shareq.consumer.share_consumer import ShareConsumer
 from shareq.model.states import AcknowledgeType

@@ -1,4 +1,4 @@
-"""From the application's verdicts to acknowledgements on their way, and back to what became of them."""
+"""From the application's acknowledge types to requests, and from responses to results."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from shareq.client.callbacks import Unserved
+from shareq.client.callbacks import CallbackQueue
 from shareq.client.calls import Calls
 from shareq.client.message import Message
 from shareq.client.topic_partition import TopicPartition
-from shareq.consumer.acks import Acknowledgements, Commit, Identity, counts_of, runs_of
-from shareq.consumer.buffer import Buffer, Piece, Unpacked
-from shareq.consumer.delivered import InHand, PartitionInHand
+from shareq.consumer.acknowledgements import Acknowledgements, MemberIdentity, PendingCommit, counts_of, runs_of
+from shareq.consumer.fetch_buffer import AcquiredPiece, FetchBuffer, UnpackedPiece
 from shareq.consumer.metrics import FetchMetrics
+from shareq.consumer.unacknowledged import UnacknowledgedPartition, UnacknowledgedRecords
 from shareq.model.errors import Errors, IllegalStateException, KafkaError, KafkaException
 from shareq.model.events import AcknowledgementsSent, RecordsDelivered
 from shareq.model.ids import TopicIdPartition
@@ -32,18 +32,18 @@ class CommitResult(NamedTuple):
 
 
 class Acknowledger:
-    """The records in the application's hands. `wants_results`: true if there is a callback to feed.
+    """The records that the application holds. `wants_results`: true if a callback is set.
 
-    The application's side changes them; the network's side only puts results and renewals into two queues, which the
-    next call empties.
+    Only calls of the application change the records. Responses only append to two queues, results and renewals, which
+    the next call empties.
     """
 
     def __init__(
         self,
         calls: Calls,
-        who: Identity,
+        identity: MemberIdentity,
         metrics: FetchMetrics,
-        buffer: Buffer,
+        buffer: FetchBuffer,
         *,
         explicit: bool,
         send: Callable[[Acknowledgements], None],
@@ -52,49 +52,50 @@ class Acknowledger:
         self.wants_results = False
         self.explicit = explicit
         self._calls = calls
-        self._who = who
+        self._identity = identity
         self._metrics = metrics
         self._buffer = buffer
         self._send = send
         self._lost = lost
-        self._in_hand = InHand()
-        self.results: Unserved[CommitResult] = Unserved()
-        """What the callback has not got yet, oldest first."""
+        self._records = UnacknowledgedRecords()
+        self.results: CallbackQueue[CommitResult] = CallbackQueue()
+        """Results that the callback has not received yet, oldest first."""
         self._renewed: deque[Acknowledgements] = deque()
-        self.acquired_again: list[Piece] = []
-        """What `take_renewed` took from the buffer last, in place of renewed copies."""
+        self.acquired_again: list[AcquiredPiece] = []
+        """Pieces that the last `take_renewed` took from the buffer instead of renewed copies."""
         self._open: dict[int, Acknowledgements] = {}
-        """What was sent and has no result yet, by id()."""
+        """Acknowledgements that were sent and have no result yet, by id()."""
 
-    # ---- records come in ---------------------------------------------------------------------------------------------
+    # ---- delivered records -------------------------------------------------------------------------------------------
 
-    def deliver(self, unpacked: Unpacked) -> None:
-        """A poll returns these records; broken ones come with a verdict."""
+    def deliver(self, unpacked: UnpackedPiece) -> None:
+        """A poll returns these records. Broken ones already have an acknowledge type."""
         piece, messages, ranges, gaps, verdict = unpacked
-        entry = self._in_hand.partition(piece.key, piece.topic, piece.node)
+        entry = self._records.partition(piece.key, piece.topic, piece.node)
         entry.add(ranges, gaps, messages)
         if verdict is not None:
             entry.verdicts.update(dict.fromkeys(range(piece.first, piece.end), verdict))
         if messages and not piece.journalled:
-            group_id, member_id, client_id = self._who
+            group_id, member_id, client_id = self._identity
             topic, partition, first, end = piece.topic, piece.key.partition, piece.first, piece.end
             counts = len(messages), piece.delivery_count
             self._calls.emit(RecordsDelivered(group_id, member_id, client_id, topic, partition, first, end, *counts))
 
     @property
     def renewals(self) -> bool:
-        """True if renewed records wait for a poll."""
-        return bool(self._renewed) or any(entry.renewed for entry in self._in_hand)
+        """True if the next poll returns renewed records."""
+        return bool(self._renewed) or any(entry.renewed for entry in self._records)
 
     def take_renewed(self, topics: Collection[str]) -> list[Sequence[Message]]:
-        """Hand renewed records out again: the newer copy where the lock was lost and the record acquired again.
+        """The renewed records that this poll returns again: the newer copy if the lock was lost and the record acquired
+        again.
 
-        Those of other topics than `topics` are released, those of a former leader dropped.
+        Those of topics outside `topics` are released, those of a former leader dropped.
         """
         self._absorb_renewals()
         self.acquired_again = []
         taken: list[Sequence[Message]] = []
-        for entry in list(self._in_hand):
+        for entry in list(self._records):
             if entry.renewed and self._lost(entry.key, entry.topic, entry.node):
                 entry.renewed = {}
             elif entry.renewed and entry.topic not in topics:
@@ -103,7 +104,7 @@ class Acknowledger:
         self._buffer.fresh = False
         return taken
 
-    def _hand_out(self, entry: PartitionInHand) -> Iterator[Sequence[Message]]:
+    def _hand_out(self, entry: UnacknowledgedPartition) -> Iterator[Sequence[Message]]:
         if self._buffer.fresh and entry.renewed:
             offsets = [(offset, offset + 1) for offset in sorted(entry.renewed)]
             for unpacked in self._buffer.take_held(entry.key, entry.node, offsets):
@@ -112,32 +113,34 @@ class Acknowledger:
                 yield unpacked.messages
         yield entry.hand_out_renewed()
 
-    def _release(self, entry: PartitionInHand) -> None:
+    def _release(self, entry: UnacknowledgedPartition) -> None:
         runs = runs_of(dict.fromkeys(entry.renewed, int(AcknowledgeType.RELEASE)))
         entry.renewed = {}
         self._send(Acknowledgements(entry.key, entry.topic, entry.node, runs, {}, silent=True))
 
     def put_back(self) -> None:
-        """Undo `deliver` and `take_renewed` since the last `take`, which left nothing in hand. What was taken from the
-        buffer goes back there by `Buffer.put_back`."""
-        for entry in self._in_hand:
+        """Undo `deliver` and `take_renewed` since the last `take`, after which nothing was held. `FetchBuffer.put_back`
+        returns the pieces to the buffer."""
+        for entry in self._records:
             entry.put_back()
 
     def _absorb_renewals(self) -> None:
         while self._renewed:
             renewal = self._renewed.popleft()
-            self._in_hand.renew(renewal.key, renewal.topic, renewal.node, renewal.renewing)
+            self._records.renew(renewal.key, renewal.topic, renewal.node, renewal.renewing)
 
-    # ---- verdicts ----------------------------------------------------------------------------------------------------
+    # ---- acknowledge types -------------------------------------------------------------------------------------------
 
     @property
     def unacknowledged(self) -> int:
-        return self._in_hand.unacknowledged
+        return self._records.unacknowledged
 
     def note(self, topic: str | None, partition: int | None, offset: int | None, verdict: int) -> bool:
-        """Note the verdict on a record in hand, in one step that no interrupt can tear; False if it is not in hand.
+        """Set the acknowledge type of a record that is held, in one step that no signal can interrupt; False if it is
+        not held.
 
-        A later verdict before the next poll or commit replaces it.
+        A later type before the next poll or commit replaces it. ValueError for a position or type that cannot be;
+        IllegalStateException in implicit mode.
         """
         if topic is None or partition is None or partition < 0 or offset is None or offset < 0:
             raise ValueError(f"topic={topic!r}, partition={partition!r}, offset={offset!r} is no place of a record")
@@ -145,40 +148,41 @@ class Acknowledger:
             raise IllegalStateException("acknowledging needs share.acknowledgement.mode=explicit, and it is implicit")
         if not AcknowledgeType.ACCEPT <= verdict <= AcknowledgeType.RENEW:
             raise ValueError(f"ack_type={verdict!r}: must be ACCEPT (1), RELEASE (2), REJECT (3) or RENEW (4)")
-        entry = self._in_hand.find(topic, partition)
+        entry = self._records.find(topic, partition)
         if entry is None or not entry.holds(offset):
             return False
         entry.verdicts[offset] = verdict
         return True
 
     def acknowledge(self, topic: str | None, partition: int | None, offset: int | None, verdict: int) -> None:
-        """The same for a record that may have been renewed since: it is in hand again with this verdict."""
+        """Like `note`, for a record that may have been renewed since: it is held again with this type."""
         if self.note(topic, partition, offset, verdict):
             return
         self._absorb_renewals()
-        entry = self._in_hand.find(topic, partition)
+        entry = self._records.find(topic, partition)
         if entry is None or offset is None or not entry.acknowledge(offset, verdict):
             raise IllegalStateException(
                 f"{topic} [{partition}] offset {offset} is not in flight: no poll returned it, it was acknowledged and "
                 "sent already, or it is a gap"
             )
 
-    def take(self, *, deadline_ms: int | None = None, commit: Commit | None = None) -> bool:
-        """Send what is acknowledged; in implicit mode everything is accepted by that. False if there is nothing."""
+    def take(self, *, deadline_ms: int | None = None, commit: PendingCommit | None = None) -> bool:
+        """Send what is acknowledged; in implicit mode, accept everything. False if there is nothing to send."""
         return self._take(None if self.explicit else AcknowledgeType.ACCEPT, deadline_ms, commit)
 
     def take_last(self) -> None:
-        """Send what is acknowledged, and nothing else: whoever closes has not seen the next poll."""
+        """Send only what is acknowledged: close() does not accept the records of the last poll, in implicit mode
+        either."""
         self._take(None, None, None)
 
-    def _take(self, default: int | None, deadline_ms: int | None, commit: Commit | None) -> bool:
+    def _take(self, default: int | None, deadline_ms: int | None, commit: PendingCommit | None) -> bool:
         self._absorb_renewals()
-        if not self._in_hand:
+        if not self._records:
             return False
         sent = False
         if self._buffer.fresh:
-            self._keep_in_hand()
-        for entry, runs, renewing in self._in_hand.take(default):
+            self._keep_acquired_again()
+        for entry, runs, renewing in self._records.take(default):
             if runs:
                 acknowledgements = Acknowledgements(
                     entry.key, entry.topic, entry.node, runs, renewing, deadline_ms=deadline_ms, commit=commit
@@ -188,9 +192,9 @@ class Acknowledger:
                 sent = True
         return sent
 
-    def _keep_in_hand(self) -> None:
-        """What is in hand and was acquired again stays in hand: its acknowledgement counts for the new lock."""
-        for entry in self._in_hand:
+    def _keep_acquired_again(self) -> None:
+        """Records that are held and were acquired again stay held: their acknowledgement applies to the new lock."""
+        for entry in self._records:
             for unpacked in self._buffer.take_held(entry.key, entry.node, entry.ranges):
                 entry.replace(unpacked.messages)
         self._buffer.fresh = self.renewals
@@ -198,10 +202,10 @@ class Acknowledger:
     # ---- results -----------------------------------------------------------------------------------------------------
 
     def settled(self, acknowledgements: Acknowledgements, error: Errors, now_ms: int) -> None:
-        """Report what became of acknowledgements: to the journal, the metrics, the commit, the callback."""
+        """Report the result of acknowledgements to the journal, the metrics, the commit and the callback."""
         counts = counts_of(acknowledgements.runs)
         topic, partition = acknowledgements.topic, acknowledgements.key.partition
-        group_id, member_id, _ = self._who
+        group_id, member_id, _ = self._identity
         self._calls.emit(AcknowledgementsSent(group_id, member_id, topic, partition, counts, int(error)))
         self._metrics.acknowledgements_sent.record(sum(counts), now_ms)
         if error:
@@ -216,7 +220,7 @@ class Acknowledger:
             self._call_back(acknowledgements, KafkaError(error) if error else None)
 
     def abandon(self, error: KafkaError) -> None:
-        """The client has failed, and may be torn: all that was sent and has no result yet fails with `error`."""
+        """The client has failed: every acknowledgement without a result fails with `error`."""
         while self._open:
             self._call_back(next(iter(self._open.values())), error)
 

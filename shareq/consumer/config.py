@@ -10,23 +10,25 @@ from shareq.model.configs import INT_MAX, ConfigDef
 
 DEFINITIONS = (
     ConfigDef("group.id", "", "The share group."),
-    ConfigDef("client.rack", "", "Where the client is, told to the coordinator."),
+    ConfigDef("client.rack", "", "The rack of the client, sent to the coordinator."),
     ConfigDef(
         "share.acknowledgement.mode",
         "implicit",
-        "Whether the next poll accepts what the last one returned, or the application acknowledges each record.",
+        "implicit: the next poll accepts the records of the last; explicit: the application acknowledges each.",
         choices=("implicit", "explicit"),
     ),
     ConfigDef(
         "share.acquire.mode",
         "batch_optimized",
-        "Whether a fetch may run to the end of a record batch, or max.poll.records is a strict limit.",
+        "batch_optimized: a fetch returns whole record batches; record_limit: max.poll.records is a strict limit.",
         choices=("batch_optimized", "record_limit"),
     ),
-    ConfigDef("max.poll.records", 500, "How many records a poll returns; a record batch is finished.", 1, INT_MAX),
+    ConfigDef(
+        "max.poll.records", 500, "How many records a poll returns, up to the end of the record batch.", 1, INT_MAX
+    ),
     ConfigDef("fetch.wait.max.ms", 500, "How long a fetch waits at the broker for records.", 0, 300000),
-    ConfigDef("fetch.min.bytes", 1, "How much a fetch waits for.", 0, INT_MAX),
-    ConfigDef("fetch.max.bytes", 52428800, "How much a fetch may bring.", 0, 2147483135),
+    ConfigDef("fetch.min.bytes", 1, "How many bytes a fetch waits for.", 0, INT_MAX),
+    ConfigDef("fetch.max.bytes", 52428800, "How many bytes a fetch may return.", 0, 2147483135),
     ConfigDef("max.poll.interval.ms", 300000, "The longest time between two polls of a member.", 1, 86400000),
     ConfigDef("default.api.timeout.ms", 60000, "How long commit_async keeps trying.", 1, INT_MAX),
     ConfigDef("check.crcs", False, "Whether the CRC of each record batch is checked."),
@@ -58,7 +60,7 @@ REJECTED = frozenset(
         "topic.blacklist",
     }
 )
-"""Keys of a plain consumer that mean nothing here, or belong to the group: better refused than silently ignored."""
+"""Keys of a plain consumer that have no effect here, or are group configurations: refused rather than ignored."""
 
 IGNORED = frozenset({"auto.commit.interval.ms", "enable.auto.offset.store", "max.partition.fetch.bytes"})
 
@@ -67,8 +69,8 @@ ALIASES = {"fetch.max.wait.ms": "fetch.wait.max.ms"}
 
 
 def consumer_config(conf: Mapping[str, Any]) -> ClientConfig:
-    """The parsed configuration. ValueError without a group, for REJECTED keys and for values that
-    contradict each other; KafkaException as `ClientConfig`.
+    """The parsed configuration. ValueError without a group, for REJECTED keys and for contradicting values;
+    KafkaException as `ClientConfig`.
 
     An acquire mode may be written in any case; an acknowledgement mode may not, as in Java.
     """

@@ -1,7 +1,7 @@
-"""The share consumer as a state machine: what the application calls, what the cluster answers, what time brings.
+"""The share consumer as a state machine: calls of the application, responses of the cluster, and time.
 
-Two sides meet here. The application's calls (`begin_poll`, `collect`, `commit`, ...) run while nothing else touches the
-actor; `handle` gets answers and ticks. Source: KIP-932, "Client".
+Calls of the application (`begin_poll`, `collect`, `commit`, ...) run while nothing else uses the actor; `handle` takes
+responses and ticks. Source: KIP-932, "Client". Rules: BEHAVIOUR.md in this folder.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from shareq.client.config import ClientConfig
 from shareq.client.message import Message
 from shareq.client.metadata import Metadata
 from shareq.client.topic_partition import TopicPartition
+from shareq.consumer.acknowledgements import Acknowledgements, MemberIdentity, PendingCommit
 from shareq.consumer.acknowledger import Acknowledger
-from shareq.consumer.acks import Acknowledgements, Commit, Identity
-from shareq.consumer.buffer import Buffer, Piece
-from shareq.consumer.fetcher import Fetcher
+from shareq.consumer.fetch_buffer import AcquiredPiece, FetchBuffer
 from shareq.consumer.membership import Membership
 from shareq.consumer.metrics import FetchMetrics, PollMetrics
-from shareq.consumer.session import FetchLimits
+from shareq.consumer.session_handler import FetchLimits
+from shareq.consumer.share_fetcher import ShareFetcher
 from shareq.model.actor import Answer, Effect
 from shareq.model.actor import Message as ActorMessage
 from shareq.model.errors import Errors, IllegalStateException, KafkaError, KafkaException, WakeupException
@@ -31,7 +31,7 @@ FOR_EVER_MS = 1 << 62
 
 
 class ShareConsumerCore:
-    """A share consumer without I/O. `acknowledger` holds what the application has got and not yet answered for."""
+    """A share consumer without I/O. `acknowledger` has the records that the application holds."""
 
     def __init__(self, config: ClientConfig, rng: random.Random) -> None:
         self.client_id: str = config["client.id"]
@@ -40,7 +40,7 @@ class ShareConsumerCore:
         self._calls = Calls(config["request.timeout.ms"])
         backoff = Backoff(rng, config["retry.backoff.ms"], config["retry.backoff.max.ms"])
         self._metadata = Metadata(self._calls, backoff, self._metadata_changed)
-        self._buffer = Buffer(check_crcs=config["check.crcs"])
+        self._buffer = FetchBuffer(check_crcs=config["check.crcs"])
         self._membership = Membership(
             self._calls,
             backoff,
@@ -50,14 +50,14 @@ class ShareConsumerCore:
             max_poll_interval_ms=config["max.poll.interval.ms"],
             on_assignment=self._assigned,
         )
-        who = Identity(config["group.id"], self.member_id, self.client_id)
+        identity = MemberIdentity(config["group.id"], self.member_id, self.client_id)
         self._fetch_metrics = FetchMetrics()
-        self._fetcher = Fetcher(
+        self._fetcher = ShareFetcher(
             self._calls,
             backoff,
             self._metadata,
             self._buffer,
-            who=who,
+            identity=identity,
             limits=_limits(config),
             metrics=self._fetch_metrics,
             on_settled=self._settled,
@@ -65,15 +65,15 @@ class ShareConsumerCore:
         )
         self.acknowledger = Acknowledger(
             self._calls,
-            who,
+            identity,
             self._fetch_metrics,
             self._buffer,
             explicit=config["share.acknowledgement.mode"] == "explicit",
             send=self._fetcher.acknowledge,
-            lost=self._fetcher.intake.lost,
+            lost=self._fetcher.filler.lost,
         )
         self._poll_metrics = PollMetrics()
-        self._polled: list[Piece] = []
+        self._polled_pieces: list[AcquiredPiece] = []
         self._error: KafkaError | None = None
         self._woken = False
         self._closing = False
@@ -91,13 +91,13 @@ class ShareConsumerCore:
     def handle(self, message: ActorMessage, now_ms: int) -> list[Effect]:
         if isinstance(message, Answer):
             self._calls.answered(message, now_ms)
-            if message.error is Errors.UNSUPPORTED_VERSION:  # the broker is too old, which no retry mends
+            if message.error is Errors.UNSUPPORTED_VERSION:  # the broker is too old: a retry cannot succeed
                 self._error = KafkaError(message.error, message.reason or None)
         self._pump(now_ms)
         return self._calls.take_effects()
 
     def _pump(self, now_ms: int) -> None:
-        """Send whatever has become due. The goodbye to the group follows when all sessions are closed."""
+        """Send everything that is due. The leave heartbeat follows when all sessions are closed."""
         if self._closing and self._fetcher.closed and not self._membership.gone:
             self._membership.leave()
         self._membership.pump(now_ms)
@@ -111,7 +111,7 @@ class ShareConsumerCore:
         return self._membership.topics
 
     def subscribe(self, topics: tuple[str, ...], now_ms: int) -> None:
-        """Replace the subscription; none at all leaves the group. Buffered records of other topics are released."""
+        """Replace the subscription; an empty one leaves the group. Buffered records of other topics are released."""
         if topics:
             self._membership.subscribe(topics)
         else:
@@ -130,7 +130,7 @@ class ShareConsumerCore:
         self._resolve()
 
     def _resolve(self) -> None:
-        """The assignment is taken as soon as one of its topics is known; others follow when they are."""
+        """Accept the assignment as soon as one of its topics is known; the others follow when they are."""
         assigned = self._membership.assigned
         if not assigned or any(key.topic_id in self._metadata.by_id for key in assigned):
             self._membership.resolved()
@@ -138,7 +138,7 @@ class ShareConsumerCore:
     # ---- poll --------------------------------------------------------------------------------------------------------
 
     def begin_poll(self, now_ms: int) -> None:
-        """Answer for the last poll's records, check that a poll makes sense, and see that records will come."""
+        """Acknowledge the records of the last poll, check the state, and start fetching."""
         self._poll_metrics.began(now_ms)
         try:
             if self.acknowledger.explicit and (count := self.acknowledger.unacknowledged):
@@ -159,46 +159,46 @@ class ShareConsumerCore:
         return topic in self._metadata.topics or topic in self._metadata.errors
 
     def poll_ready(self) -> bool:
-        """Whether a waiting poll has something to do."""
+        """True if a waiting poll can return or raise."""
         return bool(self._buffer or self.acknowledger.renewals or self._woken or self._error or self._membership.error)
 
     def collect(self, now_ms: int) -> list[Sequence[Message]]:
-        """The records of this poll: renewed ones first, then fetched ones. May be empty, when there were only gaps.
+        """The records of this poll: renewed ones first, then fetched ones. Empty if there were only gaps.
 
-        `max.poll.records` bounds what a poll adds to the application's hands, hence renewed records do not count: a
-        consumer that renews as many in each round would get no other.
+        `max.poll.records` bounds the fetched records only: a consumer that renews that many in each round would never
+        get another one.
         """
         self.raise_if_woken()
         self._raise_error()
-        runs = self.acknowledger.take_renewed(self._fetcher.intake.topics)
-        self._polled = polled = self.acknowledger.acquired_again
+        runs = self.acknowledger.take_renewed(self._fetcher.filler.topics)
+        self._polled_pieces = polled = self.acknowledger.acquired_again
         for unpacked in self._buffer.take(self._max_poll_records):
             polled.append(unpacked.piece)
             self.acknowledger.deliver(unpacked)
             runs.append(unpacked.messages)
         runs = [messages for messages in runs if messages]
         if not runs:
-            self.acknowledger.take()  # of gaps, which the next request answers for
-            self._polled = []
+            self.acknowledger.take()  # of gaps, which the next request acknowledges
+            self._polled_pieces = []
             self._fetcher.fetching = not self._buffer
             self._pump(now_ms)
         return runs
 
     def put_back(self, now_ms: int) -> None:
-        """Undo the last `collect`: the application has not got its records, and the next one returns them."""
+        """Undo the last `collect`: the application has not received its records, and the next poll returns them."""
         del now_ms
         self.acknowledger.put_back()
-        self._buffer.put_back(self._polled)
-        self._polled = []
+        self._buffer.put_back(self._polled_pieces)
+        self._polled_pieces = []
 
     def end_poll(self, now_ms: int) -> tuple[()]:
-        """The application has the records; its time until the next poll begins. No effects follow."""
+        """The application has the records; max.poll.interval.ms until its next poll begins. No effects follow."""
         self._membership.poll_ended(now_ms)
         self._poll_metrics.ended(now_ms)
         return ()
 
     def _raise_error(self) -> None:
-        """Raise once what went wrong in the background."""
+        """Raise the error of a background request, once."""
         error = self._membership.error or self._error
         if error is not None:
             self._membership.error = self._error = None
@@ -224,9 +224,9 @@ class ShareConsumerCore:
 
     # ---- commit ------------------------------------------------------------------------------------------------------
 
-    def commit(self, timeout_ms: float | None, now_ms: int) -> Commit:
+    def commit(self, timeout_ms: float | None, now_ms: int) -> PendingCommit:
         """Send what is acknowledged (implicit: everything) without waiting for a poll; `timeout_ms` bounds retries."""
-        commit = Commit()
+        commit = PendingCommit()
         deadline_ms = FOR_EVER_MS if timeout_ms is None else now_ms + int(timeout_ms)
         if self.acknowledger.take(deadline_ms=deadline_ms, commit=commit):
             self._pump(now_ms)
@@ -236,7 +236,7 @@ class ShareConsumerCore:
         if self.acknowledger.take(deadline_ms=now_ms + self._async_timeout_ms):
             self._pump(now_ms)
 
-    # ---- the end, and what there is to see ---------------------------------------------------------------------------
+    # ---- close, and state to read ------------------------------------------------------------------------------------
 
     def begin_close(self, now_ms: int) -> None:
         """Send what is acknowledged; closing the sessions releases the rest, in implicit mode too."""
@@ -257,7 +257,7 @@ class ShareConsumerCore:
         return self._fetcher.acquisition_lock_timeout_ms
 
     def assignment(self) -> list[TopicPartition]:
-        """What the coordinator has given us, as far as the topics' names are known."""
+        """The assigned partitions whose topic names are known."""
         topics = self._metadata.by_id
         return sorted(
             TopicPartition(topics[topic_id].name, partition)

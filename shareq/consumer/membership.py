@@ -17,8 +17,8 @@ from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareG
 JOIN_EPOCH = 0
 
 
-class MemberState(StrEnum):
-    """STALE: left because the application did not poll. FATAL: no retry would help."""
+class MembershipState(StrEnum):
+    """STALE: left because the application did not poll. FATAL: a retry cannot succeed."""
 
     UNSUBSCRIBED = "unsubscribed"
     JOINING = "joining"
@@ -30,7 +30,7 @@ class MemberState(StrEnum):
     FATAL = "fatal"
 
 
-class MemberEvent(StrEnum):
+class MembershipEvent(StrEnum):
     POLL = "poll"
     ANSWER = "answer"
     ASSIGNMENT = "assignment"
@@ -43,10 +43,10 @@ class MemberEvent(StrEnum):
     FATAL = "fatal"
 
 
-_S, _E = MemberState, MemberEvent
+_S, _E = MembershipState, MembershipEvent
 _MEMBERS = (_S.JOINING, _S.RECONCILING, _S.ACKNOWLEDGING, _S.STABLE)
 
-TRANSITIONS: dict[tuple[MemberState, MemberEvent], MemberState] = {
+TRANSITIONS: dict[tuple[MembershipState, MembershipEvent], MembershipState] = {
     (_S.UNSUBSCRIBED, _E.POLL): _S.JOINING,
     (_S.STALE, _E.POLL): _S.JOINING,
     (_S.JOINING, _E.ANSWER): _S.STABLE,
@@ -60,20 +60,20 @@ TRANSITIONS: dict[tuple[MemberState, MemberEvent], MemberState] = {
     **{(state, _E.LEAVE): _S.LEAVING for state in _MEMBERS},
     **{(state, _E.FATAL): _S.FATAL for state in _MEMBERS},
 }
-"""Where a member goes; an event that a state has no row for leaves it where it is."""
+"""The next state; an event without a row for the state has no effect."""
 
 URGENT = frozenset({_S.JOINING, _S.ACKNOWLEDGING, _S.LEAVING})
-"""States whose heartbeat does not wait for the interval."""
+"""States that send a heartbeat without waiting for the interval."""
 
-PATIENT = frozenset({Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.TOPIC_AUTHORIZATION_FAILED})
-"""Errors after which even the first retry waits."""
+DELAYED_RETRY = frozenset({Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.TOPIC_AUTHORIZATION_FAILED})
+"""Errors after which the first retry waits, too."""
 
 
 class Membership:
-    """Sends one heartbeat at a time. `on_assignment(partitions)` gets each new assignment, whole.
+    """Sends one heartbeat at a time. `on_assignment(partitions)` gets each new assignment as a whole.
 
-    `error` waits for the next poll, which raises it once. The time between two polls is bounded by
-    `max_poll_interval_ms`: a member that nobody polls leaves, so that others get its records.
+    `error` is raised by the next poll, once. The time between two polls is at most `max_poll_interval_ms`: after that
+    the member leaves the group, so that other members get its records.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Membership:
         max_poll_interval_ms: int,
         on_assignment: Callable[[frozenset[TopicIdPartition]], None],
     ) -> None:
-        self.state = MemberState.UNSUBSCRIBED
+        self.state = MembershipState.UNSUBSCRIBED
         self.group_id = group_id
         self.member_id = member_id
         self.member_epoch = JOIN_EPOCH
@@ -101,11 +101,11 @@ class Membership:
         self._rack_id = rack_id
         self._max_poll_interval_ms = max_poll_interval_ms
         self._on_assignment = on_assignment
-        self._topics_known = False  # whether the coordinator knows our present topics
-        self._rejoin = False  # polled while the goodbye is still under way
-        self._goodbye = False  # a heartbeat that leaves is due
+        self._topics_known = False  # true if the coordinator has the current subscription
+        self._join_after_leave = False  # polled while the leave heartbeat is under way
+        self._leave_due = False  # a leave heartbeat is due
         self._under_way = False
-        self._generation = 0  # answers to what was asked before a change of mind do not count
+        self._attempt = 0  # a response to an earlier attempt is ignored
         self._sent_at_ms = 0
         self._interval_ms = 0
         self._failures = 0
@@ -116,30 +116,30 @@ class Membership:
     # ---- what the application does -----------------------------------------------------------------------------------
 
     def subscribe(self, topics: tuple[str, ...]) -> None:
-        """Take these topics from the next heartbeat on; the next poll joins where we are no member."""
+        """Use these topics from the next heartbeat on. If the consumer is not a member, the next poll joins."""
         self.topics = topics
         self._topics_known = False
 
     def leave(self) -> None:
-        """Say goodbye, where there is anybody to say it to."""
+        """Leave the group: send a leave heartbeat if the coordinator may know the member."""
         self.topics = ()
-        self._rejoin = False
+        self._join_after_leave = False
         if self.state in _MEMBERS:
-            self._goodbye = self.member_epoch != JOIN_EPOCH or self._under_way
+            self._leave_due = self.member_epoch != JOIN_EPOCH or self._under_way
             self._move(_E.LEAVE)
             self._drop_assignment()
-            if not self._goodbye:
+            if not self._leave_due:
                 self._move(_E.LEFT)
         else:
             self._move(_E.LEAVE)
 
     @property
     def gone(self) -> bool:
-        """Whether there is nothing left to say."""
-        return self.state not in _MEMBERS and not self._goodbye and not self._under_way
+        """True if no heartbeat is due or under way."""
+        return self.state not in _MEMBERS and not self._leave_due and not self._under_way
 
     def polled(self) -> None:
-        """A poll has begun: join where we are no member yet."""
+        """A poll has begun: join if the consumer is not a member."""
         self._polling = True
         self._join()
 
@@ -148,15 +148,15 @@ class Membership:
             self.member_epoch = JOIN_EPOCH
             self._topics_known = False
             self._move(_E.POLL)
-        self._rejoin = self.state is _S.LEAVING
+        self._join_after_leave = self.state is _S.LEAVING
 
     def poll_ended(self, now_ms: int) -> None:
-        """From here on the application has `max_poll_interval_ms` until its next poll."""
+        """The application has `max_poll_interval_ms` from now until its next poll."""
         self._polling = False
         self._polled_at_ms = now_ms
 
     def resolved(self) -> None:
-        """The assignment's topics are known: tell the coordinator that we have taken it."""
+        """The assignment's topics are known: confirm the assignment to the coordinator."""
         self._move(_E.RESOLVED)
 
     # ---- time --------------------------------------------------------------------------------------------------------
@@ -169,7 +169,8 @@ class Membership:
         return earliest(overdue, self._coordinator.wake_at_ms, self._heartbeat_at_ms())
 
     def _heartbeat_at_ms(self) -> int | None:
-        """When the next heartbeat is due; while one is under way, or its receiver unknown, the answer wakes us."""
+        """When the next heartbeat is due. None while a heartbeat or a coordinator lookup is under way: its response
+        wakes the actor."""
         return None if self._under_way or self._coordinator.looking else self._due_at_ms()
 
     def pump(self, now_ms: int) -> None:
@@ -189,7 +190,7 @@ class Membership:
             self._send(self._coordinator.node, now_ms)
 
     def _due_at_ms(self) -> int | None:
-        if self._goodbye or self.state in URGENT:
+        if self._leave_due or self.state in URGENT:
             return self._not_before_ms
         if self.state in _MEMBERS:
             return max(self._not_before_ms, self._sent_at_ms + self._interval_ms)
@@ -198,16 +199,16 @@ class Membership:
     def _overdue(self) -> None:
         text = f"no poll for max.poll.interval.ms={self._max_poll_interval_ms}: left the group; poll to rejoin"
         self.error = KafkaError(KafkaError._MAX_POLL_EXCEEDED, text)
-        self._goodbye = self.member_epoch != JOIN_EPOCH
-        self._generation += 1
+        self._leave_due = self.member_epoch != JOIN_EPOCH
+        self._attempt += 1
         self._move(_E.OVERDUE)
         self._drop_assignment()
 
     # ---- heartbeats --------------------------------------------------------------------------------------------------
 
     def _send(self, node: int, now_ms: int) -> None:
-        leaving = self._goodbye
-        self._goodbye = False
+        leaving = self._leave_due
+        self._leave_due = False
         self._under_way = True
         self._sent_at_ms = now_ms
         topics = None if leaving or (self._topics_known and self.state is not _S.JOINING) else self.topics
@@ -220,7 +221,7 @@ class Membership:
         )
         self._topics_known = True
         self._move(_E.SENT)
-        generation = self._generation
+        generation = self._attempt
         self.metrics.sent(now_ms)
 
         def answered(response: Response | None, error: Errors, at_ms: int) -> None:
@@ -228,18 +229,18 @@ class Membership:
             self.metrics.answered(at_ms - now_ms, at_ms)
             if leaving:
                 self._left()
-            elif generation == self._generation and self.state in _MEMBERS:
+            elif generation == self._attempt and self.state in _MEMBERS:
                 assert response is None or isinstance(response, ShareGroupHeartbeatResponse)
                 self._answered(response, error, at_ms)
 
         self._calls.send(node, request, answered)
 
     def _left(self) -> None:
-        """Whatever the answer to a goodbye is: it is never sent twice."""
+        """A leave heartbeat is never repeated, whatever its response."""
         self.member_epoch = JOIN_EPOCH
         self._move(_E.LEFT)
-        if self._rejoin and self.topics:
-            self._join()  # the poll that asked for it may have ended
+        if self._join_after_leave and self.topics:
+            self._join()  # the poll that requested it may have ended
 
     def _answered(self, response: ShareGroupHeartbeatResponse | None, error: Errors, now_ms: int) -> None:
         if response is None:
@@ -285,10 +286,10 @@ class Membership:
             self._fail(error, message)
 
     def _try_again(self, error: Errors, now_ms: int) -> None:
-        """At once where Kafka's clients do not wait, but only the first time: then the back-off counts."""
+        """At once after the first failure, as Kafka's clients do, except for DELAYED_RETRY; then with back-off."""
         self._topics_known = False
         self._failures += 1
-        patient = error in PATIENT or self._failures > 1
+        patient = error in DELAYED_RETRY or self._failures > 1
         self._not_before_ms = now_ms + self._backoff.delay_ms(self._failures) if patient else now_ms
         self._sent_at_ms = min(self._sent_at_ms, now_ms - self._interval_ms)
 
@@ -296,16 +297,16 @@ class Membership:
         if self.state in _MEMBERS:
             self.error = KafkaError(error, message, fatal=True)
         self._coordinator.fatal = None
-        self._goodbye = False
+        self._leave_due = False
         self._move(_E.LEFT if self.state is _S.LEAVING else _E.FATAL)
         self._drop_assignment()
 
     # ---- small moves -------------------------------------------------------------------------------------------------
 
-    def _move(self, event: MemberEvent) -> None:
+    def _move(self, event: MembershipEvent) -> None:
         state = TRANSITIONS.get((self.state, event), self.state)
         if event in (_E.FENCED, _E.OVERDUE, _E.LEAVE, _E.FATAL):
-            self._generation += 1
+            self._attempt += 1
         self.state = state
 
     def _drop_assignment(self) -> None:

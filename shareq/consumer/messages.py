@@ -17,7 +17,7 @@ SHOWN = 20
 class Messages(Sequence[Message]):
     """A read-only sequence of messages; a slice is `Messages` too. Compared by identity, as in confluent-kafka.
 
-    Messages are made when they are looked at, so that a poll does not cost what nobody looks at.
+    Messages are created on access: a poll does not pay for messages that are not read.
     """
 
     __slots__ = ("_ends", "_runs")
@@ -42,7 +42,7 @@ class Messages(Sequence[Message]):
         return not len(self)
 
     def count(self, value: Any = None) -> int:
-        """How many messages there are; with a message, how often it is among them, as every sequence tells."""
+        """The number of messages; with an argument, how often that message occurs, as for every sequence."""
         return len(self) if value is None else super().count(value)
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""The share consumer that an application holds: confluent-kafka's blocking calls around `ShareConsumerCore`."""
+"""The share consumer for applications: confluent-kafka's blocking calls around `ShareConsumerCore`."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class ShareConsumer(UntilClosed):
             for message in consumer.poll(1.0):
                 ...
 
-    In implicit mode the next `poll` or `commit_*` accepts what the last poll returned; in explicit mode the application
-    acknowledges each record. Records that are not acknowledged when the consumer closes go to others. One thread at a
-    time may be inside; only `wakeup` may be called from anywhere. `conf` is a dict, keyword arguments, or both.
+    In implicit mode the next `poll` or `commit_*` accepts the records of the last poll; in explicit mode the
+    application acknowledges each record. `close` releases records that are not acknowledged. Only one thread at a time
+    may be in a call; only `wakeup` may be called from any thread. `conf` is a dict, keyword arguments, or both.
     """
 
     _NAME = "Share consumer"
@@ -70,7 +70,7 @@ class ShareConsumer(UntilClosed):
             perform(self._connection, self._core.calls, lambda now_ms: self._core.subscribe(names, now_ms))
 
     def unsubscribe(self) -> None:
-        """Leave the group. Records in hand may still be acknowledged and committed."""
+        """Leave the group. Records of the last poll can still be acknowledged and committed."""
         self.subscribe([])
 
     def subscription(self) -> list[str]:
@@ -79,7 +79,7 @@ class ShareConsumer(UntilClosed):
             return list(self._core.subscription)
 
     def assignment(self) -> list[TopicPartition]:
-        """The partitions that this member may fetch from just now; others may have them too."""
+        """The partitions that this member may fetch from now; other members may share them."""
         self._check_open()
         with self._gate:
             return self._core.assignment()
@@ -87,19 +87,19 @@ class ShareConsumer(UntilClosed):
     # ---- poll --------------------------------------------------------------------------------------------------------
 
     def poll(self, timeout: float = -1) -> Messages:
-        """Wait up to `timeout` seconds (negative: for ever) for records; empty where none came.
+        """Wait up to `timeout` seconds (negative: without limit) for records; empty if none arrived.
 
-        Returns renewed records, and up to max.poll.records others, but finishes the record batch. Raises
+        Returns renewed records, and up to max.poll.records others, up to the end of the record batch. Raises
         IllegalStateException without a subscription, and in explicit mode while records of the last poll are not
-        acknowledged; WakeupException after `wakeup`; KafkaException once for what went wrong in the background, such as
-        _MAX_POLL_EXCEEDED. What a poll that was interrupted had taken comes with the next one.
+        acknowledged; WakeupException after `wakeup`; KafkaException once for an error of a background request, such as
+        _MAX_POLL_EXCEEDED. Records of an interrupted poll are returned by the next one.
         """
         messages = self._poll(timeout)
         self._unreturned = False  # CPython does not look for signals between here and the caller's next step
         return messages
 
     def _poll(self, timeout: float) -> Messages:
-        """The records of a poll, marked as not returned: it is up to the caller to take the mark off."""
+        """The records of a poll, marked as not returned: the caller removes the mark."""
         self._check_open()
         wait_ms = timeout_ms(timeout)
         with self._gate:
@@ -116,13 +116,13 @@ class ShareConsumer(UntilClosed):
             return Messages.of(runs)
 
     def _put_back(self) -> None:
-        """Put back what an interrupted poll had taken, before a call that would count it as seen."""
+        """Put back the records of an interrupted poll, before a call that would count them as seen."""
         if self._unreturned:
             perform(self._connection, self._core.calls, self._core.put_back)
             self._unreturned = False
 
     def _wait_for_messages(self, wait_ms: float | None) -> list[Sequence[Message]]:
-        """Gaps alone do not end the wait."""
+        """Wait for records; gaps alone do not end the wait."""
         connection, core = self._connection, self._core
         deadline_ms = wait_ms and connection.now_ms() + wait_ms
         left_ms = wait_ms
@@ -134,7 +134,7 @@ class ShareConsumer(UntilClosed):
         return []
 
     def ready(self) -> bool:
-        """Whether a poll would not have to wait: for applications with an event loop of their own."""
+        """True if a poll would return or raise at once: for applications with their own event loop."""
         self._check_open()
         with self._gate:
             self._put_back()
@@ -148,10 +148,11 @@ class ShareConsumer(UntilClosed):
     # ---- acknowledge and commit --------------------------------------------------------------------------------------
 
     def acknowledge(self, message: Message, ack_type: int = AcknowledgeType.ACCEPT) -> None:
-        """Say what became of a record (explicit mode): ACCEPT, RELEASE, REJECT or RENEW.
+        """Acknowledge a record (explicit mode) as ACCEPT, RELEASE, REJECT or RENEW.
 
-        The next poll or commit sends it; until then a later word replaces an earlier one. RENEW starts the record's
-        lock anew. When that has succeeded the record is in hand again: acknowledge it, or the next poll returns it.
+        The next poll or commit sends it; until then a later type replaces an earlier one. RENEW starts the lock of the
+        record again. When the renewal has succeeded the record is held again: acknowledge it, or the next poll returns
+        it.
         """
         self._check_open()
         if not isinstance(message, Message):
@@ -161,14 +162,14 @@ class ShareConsumer(UntilClosed):
     def acknowledge_offset(
         self, topic: str, partition: int, offset: int, ack_type: int = AcknowledgeType.ACCEPT
     ) -> None:
-        """The same by place; serves records that could not be decoded, too."""
+        """Acknowledge by position; also for records that could not be decoded."""
         self._check_open()
         if not isinstance(topic, str):
             raise TypeError(f"topic must be a str, not {type(topic).__name__}")
         self._acknowledge(topic, index(partition), index(offset), index(ack_type))
 
     def _acknowledge(self, topic: str | None, partition: int | None, offset: int | None, verdict: int) -> None:
-        """Once for each record: a record in hand costs the gate's lock, any other one the whole gate."""
+        """Called for each record: a held record costs one lock, any other one the whole gate."""
         lock = self._lock
         if lock.locked():
             raise self._gate.refusal()
@@ -180,10 +181,10 @@ class ShareConsumer(UntilClosed):
             self._acknowledger.acknowledge(topic, partition, offset, verdict)
 
     def commit_sync(self, timeout: float = 60) -> dict[TopicPartition, KafkaException | None]:
-        """Send acknowledgements and wait for the brokers' answer.
+        """Send acknowledgements and wait for the brokers' responses.
 
-        Returns the outcome by partition, for the partitions with acknowledgements in this call. A partition without
-        answer within `timeout` seconds has REQUEST_TIMED_OUT, and may still succeed.
+        Returns the result by partition, for the partitions with acknowledgements in this call. A partition without a
+        response within `timeout` seconds has REQUEST_TIMED_OUT, and may still succeed.
         """
         self._check_open()
         wait_ms = timeout_ms(timeout)
@@ -200,7 +201,7 @@ class ShareConsumer(UntilClosed):
             return commit.results
 
     def commit_async(self) -> None:
-        """Send acknowledgements; the callback tells what became of them."""
+        """Send acknowledgements; the callback gets the results."""
         self._check_open()
         with self._gate:
             self._put_back()
@@ -208,10 +209,10 @@ class ShareConsumer(UntilClosed):
             perform(self._connection, self._core.calls, self._core.commit_async)
 
     def set_acknowledgement_commit_callback(self, callback: AcknowledgementCommitCallback | None) -> None:
-        """Call `callback({TopicPartition: offsets}, exception or None)` with the outcome of each partition and request.
+        """Call `callback({TopicPartition: offsets}, exception or None)` with the result of each partition and request.
 
-        It is called inside poll, commit_* and close, must not call back into the consumer (but `wakeup`), and what it
-        raises surfaces there.
+        It is called inside poll, commit_* and close, must not call the consumer (except `wakeup`), and its exceptions
+        are raised by those calls.
         """
         self._check_open()
         if callback is not None and not callable(callback):
@@ -221,7 +222,7 @@ class ShareConsumer(UntilClosed):
             self._acknowledger.wants_results = callback is not None
 
     def _raised(self, error: BaseException) -> None:
-        """Where the client has failed, call back acknowledgements that are under way before the call raises."""
+        """After a failure of the client, call back acknowledgements under way before the call raises."""
         fatal = failed_for_good(self._connection, error)
         if fatal is not None:
             self._acknowledger.abandon(fatal)
@@ -240,36 +241,36 @@ class ShareConsumer(UntilClosed):
     def _report(self, result: CommitResult) -> tuple[AcknowledgementCommitCallback, Any, Any]:
         return self._callback or _nothing, result.offsets, result.error
 
-    # ---- what there is to see ----------------------------------------------------------------------------------------
+    # ---- state to read -----------------------------------------------------------------------------------------------
 
     def member_id(self) -> str:
-        """How the group calls this consumer, for as long as it lives."""
+        """The member id of this consumer, which never changes."""
         return self._core.member_id
 
     def metrics(self) -> dict[str, float]:
-        """Values under the names of Kafka's share consumer metrics; NaN where nothing has been measured."""
+        """Values by the names of Kafka's share consumer metrics; NaN where nothing has been measured."""
         return self._core.metrics(self._connection.now_ms())
 
     def acquisition_lock_timeout_ms(self) -> int | None:
-        """How long records stay locked, as the brokers last said; None before the first answer."""
+        """The lock duration (ms) of the last response; None before the first one."""
         self._check_open()
         with self._gate:
             return self._core.acquisition_lock_timeout_ms
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
-        """Taken for a connection with SASL; a cluster in this process asks for none."""
+        """Used by a connection with SASL; a cluster in this process requires none."""
         self._check_open()
         for name, value in (("username", username), ("password", password)):
             if not isinstance(value, str):
                 raise TypeError(f"{name} must be a str, not {type(value).__name__}")
 
-    # ---- the end -----------------------------------------------------------------------------------------------------
+    # ---- close -------------------------------------------------------------------------------------------------------
 
     def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
-        """Send what is acknowledged, give back the rest, leave the group. Repeatable.
+        """Send acknowledgements, release all other records, leave the group. Repeatable.
 
-        Waits up to `timeout` seconds (negative: for ever) for brokers that do not answer. When the time is up, or the
-        call is interrupted, the connections are closed: brokers give back what is still locked.
+        Waits up to `timeout` seconds (negative: without limit) for brokers that do not respond. After that time, or if
+        the call is interrupted, the connections are closed: brokers release the records that are still locked.
         """
         wait_ms = timeout_ms(timeout)
         if self._closed and not self._acknowledger.results:
@@ -277,22 +278,22 @@ class ShareConsumer(UntilClosed):
         with self._gate:
             try:
                 if not self._closed:
-                    self._say_goodbye(wait_ms)
+                    self._leave_and_close(wait_ms)
             finally:
                 self._closed = True
                 self._connection.close()
             self._run_callbacks()
 
-    def _say_goodbye(self, wait_ms: float | None) -> None:
+    def _leave_and_close(self, wait_ms: float | None) -> None:
         core = self._core
         try:
             self._put_back()
             perform(self._connection, core.calls, core.begin_close)
             self._connection.wait(core.closed, wait_ms)
-        except KafkaException as gone:  # the cluster has gone before us: nobody is left to say goodbye to
+        except KafkaException as gone:  # the cluster is closed already: there is no group to leave
             if gone.error.code() != KafkaError._TRANSPORT:
                 raise
 
 
 def _nothing(offsets: object, error: object) -> None:
-    """Stands for a callback that was taken away."""
+    """Replaces a callback that was removed."""

@@ -1,8 +1,9 @@
 """The share-partition leader of one broker: sessions, fetches and acknowledgements, as one actor.
 
-It answers ShareFetch and ShareAcknowledge. What a record may become is decided in `share_partition`, how a fetch waits
-in `fetches`, how state gets durable in `led_partitions`, who may ask for what in `sessions` and `requests`; this module
-takes a request through them in Kafka's order. Source: KIP-932, "Share-partition leader"; Kafka's SharePartitionManager.
+It answers ShareFetch and ShareAcknowledge. This module takes a request through the steps in Kafka's order:
+`share_requests` and `share_sessions` check it, `share_partition` decides what happens to records, `fetch_scheduler`
+lets fetches wait, `led_partitions` makes state durable. Source: KIP-932, "Share-partition leader"; Kafka's
+SharePartitionManager. Rules: BEHAVIOUR.md in this folder.
 """
 
 from __future__ import annotations
@@ -10,30 +11,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from shareq.leader.context import Context
-from shareq.leader.fetch import Fetch
-from shareq.leader.fetches import Fetches
+from shareq.leader.fetch_scheduler import FetchScheduler
+from shareq.leader.leader_context import LeaderContext
 from shareq.leader.led_partition import LedPartition
 from shareq.leader.led_partitions import LedPartitions
-from shareq.leader.requests import (
+from shareq.leader.share_fetch import ShareFetch
+from shareq.leader.share_requests import (
     ACKNOWLEDGED,
-    AckResult,
+    AcknowledgeResult,
     ShareRequest,
     ShareResponse,
     acknowledge_response,
+    acknowledge_result,
+    acknowledgement_error,
     acknowledgements,
     error_response,
     fetch_response,
-    leader_says,
-    refuse,
-    refuse_batches,
+    request_error,
 )
-from shareq.leader.sessions import (
+from shareq.leader.share_sessions import (
     INITIAL_EPOCH,
-    Exchange,
-    SessionCache,
+    PendingRequest,
     SessionKey,
     ShareSession,
+    ShareSessionCache,
     epoch_error,
     next_epoch,
 )
@@ -68,13 +69,13 @@ _ACQUIRE_MODES = {int(mode): mode for mode in AcquireMode}
 
 
 class ShareLeader:
-    """The actor. `wake_at_ms` is when the next lock expires or the next fetch has waited long enough."""
+    """The actor. `wake_at_ms` is the next deadline of a lock or a waiting fetch."""
 
     def __init__(self, broker_id: int, *, traced: bool) -> None:
         self.wake_at_ms: int | None = None
-        self._context = Context(broker_id, traced=traced)
-        self._sessions = SessionCache()
-        self._fetches = Fetches(self._context, ended=self._finish)
+        self._context = LeaderContext(broker_id, traced=traced)
+        self._sessions = ShareSessionCache()
+        self._fetches = FetchScheduler(self._context, ended=self._respond_if_done)
         self._partitions = LedPartitions(
             self._context, wake=self._fetches.wake, lost=self._fetches.lost, acknowledged=self._acknowledged
         )
@@ -91,16 +92,16 @@ class ShareLeader:
         }
 
     def watches(self, log: TopicPartition) -> bool:
-        """Whether it has to hear of what is appended there."""
+        """True if a led share-partition reads this log."""
         return bool(self._partitions.of_log(log))
 
     def handle(self, message: Message, now_ms: int) -> list[Effect]:
-        """Take in a message. KeyError for one that no share-partition leader understands."""
+        """Handle one message. KeyError for a message type that a share-partition leader does not handle."""
         context = self._context
         context.now_ms = now_ms
         self._handlers[type(message)](message)
         self._fetches.offer()
-        self.wake_at_ms = context.alarms.next_ms()
+        self.wake_at_ms = context.deadlines.next_ms()
         effects, context.effects = context.effects, []
         return effects
 
@@ -109,39 +110,39 @@ class ShareLeader:
     def _incoming(self, incoming: Incoming) -> None:
         request = incoming.request
         assert isinstance(request, (ShareFetchRequest, ShareAcknowledgeRequest))
-        session = self._enter(incoming, request)
+        session = self._find_session(incoming, request)
         if session is None:
             return
         final = request.share_session_epoch == FINAL_EPOCH
         if isinstance(request, ShareFetchRequest) and not request.is_renew_ack and not final:
             mode = _ACQUIRE_MODES.get(request.share_acquire_mode)
             if mode is None:
-                self._refuse(incoming.id, request, Errors.UNKNOWN_SERVER_ERROR)
+                self._respond_error(incoming.id, request, Errors.UNKNOWN_SERVER_ERROR)
                 return
-            exchange: Exchange = Fetch(
+            pending: PendingRequest = ShareFetch(
                 incoming.id, request, session, mode, self._context.image.broker_config[MAX_BYTES]
             )
         else:
-            exchange = Exchange(incoming.id, request, session)
+            pending = PendingRequest(incoming.id, request, session)
         for at, batches in acknowledgements(request).items():
-            exchange.acks[at] = self._acknowledge(exchange, at, batches)
+            pending.acks[at] = self._acknowledge(pending, at, batches)
         if final:
             self._end_session(session, "closed")
-        if isinstance(exchange, Fetch):
-            session.fetches[exchange] = None
+        if isinstance(pending, ShareFetch):
+            session.fetches[pending] = None
             self._resolve(session)
-            self._fetches.start(exchange)
+            self._fetches.start(pending)
         else:
-            self._finish(exchange)
+            self._respond_if_done(pending)
 
-    def _enter(self, incoming: Incoming, request: ShareRequest) -> ShareSession | None:
-        """The session that the request belongs to, brought up to date; None if the request had to be refused."""
+    def _find_session(self, incoming: Incoming, request: ShareRequest) -> ShareSession | None:
+        """The session of the request, updated by it; None if the request was refused."""
         image = self._context.image
         key = SessionKey(request.group_id or "", request.member_id or "")
         session = self._sessions.get(key)
-        error = refuse(request, image.share_version) or epoch_error(request, session)
+        error = request_error(request, image.share_version) or epoch_error(request, session)
         if error:
-            self._refuse(incoming.id, request, error)
+            self._respond_error(incoming.id, request, error)
             return None
         if isinstance(request, ShareFetchRequest) and request.share_session_epoch == INITIAL_EPOCH:
             return self._open_session(incoming, request, key)
@@ -152,70 +153,72 @@ class ShareLeader:
             session.epoch = next_epoch(session.epoch)
         return session
 
-    def _refuse(self, exchange_id: int, request: ShareRequest, error: Errors) -> None:
-        self._context.effects.append(Respond(exchange_id, error_response(request, error)))
+    def _respond_error(self, request_id: int, request: ShareRequest, error: Errors) -> None:
+        self._context.effects.append(Respond(request_id, error_response(request, error)))
 
-    def _finish(self, exchange: Exchange) -> None:
-        """Answer, unless something is still on its way."""
-        if exchange.fetching or exchange.writes:
+    def _respond_if_done(self, pending: PendingRequest) -> None:
+        """Respond unless a fetch or a state write is still under way."""
+        if pending.fetching or pending.writes:
             return
-        context, request, session = self._context, exchange.request, exchange.session
-        lock_duration_ms = context.config(exchange.group_id).record_lock_duration_ms
+        context, request, session = self._context, pending.request, pending.session
+        lock_duration_ms = context.config(pending.group_id).record_lock_duration_ms
         response: ShareResponse
         if isinstance(request, ShareAcknowledgeRequest):
-            response = acknowledge_response(context.image, lock_duration_ms, exchange.acks)
+            response = acknowledge_response(context.image, lock_duration_ms, pending.acks)
         else:
-            report = exchange.fetched
-            if isinstance(exchange, Fetch):
-                session.fetches.pop(exchange)
+            report = pending.fetched
+            if isinstance(pending, ShareFetch):
+                session.fetches.pop(pending)
                 report = session.to_report(report, full=request.share_session_epoch == INITIAL_EPOCH)
-            response = fetch_response(context.image, lock_duration_ms, report, exchange.acks)
-        context.effects.append(Respond(exchange.id, response))
+            response = fetch_response(context.image, lock_duration_ms, report, pending.acks)
+        context.effects.append(Respond(pending.id, response))
 
     # ---- acknowledgements --------------------------------------------------------------------------------------------
 
     def _acknowledge(
-        self, exchange: Exchange, at: TopicIdPartition, batches: tuple[AcknowledgementBatch, ...]
-    ) -> AckResult:
-        """Acknowledge in one partition, all of it or nothing. Of what has to be written `_acknowledged` hears."""
+        self, pending: PendingRequest, at: TopicIdPartition, batches: tuple[AcknowledgementBatch, ...]
+    ) -> AcknowledgeResult:
+        """Acknowledge in one partition, all batches or none. If a write is needed, `_acknowledged` sets the result
+        later."""
         context = self._context
         if at.topic_id not in context.image.topics_by_id:
-            return AckResult(Errors.UNKNOWN_TOPIC_ID)
-        error = refuse_batches(batches, is_renew_ack=exchange.request.is_renew_ack)
+            return AcknowledgeResult(Errors.UNKNOWN_TOPIC_ID)
+        error = acknowledgement_error(batches, is_renew_ack=pending.request.is_renew_ack)
         if not error and context.image.partition(at.topic_id, at.partition) is None:
             error = Errors.UNKNOWN_TOPIC_OR_PARTITION
         if error or not batches:
-            return AckResult(error)
-        led = self._partitions.get(SharePartitionKey(exchange.group_id, at.topic_id, at.partition))
+            return AcknowledgeResult(error)
+        led = self._partitions.get(SharePartitionKey(pending.group_id, at.topic_id, at.partition))
         if led is None:
-            return leader_says(Errors.UNKNOWN_TOPIC_OR_PARTITION)
-        config = context.config(exchange.group_id)
-        outcome = led.share_partition.acknowledge(exchange.member_id, batches, config, context.now_ms)
-        self._partitions.watch(led)  # nothing comes free before the write has settled: nobody needs to be woken
+            return acknowledge_result(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+        config = context.config(pending.group_id)
+        outcome = led.share_partition.acknowledge(pending.member_id, batches, config, context.now_ms)
+        self._partitions.watch(led)  # no record becomes available before the write settles, so no fetch is woken
         if isinstance(outcome, Errors):
-            return leader_says(outcome)
+            return acknowledge_result(outcome)
         if outcome is not None:
-            self._partitions.write(led, outcome, exchange)
+            self._partitions.write(led, outcome, pending)
         return ACKNOWLEDGED
 
-    def _acknowledged(self, exchange: Exchange, led: LedPartition, error: Errors) -> None:
+    def _acknowledged(self, pending: PendingRequest, led: LedPartition, error: Errors) -> None:
         """The state write of one partition has settled."""
-        exchange.acks[led.at] = leader_says(error)
-        self._finish(exchange)
+        pending.acks[led.at] = acknowledge_result(error)
+        self._respond_if_done(pending)
 
     # ---- sessions ----------------------------------------------------------------------------------------------------
 
     def _open_session(self, incoming: Incoming, request: ShareFetchRequest, key: SessionKey) -> ShareSession | None:
-        """A new session; it replaces the member's old one, whose records stay locked.
+        """Open a session. It replaces the member's old one, whose records stay locked.
 
-        When there are too many, the answer is put off until MaxWaitMs, so that the client does not come again at once.
+        If the broker has too many sessions, the refusal is delayed by MaxWaitMs, so that the client does not retry at
+        once.
         """
         context, replaced = self._context, self._sessions.get(key)
         if replaced is not None:
             self._end_session(replaced, "replaced", release=False)
         if len(self._sessions) >= context.image.broker_config[MAX_SESSIONS]:
             refusal = Respond(incoming.id, error_response(request, Errors.SHARE_SESSION_LIMIT_REACHED))
-            context.alarms.set(refusal, context.now_ms + max(0, request.max_wait_ms))
+            context.deadlines.set(refusal, context.now_ms + max(0, request.max_wait_ms))
             return None
         session = self._sessions.open(key, incoming.client.connection_id)
         session.update(request, context.image)
@@ -224,7 +227,7 @@ class ShareLeader:
         return session
 
     def _end_session(self, session: ShareSession, reason: str, *, release: bool = True) -> None:
-        """Take a session out: its fetches end empty, and its records come back if they are to."""
+        """Close a session: its fetches end without records, and with `release` its records are released."""
         self._sessions.close(session)
         for fetch in list(session.fetches):
             self._fetches.abort(fetch)
@@ -235,7 +238,7 @@ class ShareLeader:
                 self._release(session, at)
 
     def _release(self, session: ShareSession, at: TopicIdPartition) -> None:
-        """Give back what the member holds. Partitions that it has forgotten are not asked: their locks run out."""
+        """Release what the member holds in one partition. Locks in forgotten partitions expire instead."""
         context, (group_id, member_id) = self._context, session.key
         led = self._partitions.get(SharePartitionKey(group_id, at.topic_id, at.partition))
         if led is None:
@@ -246,7 +249,7 @@ class ShareLeader:
             self._partitions.write(led, write)
 
     def _resolve(self, session: ShareSession) -> None:
-        """Find out where each of the session's partitions is led; those led here start to load."""
+        """Look up the leader of each of the session's partitions; those led here start to load."""
         if session.resolved == self._partitions.generation:
             return
         image, group_id = self._context.image, session.key.group_id
@@ -266,17 +269,18 @@ class ShareLeader:
                 session.leds.append(part.led)
         session.resolved = self._partitions.generation
 
-    # ---- what happens otherwise --------------------------------------------------------------------------------------
+    # ---- other messages ----------------------------------------------------------------------------------------------
 
     def _connection_closed(self, message: ConnectionClosed) -> None:
-        """Its sessions go, and so do the share-partitions of groups that have nobody left here."""
+        """Close the sessions of the connection, and drop the share-partitions of groups without a session on this
+        broker."""
         broken, groups = self._sessions.lose_connection(message.connection_id)
         for session in broken:
             self._end_session(session, "connection lost")
         for group_id in groups:
             if not self._sessions.has_group(group_id):
                 for led in self._partitions.of_group(group_id):
-                    self._partitions.drop(led, Errors.UNKNOWN_TOPIC_OR_PARTITION, "nobody of the group is connected")
+                    self._partitions.drop(led, Errors.UNKNOWN_TOPIC_OR_PARTITION, "no member of the group is connected")
 
     def _image_changed(self, message: ImageChanged) -> None:
         self._context.image = message.image
@@ -291,12 +295,12 @@ class ShareLeader:
             self._fetches.wake(led)
 
     def _tick(self, _: Tick) -> None:
-        """Ring every alarm whose time has come. What a ring sets anew is due later, so this ends."""
+        """Handle every deadline that has passed. Handlers set later deadlines only, so this ends."""
         context = self._context
-        while (due := context.alarms.pop_due(context.now_ms)) is not None:
+        while (due := context.deadlines.pop_due(context.now_ms)) is not None:
             if isinstance(due, LedPartition):
                 self._partitions.expire(due)
-            elif isinstance(due, Fetch):
-                self._fetches.time_is_up(due)
+            elif isinstance(due, ShareFetch):
+                self._fetches.max_wait_passed(due)
             else:
                 context.effects.append(due)

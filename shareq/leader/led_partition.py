@@ -1,4 +1,5 @@
-"""A share-partition together with what the actor has to know beside it: who reads, who waits, what is on its way."""
+"""A share-partition with what the actor needs beside it: the fetch that holds its lock, waiting fetches, writes under
+way."""
 
 from __future__ import annotations
 
@@ -14,18 +15,16 @@ from shareq.model.states import PartitionLoadState
 class LedPartition:
     """One share-partition on its leader.
 
-    Fetches (`fetch.Fetch`) stand above this file; here they are only kept. `owner` is the fetch that may read and
-    acquire now: the fetch lock, which only its holder gives back. Of the fetches that wait, the `eager` ones have not
-    tried what came last, the `tried` ones have; the next one stands first. `idle`: nothing can be fetched until
-    something happens. `fresh`: nothing has happened since the read under way began. `log_end` is where the log was
-    seen to end, until it grows. `writes` are on their way to the persister. `dropped` is the error after which this
-    share-partition is no more.
+    `owner` is the fetch (`share_fetch.ShareFetch`, which imports this module) that holds the fetch lock: only it may
+    read and acquire, and only it releases the lock. Waiting fetches are `untried` if they have not tried since the last
+    change, else `tried`; the next one stands first. `idle`: nothing can be fetched until something changes. `fresh`:
+    nothing has changed since the read under way began. `log_end`: the end of the log at the last read, None after it
+    has grown. `writes`: state writes under way. `dropped`: the error with which this share-partition was dropped.
     """
 
     __slots__ = (
         "at",
         "dropped",
-        "eager",
         "fresh",
         "idle",
         "key",
@@ -35,6 +34,7 @@ class LedPartition:
         "share_partition",
         "topic_partition",
         "tried",
+        "untried",
         "writes",
     )
 
@@ -46,7 +46,7 @@ class LedPartition:
         self.share_partition = SharePartition(key, topic, leader_epoch=leader_epoch, traced=traced)
         self.share_partition.status = PartitionLoadState.INITIALIZING
         self.owner: Any = None
-        self.eager: OrderedDict[Any, None] = OrderedDict()
+        self.untried: OrderedDict[Any, None] = OrderedDict()
         self.tried: dict[Any, None] = {}
         self.idle = False
         self.fresh = False
@@ -55,12 +55,12 @@ class LedPartition:
         self.dropped = Errors.NONE
 
     def acquirable(self, max_record_locks: int) -> bool:
-        """Whether it is loaded and its window has room or something to give again."""
+        """True if it is loaded and its window has room or AVAILABLE records."""
         share_partition = self.share_partition
         return share_partition.status is PartitionLoadState.ACTIVE and share_partition.can_acquire(max_record_locks)
 
     def ready(self, max_record_locks: int) -> bool:
-        """Whether a fetch that takes the lock now has something to read and room to acquire it."""
+        """True if a fetch that takes the lock now can read records and acquire them."""
         if self.idle:
             return False
         has_more = self.log_end is None or self.share_partition.next_fetch_offset < self.log_end
@@ -68,6 +68,6 @@ class LedPartition:
         return not self.idle
 
     def leave(self, fetch: object) -> None:
-        """The fetch waits no longer."""
-        self.eager.pop(fetch, None)
+        """Remove a fetch from the queues."""
+        self.untried.pop(fetch, None)
         self.tried.pop(fetch, None)

@@ -1,6 +1,7 @@
-"""The share-partitions that this broker leads: how they come into memory, get their state made durable, and leave.
+"""The share-partitions that this broker leads: loading, durable state, dropping.
 
-This is the one place that speaks with the persister. Source: KIP-932, "Share-partition leader", "Persister".
+Only this module exchanges messages with the persister. Source: KIP-932, "Share-partition leader", "Persister". Rules:
+BEHAVIOUR.md, "Loading", "State writes" and "Dropping".
 """
 
 from __future__ import annotations
@@ -8,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from shareq.leader.context import Context
+from shareq.leader.leader_context import LeaderContext
 from shareq.leader.led_partition import LedPartition
-from shareq.leader.sessions import Exchange
 from shareq.leader.share_partition import PreparedWrite
+from shareq.leader.share_sessions import PendingRequest
 from shareq.model.actor import Answer, FindOffset, OffsetFound, Persist
 from shareq.model.configs import parse_by_duration
 from shareq.model.errors import Errors
@@ -30,9 +31,9 @@ EARLIEST_TIMESTAMP = -2
 UNKNOWN_START_OFFSET = -1
 
 DROPPING = frozenset({Errors.GROUP_ID_NOT_FOUND, Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.NOT_LEADER_OR_FOLLOWER})
-"""After these errors what is in memory may be stale: the share-partition is forgotten and loaded anew when needed."""
+"""After these errors the state in memory may be stale: the share-partition is dropped, and loaded again when needed."""
 
-_SEEN_BY_CLIENTS = {
+_CLIENT_ERRORS = {
     Errors.NONE: Errors.NONE,
     Errors.COORDINATOR_LOAD_IN_PROGRESS: Errors.COORDINATOR_NOT_AVAILABLE,
     Errors.COORDINATOR_NOT_AVAILABLE: Errors.COORDINATOR_NOT_AVAILABLE,
@@ -44,17 +45,18 @@ _SEEN_BY_CLIENTS = {
 }
 
 
-def seen_by_clients(error: Errors) -> Errors:
-    """What a client is told when the persister answered `error`."""
-    return _SEEN_BY_CLIENTS.get(error, Errors.UNKNOWN_SERVER_ERROR)
+def client_error(error: Errors) -> Errors:
+    """The error that a client gets when the persister answered `error`."""
+    return _CLIENT_ERRORS.get(error, Errors.UNKNOWN_SERVER_ERROR)
 
 
 class _Write(NamedTuple):
-    """A state write under way. `exchange` waits for it; nobody does for a lock's time-out or a closed session."""
+    """A state write under way. `pending` is the request that waits for it; None for an expired lock or a closed
+    session."""
 
     led: LedPartition
     write_id: int
-    exchange: Exchange | None
+    pending: PendingRequest | None
     timeout: bool
 
 
@@ -66,18 +68,18 @@ class _Lookup(NamedTuple):
 class LedPartitions:
     """All share-partitions led here, by key.
 
-    `wake(led)` is called when fetches may find more than before, `lost(led)` when it has been dropped,
-    `acknowledged(exchange, led, error)` when a request's write has settled. `generation` grows whenever what sessions
-    have resolved may be stale.
+    `wake(led)` is called when waiting fetches may find more than before, `lost(led)` when it has been dropped,
+    `acknowledged(pending, led, error)` when a request's write has settled. `generation` grows when partitions that
+    sessions have resolved may be stale.
     """
 
     def __init__(
         self,
-        context: Context,
+        context: LeaderContext,
         *,
         wake: Callable[[LedPartition], None],
         lost: Callable[[LedPartition], None],
-        acknowledged: Callable[[Exchange, LedPartition, Errors], None],
+        acknowledged: Callable[[PendingRequest, LedPartition, Errors], None],
     ) -> None:
         self.generation = 0
         self._context = context
@@ -106,7 +108,7 @@ class LedPartitions:
     # ---- in ----------------------------------------------------------------------------------------------------------
 
     def lead(self, key: SharePartitionKey, topic: str, leader_epoch: int) -> LedPartition:
-        """The share-partition; the first time it is asked for, it starts to load."""
+        """The share-partition. The first call for a key starts to load it."""
         led = self._leds.get(key)
         if led is None:
             led = self._leds[key] = LedPartition(key, topic, leader_epoch, traced=self._context.traced)
@@ -127,13 +129,13 @@ class LedPartitions:
         if led.dropped:
             return
         response = answer.response
-        if not isinstance(response, ReadShareGroupStateResponse) or _shape(response) != [led.at]:
+        if not isinstance(response, ReadShareGroupStateResponse) or _partitions_in(response) != [led.at]:
             self.drop(led, Errors.UNKNOWN_SERVER_ERROR, f"its state could not be read: {answer.error.name}")
             return
         state = response.results[0].partitions[0]
         if state.error_code:
             reason = f"its state could not be read: {state.error_code.name}"
-            self.drop(led, seen_by_clients(state.error_code), reason)
+            self.drop(led, client_error(state.error_code), reason)
         elif state.start_offset == UNKNOWN_START_OFFSET:
             call_id = self._context.next_id()
             self._lookups[call_id] = _Lookup(led, state)
@@ -142,7 +144,8 @@ class LedPartitions:
             self._load(led, state, state.start_offset)
 
     def _reset_timestamp(self, led: LedPartition) -> int:
-        """`share.auto.offset.reset` as a timestamp; latest is the high watermark, also for read_committed."""
+        """`share.auto.offset.reset` as a timestamp for ListOffsets; latest is the high watermark, for read_committed
+        too."""
         reset = self._context.config(led.key.group_id).auto_offset_reset
         duration_ms = parse_by_duration(reset)
         if duration_ms is not None:
@@ -150,7 +153,7 @@ class LedPartitions:
         return EARLIEST_TIMESTAMP if reset == "earliest" else LATEST_TIMESTAMP
 
     def offset_found(self, message: OffsetFound) -> None:
-        """Where the share-partition starts, for one that has no durable state yet."""
+        """The start offset of a share-partition without durable state was looked up."""
         led, state = self._lookups.pop(message.id)
         if led.dropped:
             return
@@ -167,15 +170,15 @@ class LedPartitions:
         if loaded:
             self.changed(led)
         else:
-            self.drop(led, Errors.UNKNOWN_SERVER_ERROR, "its durable state makes no sense")
+            self.drop(led, Errors.UNKNOWN_SERVER_ERROR, "its durable state is invalid")
 
     # ---- out ---------------------------------------------------------------------------------------------------------
 
     def drop(self, led: LedPartition, error: Errors, reason: str) -> None:
-        """Forget a share-partition; fetches that wait for it are told `error`.
+        """Remove a share-partition from memory. Fetches that wait for it end with `error`.
 
-        Its locks go with it: unlike in Kafka no timer of what was dropped writes state behind its successor's back.
-        What is already on its way to the persister is waited for before the state is read again.
+        Its locks end: unlike in Kafka, no timer of a dropped share-partition writes state after its successor has
+        loaded. The state is read again only after the writes under way have settled.
         """
         del self._leds[led.key]
         neighbours = self._by_log[led.topic_partition]
@@ -185,7 +188,7 @@ class LedPartitions:
         led.dropped = error
         led.idle = True
         led.share_partition.status = PartitionLoadState.FENCED
-        self._context.alarms.cancel(led)
+        self._context.deadlines.cancel(led)
         self.generation += 1
         if led.writes:
             self._draining[led.key] = led
@@ -195,7 +198,7 @@ class LedPartitions:
         self._lost(led)
 
     def image_changed(self) -> None:
-        """Drop what this broker no longer leads at the same epoch; configurations may have changed for the rest."""
+        """Drop what this broker no longer leads at the same epoch. For the others, configurations may have changed."""
         context = self._context
         self.generation += 1
         for led in list(self._leds.values()):
@@ -213,14 +216,14 @@ class LedPartitions:
     # ---- durable state -----------------------------------------------------------------------------------------------
 
     def write(
-        self, led: LedPartition, write: PreparedWrite, exchange: Exchange | None = None, *, timeout: bool = False
+        self, led: LedPartition, write: PreparedWrite, pending: PendingRequest | None = None, *, timeout: bool = False
     ) -> None:
-        """Hand a prepared write to the persister. `timeout`: it was made by a lock that expired, and nobody waits."""
+        """Send a prepared write to the persister. `timeout`: an expired lock caused it, and no request waits for it."""
         call_id = self._context.next_id()
-        self._writes[call_id] = _Write(led, write.write_id, exchange, timeout)
+        self._writes[call_id] = _Write(led, write.write_id, pending, timeout)
         led.writes += 1
-        if exchange is not None:
-            exchange.writes += 1
+        if pending is not None:
+            pending.writes += 1
         part = WriteShareGroupStateRequest.Partition(
             partition=led.key.partition,
             state_epoch=led.share_partition.state_epoch,
@@ -234,7 +237,7 @@ class LedPartitions:
         self._context.effects.append(Persist(call_id, request))
 
     def answered(self, answer: Answer) -> None:
-        """The persister's answer to a read or a write, in whatever order they come."""
+        """The persister's answer to a read or a write; answers may arrive in any order."""
         led = self._loads.pop(answer.id, None)
         if led is not None:
             self._state_read(led, answer)
@@ -244,21 +247,21 @@ class LedPartitions:
     def _written(self, write: _Write, answer: Answer) -> None:
         led, context = write.led, self._context
         error = _write_error(led, answer)
-        told = seen_by_clients(error)
+        client_code = client_error(error)
         led.writes -= 1
         if led.dropped:
             self._drained(led)
         else:
             led.share_partition.settle(write.write_id, error, context.config(led.key.group_id), context.now_ms)
             self.changed(led)
-            if told in DROPPING and not write.timeout:
-                self.drop(led, told, f"a state write failed: {error.name}")
-        if write.exchange is not None:
-            write.exchange.writes -= 1
-            self._acknowledged(write.exchange, led, told)
+            if client_code in DROPPING and not write.timeout:
+                self.drop(led, client_code, f"a state write failed: {error.name}")
+        if write.pending is not None:
+            write.pending.writes -= 1
+            self._acknowledged(write.pending, led, client_code)
 
     def _drained(self, led: LedPartition) -> None:
-        """When nothing of a dropped share-partition is on its way any more, its successor may read the state."""
+        """After the last write of a dropped share-partition has settled, its successor reads the state."""
         if not led.writes and self._draining.pop(led.key, None) is not None:
             successor = self._leds.get(led.key)
             if successor is not None:
@@ -267,22 +270,22 @@ class LedPartitions:
     # ---- time --------------------------------------------------------------------------------------------------------
 
     def changed(self, led: LedPartition) -> None:
-        """After a change of a share-partition: hand on its events, watch its locks, offer it to waiting fetches."""
+        """After a change of a share-partition: emit its events, set its deadline, wake waiting fetches."""
         context = self._context
         led.share_partition.unblock(context.config(led.key.group_id), context.now_ms)
         self.watch(led)
         self._wake(led)
 
     def watch(self, led: LedPartition) -> None:
-        """Put the share-partition's events among the effects, and be there when its next lock expires."""
+        """Emit the share-partition's events, and set the deadline for its next lock."""
         if self._context.traced:
             self._context.effects.extend(led.share_partition.take_events())
         deadline_ms = led.share_partition.next_deadline_ms
         if deadline_ms is not None:
-            self._context.alarms.advance(led, deadline_ms)
+            self._context.deadlines.bring_forward(led, deadline_ms)
 
     def expire(self, led: LedPartition) -> None:
-        """Its alarm has rung: give back what was locked for too long. An alarm that came too early is only set anew."""
+        """Its deadline has come: release expired locks. After an early deadline only set the next one."""
         context = self._context
         deadline_ms = led.share_partition.next_deadline_ms
         if deadline_ms is not None and deadline_ms <= context.now_ms:
@@ -294,12 +297,12 @@ class LedPartitions:
             self.watch(led)
 
 
-def _shape(response: ReadShareGroupStateResponse) -> list[TopicIdPartition]:
+def _partitions_in(response: ReadShareGroupStateResponse) -> list[TopicIdPartition]:
     return [TopicIdPartition(topic.topic_id, part.partition) for topic in response.results for part in topic.partitions]
 
 
 def _write_error(led: LedPartition, answer: Answer) -> Errors:
-    """The persister's own code for this partition; one that is missing from the answer has failed."""
+    """The persister's error code for this partition; UNKNOWN_SERVER_ERROR if the answer lacks the partition."""
     if isinstance(answer.response, WriteShareGroupStateResponse):
         for topic in answer.response.results:
             for part in topic.partitions:

@@ -1,14 +1,14 @@
-"""The run-length map: which cell each offset has, at a cost that follows the number of runs and not that of offsets.
+"""The run-length map: the value of each offset, at a cost that follows the number of runs, not of offsets.
 
-A map is a step function over all offsets: sorted bounds, each with the cell that holds from there to the next bound;
-None is a hole. Assigning a range moves at most two bounds, and equal neighbours melt together, so a batch of a thousand
-records and a single one are the same thing, of different length.
+A map is a step function over all offsets: sorted bounds, each with the value from there to the next bound; None is a
+hole. Assigning a range moves at most two bounds, and equal neighbours are merged, so a batch of a thousand records and
+a single record are the same thing, of different length.
 
-The bounds lie in chunks. A window of a few runs is one chunk, that is a plain sorted array; a million runs are some
-thousand chunks, and no change touches more than its own. A chunk whose runs have become short keeps one cell per offset
-instead of bounds, as a roaring bitmap does: that takes less memory than the bounds would, and needs no search.
+The bounds are kept in chunks. A window of a few runs is one chunk, a plain sorted array; a million runs are some
+thousand chunks, and a change touches only its own. A chunk whose runs have become short keeps one value per offset
+instead of bounds, like a roaring bitmap: that takes less memory than the bounds would, and needs no search.
 
-Ranges are half-open, [first, end), and not empty. Cells are immutable, compared by value, and shared freely.
+Ranges are half-open, [first, end), and not empty. Values are immutable, compared by value, and shared freely.
 """
 
 from __future__ import annotations
@@ -22,163 +22,164 @@ from typing import Generic, TypeVar
 
 C = TypeVar("C")
 Edit = tuple[int, int, C, C]
-"""[first, end), the cell that it must have, the cell that it gets."""
+"""(first, end, expected value, new value)."""
 
 FLOOR, CEILING = -(1 << 62), 1 << 62
 """Below and above every offset."""
 
 MAX_RUNS = 512
 """A chunk with more of them is cut in two, or kept by offset."""
-SHORT = 8
+SHORT_RUN = 8
 """Runs of so many offsets on average or fewer are kept by offset; when they have grown to four times that, no more."""
 
 
 class RunMap(Generic[C]):
-    """A map of [first, end) -> cell.
+    """A map of [first, end) -> value.
 
-    Chunk k covers [_mins[k], _mins[k + 1]). With bounds: `_starts[k]` are the bounds and `_cells[k]` the cells from
-    there on; by offset: `_starts[k]` is None and `_cells[k]` has one cell for each offset. `_credits[k]` is how
-    many changes such a chunk may see before its runs are worth counting again.
+    Chunk k covers [_mins[k], _mins[k + 1]). With bounds: `_starts[k]` are the bounds and `_values[k]` the values from
+    there on; by offset: `_starts[k]` is None and `_values[k]` has one value per offset. `_credits[k]` is how many
+    changes such a chunk may see before its runs are counted again.
     """
 
-    __slots__ = ("_cells", "_credits", "_mins", "_starts")
+    __slots__ = ("_credits", "_mins", "_starts", "_values")
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
-        """Make one hole of everything."""
+        """Make everything one hole."""
         self._mins: list[int] = [FLOOR]
         self._starts: list[array[int] | None] = [array("q", (FLOOR,))]
-        self._cells: list[list[C | None]] = [[None]]
+        self._values: list[list[C | None]] = [[None]]
         self._credits: list[int] = [0]
 
-    # ---- questions ---------------------------------------------------------------------------------------------------
+    # ---- queries -----------------------------------------------------------------------------------------------------
 
     def get(self, offset: int) -> C | None:
-        """The cell of one offset, None in a hole."""
+        """The value of one offset, None in a hole."""
         k = bisect_right(self._mins, offset) - 1
         starts = self._starts[k]
         if starts is None:
-            return self._cells[k][offset - self._mins[k]]
-        return self._cells[k][bisect_right(starts, offset) - 1]
+            return self._values[k][offset - self._mins[k]]
+        return self._values[k][bisect_right(starts, offset) - 1]
 
     def uniform(self, firsts: Iterable[int], ends: Iterable[int]) -> list[C | None]:
-        """For each of many ranges the cell that all of it has; None for a hole, and where one glance does not tell."""
-        mins, all_starts, all_cells, found = self._mins, self._starts, self._cells, []
+        """For each of many ranges the one value of the whole range; None for a hole, and if a single lookup cannot
+        decide."""
+        mins, all_starts, all_values, found = self._mins, self._starts, self._values, []
         for first, end in zip(firsts, ends, strict=True):
             k = bisect_right(mins, first) - 1
             starts = all_starts[k]
             if starts is None:
-                found.append(all_cells[k][first - mins[k]] if end - first == 1 else None)
+                found.append(all_values[k][first - mins[k]] if end - first == 1 else None)
             else:
                 i = bisect_right(starts, first)
                 known = end <= starts[i] if i < len(starts) else k + 1 == len(mins) or end <= mins[k + 1]
-                found.append(all_cells[k][i - 1] if known else None)
+                found.append(all_values[k][i - 1] if known else None)
         return found
 
     def overlap(self, first: int, end: int) -> list[tuple[int, int, C]]:
-        """The runs in the range, clipped to it, in order; holes are left out."""
+        """The runs in the range, clipped to it, in order, without holes."""
         k = bisect_right(self._mins, first) - 1
         starts = self._starts[k]
         if starts is None:
             if end - first == 1:
-                cell = self._cells[k][first - self._mins[k]]
-                return [] if cell is None else [(first, end, cell)]
+                value = self._values[k][first - self._mins[k]]
+                return [] if value is None else [(first, end, value)]
         else:
             i = bisect_right(starts, first)
             if i < len(starts) and end <= starts[i]:  # the ordinary question: all within one run
-                cell = self._cells[k][i - 1]
-                return [] if cell is None else [(first, end, cell)]
+                value = self._values[k][i - 1]
+                return [] if value is None else [(first, end, value)]
         return list(self.runs(first, end))
 
     def runs(self, first: int = FLOOR, end: int = CEILING) -> Iterator[tuple[int, int, C]]:
-        """The same, one at a time; the map must not change meanwhile."""
-        start, cell = first, None
+        """Like `overlap`, one at a time; the map must not change meanwhile."""
+        start, value = first, None
         for bound, following in self._steps(first):
             if bound >= end:
                 break
-            if following is cell or following == cell:
+            if following is value or following == value:
                 continue
-            if cell is not None:
-                yield start, bound, cell
-            start, cell = max(bound, first), following
-        if cell is not None:
-            yield start, end, cell
+            if value is not None:
+                yield start, bound, value
+            start, value = max(bound, first), following
+        if value is not None:
+            yield start, end, value
 
     def _steps(self, offset: int) -> Iterator[tuple[int, C | None]]:
-        """Bounds and the cells from there on, beginning with the bound at or below `offset`."""
+        """Bounds and their values, beginning with the bound at or below `offset`."""
         k = bisect_right(self._mins, offset) - 1
         starts = self._starts[k]
         i = offset - self._mins[k] if starts is None else bisect_right(starts, offset) - 1
         while True:
-            cells = self._cells[k]
+            values = self._values[k]
             if starts is None:
-                yield from zip(range(self._mins[k] + i, self._mins[k] + len(cells)), cells[i:], strict=True)
+                yield from zip(range(self._mins[k] + i, self._mins[k] + len(values)), values[i:], strict=True)
             else:
-                yield from zip(starts[i:], cells[i:], strict=True)
+                yield from zip(starts[i:], values[i:], strict=True)
             k, i = k + 1, 0
             if k == len(self._mins):
                 return
             starts = self._starts[k]
 
     def next_run(self, offset: int = FLOOR) -> tuple[int, int, C] | None:
-        """The first run that ends above `offset`, clipped to begin no lower; None if nothing is up there."""
-        if len(self._mins) == len(self._cells[0]) == 1:
+        """The first run that ends above `offset`, clipped to begin no lower; None if there is none."""
+        if len(self._mins) == len(self._values[0]) == 1:
             return None
         return next(self.runs(offset), None)
 
     def before(self, offset: int) -> C | None:
-        """The cell of the highest offset below `offset` that has one; None if nothing is down there."""
+        """The value of the highest offset below `offset` that has one, or None."""
         k = bisect_left(self._mins, offset) - 1
         starts = self._starts[k]
         i = offset - self._mins[k] if starts is None else bisect_left(starts, offset)
         while i > 0 or k > 0:
             if i == 0:
                 k -= 1
-                i = len(self._cells[k])
+                i = len(self._values[k])
             i -= 1
-            cell = self._cells[k][i]
-            if cell is not None:
-                return cell
+            value = self._values[k][i]
+            if value is not None:
+                return value
         return None
 
     # ---- changes -----------------------------------------------------------------------------------------------------
 
-    def assign(self, first: int, end: int, cell: C | None) -> None:
-        """Give [first, end) this cell, whatever was there; None makes a hole."""
+    def assign(self, first: int, end: int, value: C | None) -> None:
+        """Give [first, end) this value; None makes a hole."""
         mins = self._mins
         k = bisect_right(mins, first) - 1
         limit = mins[k + 1] if k + 1 < len(mins) else CEILING
         starts = self._starts[k]
         if end > limit:
-            self._assign_across(first, end, cell)
+            self._assign_across(first, end, value)
         elif starts is None:
             base = mins[k]
-            self._cells[k][first - base : end - base] = [cell] * (end - first)
+            self._values[k][first - base : end - base] = [value] * (end - first)
             self._credits[k] -= 1
             if self._credits[k] < 0:
                 self._recount(k)
         else:
             i = bisect_right(starts, first)
             j = bisect_left(starts, end, i)
-            self._splice(k, starts, i - 1, j, first=first, end=end, cell=cell, limit=limit)
+            self._splice(k, starts, i - 1, j, first=first, end=end, value=value, limit=limit)
 
     def swap(self, edits: Iterable[Edit[C]]) -> list[Edit[C]]:
-        """Carry out the edits whose range has, as far as one glance tells, just the cell it must have.
+        """Apply the edits whose range has just the expected value, as far as a single lookup can decide.
 
-        Handed back are those that need a closer look, unchanged: some of the range has another cell, or it lies in
-        several runs or chunks. This is the inner loop of acknowledging records one by one.
+        Returns the other edits, not applied: their range has several values, or spans several runs or chunks. This is
+        the inner loop of acknowledging single records.
         """
         mins, refused = self._mins, []
         for edit in edits:
             first, end, old, new = edit
             k = bisect_right(mins, first) - 1
-            starts, cells = self._starts[k], self._cells[k]
+            starts, values = self._starts[k], self._values[k]
             if starts is None:
                 i = first - mins[k]
-                if end - first == 1 and cells[i] is old:
-                    cells[i] = new
+                if end - first == 1 and values[i] is old:
+                    values[i] = new
                     self._credits[k] = credit = self._credits[k] - 1
                     if credit < 0:
                         self._recount(k)
@@ -186,120 +187,122 @@ class RunMap(Generic[C]):
             else:
                 i = bisect_right(starts, first)
                 limit = mins[k + 1] if k + 1 < len(mins) else CEILING
-                if cells[i - 1] is old and end <= (starts[i] if i < len(starts) else limit):
-                    self._splice(k, starts, i - 1, i, first=first, end=end, cell=new, limit=limit)
+                if values[i - 1] is old and end <= (starts[i] if i < len(starts) else limit):
+                    self._splice(k, starts, i - 1, i, first=first, end=end, value=new, limit=limit)
                     continue
             refused.append(edit)
         return refused
 
     def _splice(
-        self, k: int, starts: array[int], i: int, j: int, *, first: int, end: int, cell: C | None, limit: int
+        self, k: int, starts: array[int], i: int, j: int, *, first: int, end: int, value: C | None, limit: int
     ) -> None:
         """[first, end) begins in the run of chunk k's bound i and ends in that of j - 1; the chunk ends at `limit`."""
-        cells = self._cells[k]
-        size, rest = len(starts), cells[j - 1]
+        values = self._values[k]
+        size, rest = len(starts), values[j - 1]
         at_bound = end == (starts[j] if j < size else limit)
         if starts[i] < first:
             i += 1  # its left part stays
-        keys, values = [], []
-        if i == 0 or cells[i - 1] != cell:  # a chunk keeps its first bound, whatever lies before it
-            keys.append(first)
-            values.append(cell)
+        new_starts, new_values = [], []
+        if i == 0 or values[i - 1] != value:  # a chunk keeps its first bound
+            new_starts.append(first)
+            new_values.append(value)
         if not at_bound:
-            if rest != cell:
-                keys.append(end)
-                values.append(rest)
-        elif j < size and cells[j] == cell:
-            j += 1  # melts into what follows
-        if j - i == len(keys) == 1:
-            starts[i], cells[i] = keys[0], values[0]
+            if rest != value:
+                new_starts.append(end)
+                new_values.append(rest)
+        elif j < size and values[j] == value:
+            j += 1  # merge with the run that follows
+        if j - i == len(new_starts) == 1:
+            starts[i], values[i] = new_starts[0], new_values[0]
             return
-        starts[i:j] = array("q", keys)
-        cells[i:j] = values
+        starts[i:j] = array("q", new_starts)
+        values[i:j] = new_values
         if len(starts) > MAX_RUNS:
-            self._shorten(k, limit)
+            self._relieve(k, limit)
 
-    def _assign_across(self, first: int, end: int, cell: C | None) -> None:
-        """The same over several chunks: cut them at both ends, and put one chunk in the place of all between."""
-        a = self._cut(first)
-        b = self._cut(end)
+    def _assign_across(self, first: int, end: int, value: C | None) -> None:
+        """`assign` over several chunks: split them at both ends, and replace all between by one chunk."""
+        a = self._split_at(first)
+        b = self._split_at(end)
         self._mins[a:b] = [first]
         self._starts[a:b] = [array("q", (first,))]
-        self._cells[a:b] = [[cell]]
+        self._values[a:b] = [[value]]
         self._credits[a:b] = [0]
-        self._melt(a + 1)
-        self._melt(a)
+        self._merge(a + 1)
+        self._merge(a)
 
     # ---- chunks ------------------------------------------------------------------------------------------------------
 
-    def _insert(self, k: int, minimum: int, starts: array[int] | None, cells: list[C | None]) -> None:
+    def _insert(self, k: int, minimum: int, starts: array[int] | None, values: list[C | None]) -> None:
         self._mins.insert(k, minimum)
         self._starts.insert(k, starts)
-        self._cells.insert(k, cells)
+        self._values.insert(k, values)
         self._credits.insert(k, 0)
 
-    def _cut(self, offset: int) -> int:
-        """Which chunk begins at `offset`; if none did, one does now."""
+    def _split_at(self, offset: int) -> int:
+        """The chunk that begins at `offset`, split off if necessary."""
         k = bisect_right(self._mins, offset) - 1
         if self._mins[k] == offset:
             return k
-        starts, cells = self._starts[k], self._cells[k]
+        starts, values = self._starts[k], self._values[k]
         if starts is None:
             i = offset - self._mins[k]
-            self._insert(k + 1, offset, None, cells[i:])
+            self._insert(k + 1, offset, None, values[i:])
         else:
             i = bisect_left(starts, offset)
             within = i == len(starts) or starts[i] > offset
-            self._insert(k + 1, offset, array("q", (offset,) * within) + starts[i:], cells[i - within : i] + cells[i:])
+            self._insert(
+                k + 1, offset, array("q", (offset,) * within) + starts[i:], values[i - within : i] + values[i:]
+            )
             del starts[i:]
-        del cells[i:]
+        del values[i:]
         return k + 1
 
-    def _melt(self, k: int) -> None:
+    def _merge(self, k: int) -> None:
         """Join chunk k with the one before it if both are small."""
         if not 0 < k < len(self._mins):
             return
         for near in (k - 1, k):
-            if self._starts[near] is None and len(self._cells[near]) < MAX_RUNS // 4:
-                self._by_bounds(near)
+            if self._starts[near] is None and len(self._values[near]) < MAX_RUNS // 4:
+                self._keep_bounds(near)
         left, right = self._starts[k - 1], self._starts[k]
         if left is None or right is None or len(left) + len(right) > MAX_RUNS // 2:
             return
-        same = self._cells[k - 1][-1] == self._cells[k][0]
+        same = self._values[k - 1][-1] == self._values[k][0]
         left.extend(right[same:])
-        self._cells[k - 1].extend(self._cells[k][same:])
-        del self._mins[k], self._starts[k], self._cells[k], self._credits[k]
+        self._values[k - 1].extend(self._values[k][same:])
+        del self._mins[k], self._starts[k], self._values[k], self._credits[k]
 
-    def _shorten(self, k: int, limit: int) -> None:
-        """Chunk k has too many bounds: keep it by offset if its runs are short, else cut it first."""
+    def _relieve(self, k: int, limit: int) -> None:
+        """Chunk k has too many bounds: keep it by offset if its runs are short, else split it first."""
         starts = self._starts[k]
         assert starts is not None
-        if limit - self._mins[k] > len(starts) * SHORT:
+        if limit - self._mins[k] > len(starts) * SHORT_RUN:
             limit = starts[-1] if limit == CEILING else starts[len(starts) // 2]  # a window grows at its end
-            self._cut(limit)
-        if limit - self._mins[k] <= len(starts) * SHORT:
-            lengths = zip((*starts[1:], limit), starts, self._cells[k], strict=True)
-            self._cells[k] = [cell for end, first, cell in lengths for _ in range(first, end)]
+            self._split_at(limit)
+        if limit - self._mins[k] <= len(starts) * SHORT_RUN:
+            lengths = zip((*starts[1:], limit), starts, self._values[k], strict=True)
+            self._values[k] = [value for end, first, value in lengths for _ in range(first, end)]
             self._starts[k] = None
             self._extend_credit(k, len(starts))
 
     def _recount(self, k: int) -> None:
-        """A chunk by offset gets its bounds back when its runs have grown long."""
-        cells = self._cells[k]
-        runs = 1 + sum(map(is_not, cells, islice(cells, 1, None)))
-        if runs * SHORT * 4 < len(cells):
-            self._by_bounds(k)
-            self._melt(k)
+        """Return a chunk by offset to bounds when its runs have grown long."""
+        values = self._values[k]
+        runs = 1 + sum(map(is_not, values, islice(values, 1, None)))
+        if runs * SHORT_RUN * 4 < len(values):
+            self._keep_bounds(k)
+            self._merge(k)
         else:
             self._extend_credit(k, runs)
 
     def _extend_credit(self, k: int, runs: int) -> None:
-        """A change rids the chunk of two runs at most; so many changes later there may be few enough of them."""
-        size = len(self._cells[k])
-        self._credits[k] = max((runs - size // (SHORT * 4)) // 2, size // 64)
+        """A change removes at most two runs; after so many changes there may be few enough of them."""
+        size = len(self._values[k])
+        self._credits[k] = max((runs - size // (SHORT_RUN * 4)) // 2, size // 64)
 
-    def _by_bounds(self, k: int) -> None:
-        cells, minimum = self._cells[k], self._mins[k]
-        bounds = [i for i, cell in enumerate(cells) if i == 0 or cell != cells[i - 1]]
+    def _keep_bounds(self, k: int) -> None:
+        values, minimum = self._values[k], self._mins[k]
+        bounds = [i for i, value in enumerate(values) if i == 0 or value != values[i - 1]]
         self._starts[k] = array("q", (minimum + i for i in bounds))
-        self._cells[k] = [cells[i] for i in bounds]
+        self._values[k] = [values[i] for i in bounds]

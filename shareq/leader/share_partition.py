@@ -1,25 +1,26 @@
-"""One group's view of one partition on its leader: which records are in flight, who holds them, what is durable.
+"""One group's state of one partition on its leader: in-flight records, their holders, and what is durable.
 
-Pure state: it does no I/O and knows no clock. It is asked, and answers with what is to be persisted; the answer of the
-persister comes back through `settle`. Records whose write is under way stay ACQUIRED and are tagged with it, so that
-nothing is ever changed and rolled back. What happens without anybody asking for it - a lock that runs out, records that
-the log has lost or a transaction has aborted - holds at once, and is written by the next `expire`.
+Pure state: no I/O and no clock. Methods return the writes to persist; the persister's answer comes in through `settle`.
+Records with a write under way stay ACQUIRED and carry the write's id, so no change is ever rolled back. Changes that no
+request asks for (expired locks, records missing from the log, aborted transactions) take effect at once, and the next
+`expire` writes them.
 
-Source: KIP-932, "Share-partition leader"; Kafka's SharePartition for everything that the KIP leaves open.
+Source: KIP-932, "Share-partition leader"; Kafka's SharePartition for everything that the KIP leaves open. Rules:
+BEHAVIOUR.md in this folder.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shareq.leader.aborted import aborted_ranges
+from shareq.leader.aborted_transactions import aborted_ranges
 from shareq.leader.acknowledge import Acknowledgement
 from shareq.leader.acquire import Acquisition
-from shareq.leader.cell import Cell, Change
-from shareq.leader.journal import Journal
-from shareq.leader.locks import Locks
+from shareq.leader.acquisition_locks import AcquisitionLocks
+from shareq.leader.event_recorder import EventRecorder
+from shareq.leader.in_flight_state import Change, InFlightState
+from shareq.leader.state_writes import PreparedWrite, StateWrites
 from shareq.leader.window import Window
-from shareq.leader.writes import PreparedWrite, Writes
 from shareq.model.configs import GroupConfig
 from shareq.model.errors import Errors
 from shareq.model.events import Event, Run
@@ -35,13 +36,13 @@ __all__ = ["PreparedWrite", "SharePartition"]
 class SharePartition:
     """The state of one share-partition.
 
-    `status` is the owner's to set; only ACTIVE acquires. The owner calls `expire` when `next_deadline_ms` has come, and
-    `settle` once for each prepared write. Offsets are half-open.
+    The owner sets `status`; only ACTIVE acquires. The owner calls `expire` at `next_deadline_ms`, and `settle` once for
+    each prepared write. Offset ranges are half-open.
     """
 
     __slots__ = (
-        "_journal",
         "_locks",
+        "_recorder",
         "_window",
         "_writes",
         "key",
@@ -57,17 +58,17 @@ class SharePartition:
         self.leader_epoch = leader_epoch
         self.state_epoch = -1
         self.status = PartitionLoadState.EMPTY
-        self._journal = Journal(key, topic) if traced else None
-        self._window = Window(self._journal)
-        self._locks = Locks()
-        self._writes = Writes(self._window)
+        self._recorder = EventRecorder(key, topic) if traced else None
+        self._window = Window(self._recorder)
+        self._locks = AcquisitionLocks()
+        self._writes = StateWrites(self._window)
 
     def load(
         self, state_epoch: int, start_offset: int, state_batches: Sequence[StateBatch], *, config: GroupConfig
     ) -> bool:
-        """Take in the durable state, with the start offset resolved; False and FAILED if it makes no sense.
+        """Load the durable state with its resolved start offset. Returns False and sets FAILED if the state is invalid.
 
-        Nobody holds anything. `config` is what the journal is told.
+        No record has a holder afterwards. `config` is only recorded in the journal.
         """
         window = self._window
         if not window.load(start_offset, state_batches):
@@ -75,16 +76,16 @@ class SharePartition:
             return False
         self.status = PartitionLoadState.ACTIVE
         self.state_epoch = state_epoch
-        if self._journal is not None:
+        if self._recorder is not None:
             bounds = (window.spso, window.speo)
-            self._journal.loaded(bounds, self.runs(), state_epoch, self.leader_epoch, config)
+            self._recorder.loaded(bounds, self.runs(), state_epoch, self.leader_epoch, config)
         return True
 
-    # ---- questions ---------------------------------------------------------------------------------------------------
+    # ---- queries -----------------------------------------------------------------------------------------------------
 
     @property
     def spso(self) -> int:
-        """Share-partition start offset: everything below is done with."""
+        """Share-partition start offset: no record below it is delivered again."""
         return self._window.spso
 
     @property
@@ -93,39 +94,39 @@ class SharePartition:
         return self._window.speo
 
     @property
-    def in_flight(self) -> int:
-        """How many offsets the window spans, terminal ones and holes included: what the record locks limit."""
+    def window_size(self) -> int:
+        """How many offsets the window spans, terminal ones and holes included. The record lock limit bounds it."""
         return self._window.speo - self._window.spso
 
     @property
     def delivery_complete_count(self) -> int:
-        """How many of them are terminal, or will be when their write has come through (KIP-1226)."""
+        """How many of them are terminal, or will be when their write has settled (KIP-1226)."""
         return self._window.delivery_complete_count
 
     @property
     def next_fetch_offset(self) -> int:
-        """Where to read the log: the first offset that could be acquired."""
+        """The first offset that could be acquired: the next read of the log begins there."""
         return self._window.next_fetch_offset
 
     def can_acquire(self, max_record_locks: int) -> bool:
-        """Whether the window may grow, or something in it can be taken again."""
+        """True if the window may grow or holds AVAILABLE records."""
         window = self._window
         return window.speo - window.spso < max_record_locks or window.next_fetch_offset != window.speo
 
     def runs(self) -> tuple[Run, ...]:
         """The records in flight, holes left out."""
-        runs = self._window.cells.runs(self._window.spso)
-        return tuple([Run(first, end, cell.state, cell.delivery_count) for first, end, cell in runs])
+        runs = self._window.states.runs(self._window.spso)
+        return tuple([Run(first, end, in_flight.state, in_flight.delivery_count) for first, end, in_flight in runs])
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When `expire` wants to be called; early is harmless, and it may turn out that nothing has expired."""
-        since_ms = self._writes.to_write_since_ms
+        """When to call `expire` (ms), or None. An early call is harmless; possibly no lock has expired."""
+        since_ms = self._writes.unwritten_since_ms
         return self._locks.next_ms(self._window.floor) if since_ms is None else since_ms
 
     def take_events(self) -> list[Event]:
-        """What has happened since the last time; always empty unless traced."""
-        return [] if self._journal is None else self._journal.take()
+        """Remove and return the events since the last call; empty unless traced."""
+        return [] if self._recorder is None else self._recorder.take()
 
     # ---- fetching ----------------------------------------------------------------------------------------------------
 
@@ -142,9 +143,9 @@ class SharePartition:
         aborted: Sequence[AbortedTransaction],
         now_ms: int,
     ) -> tuple[list[AcquiredRecords], list[RecordBatch]]:
-        """Lock records for a member, of the batches that the log gave from `fetch_offset`.
+        """Acquire records for a member, of the batches that were read from `fetch_offset`.
 
-        Answers what was acquired, and the record batches to send: whole ones, from the first acquired offset to the
+        Returns the acquired ranges, and the record batches to send: whole ones, from the first acquired offset to the
         last. Limits apply before aborted transactions are filtered out.
         """
         window = self._window
@@ -158,23 +159,28 @@ class SharePartition:
         self._lock(acquisition.deadline_ms, acquisition.taken)
         if aborted and config.isolation_level is IsolationLevel.READ_COMMITTED:
             acquisition.archive_aborted(aborted_ranges(batches, aborted))
-        self._writes.note(acquisition.archived, now_ms)
-        self._tell_window()
+        self._writes.note_unwritten(acquisition.archived, now_ms)
+        self._record_window()
         taken = acquisition.taken
         if not taken:
             return [], []
         first, end = taken[0][0], taken[-1][1]
         return (
-            [AcquiredRecords(first_offset=f, last_offset=e - 1, delivery_count=cell[2]) for f, e, cell in taken],
+            [
+                AcquiredRecords(first_offset=f, last_offset=e - 1, delivery_count=in_flight[2])
+                for f, e, in_flight in taken
+            ],
             [batch for batch in batches if batch.base_offset < end and batch.last_offset >= first],
         )
 
-    def _lock(self, deadline_ms: int, runs: Sequence[tuple[int, int, Cell]]) -> None:
+    def _lock(self, deadline_ms: int, runs: Sequence[tuple[int, int, InFlightState]]) -> None:
         for first, end, _ in runs:
             self._locks.add(deadline_ms, first, end)
         if self._locks.crowded:
             held = [
-                (cell.deadline_ms, f, e) for f, e, cell in self._window.cells.runs() if cell.deadline_ms is not None
+                (in_flight.deadline_ms, f, e)
+                for f, e, in_flight in self._window.states.runs()
+                if in_flight.deadline_ms is not None
             ]
             self._locks.rebuild(held)
 
@@ -183,91 +189,95 @@ class SharePartition:
     def acknowledge(
         self, member_id: str, batches: Sequence[AcknowledgementBatch], config: GroupConfig, now_ms: int
     ) -> Errors | PreparedWrite | None:
-        """What a member says of records: all of it, or none and an error; None where nothing has to be written.
+        """Acknowledge records of a member, all or none. Returns the write, an error, or None if nothing has to be
+        written.
 
-        Errors: INVALID_REQUEST for unknown types and offsets never fetched, INVALID_RECORD_STATE for records that the
-        member does not hold, or that have been spoken of already. Below the SPSO anything goes, without effect.
+        Errors: INVALID_REQUEST for unknown types and for offsets that were never fetched; INVALID_RECORD_STATE for
+        records that the member does not hold, or that the request names twice. Offsets below the SPSO are accepted
+        without effect.
         """
         acknowledgement = Acknowledgement(
             self._window, member_id, write_id=self._writes.next_id, config=config, now_ms=now_ms
         )
-        error = acknowledgement.take_in(batches)
+        error = acknowledgement.check(batches)
         self._lock(acknowledgement.deadline_ms, acknowledgement.renewed)
         if error:
-            if self._journal is not None:
-                self._journal.refused(member_id, error)
+            if self._recorder is not None:
+                self._recorder.refused(member_id, error)
             return error
         return self._writes.prepare(acknowledgement.changes) if acknowledgement.changes else None
 
     def release_member(self, member_id: str, config: GroupConfig) -> PreparedWrite | None:
-        """The member's share session has ended: whatever it holds comes back. The attempts count.
+        """Release all records of a member whose share session has ended. The attempts count.
 
-        Walks all runs in flight: sessions end seldom.
+        Walks all runs in flight, because sessions end rarely.
         """
         window, event, limit = self._window, RecordEvent.SESSION_RELEASE, config.delivery_count_limit
         changes: list[Change] = []
-        for first, end, cell in window.cells.runs():
-            if cell.member_id == member_id and cell.write_id is None:
+        for first, end, in_flight in window.states.runs():
+            if in_flight.member_id == member_id and in_flight.write_id is None:
                 for f, e in window.split(first, end):
-                    to_state = window.returned_state(f, cell, event, limit)
-                    changes.append((f, e, cell, cell.prepared(event, to_state, self._writes.next_id)))
+                    to_state = window.state_after_release(f, in_flight, event, limit)
+                    changes.append((f, e, in_flight, in_flight.prepared(event, to_state, self._writes.next_id)))
         return self._writes.prepare(changes) if changes else None
 
     def settle(self, write_id: int, error: Errors, config: GroupConfig, now_ms: int) -> bool:
-        """The persister has answered; says whether the SPSO moved. KeyError for a write that is not under way.
+        """Apply the persister's answer to a write. Returns True if the SPSO moved. KeyError for a write that is not
+        under way.
 
-        After a failure its records are held as before; those whose lock has run out meanwhile come back.
+        After a failure its records are held as before; records whose lock has expired meanwhile are released.
         """
         moved = self._writes.settle(write_id, error, config, now_ms)
-        self._tell_window()
+        self._record_window()
         return moved
 
     def unblock(self, config: GroupConfig, now_ms: int) -> None:
-        """See that a window that is full and has nothing to give moves on, if its start can move.
+        """Ask for a state write if the window is full, has no AVAILABLE record, and its start could move.
 
-        Only a write that settles moves the start, and without room there is no record left whose acknowledgement would
-        cause one. The owner calls this after each change; the write comes from the next `expire`.
+        Only a write that settles moves the start, and a full window has no record left whose acknowledgement would
+        cause a write. The owner calls this after each change; the next `expire` returns the write.
         """
         if not self.can_acquire(config.partition_max_record_locks) and self._window.can_advance:
-            self._writes.want(now_ms)
+            self._writes.request_write(now_ms)
 
     # ---- time, and the log's start -----------------------------------------------------------------------------------
 
     def expire(self, now_ms: int, config: GroupConfig) -> PreparedWrite | None:
-        """Give back what was locked for too long. That holds at once, whatever becomes of the write.
+        """Release records whose lock has expired. This takes effect at once, even if the write fails later.
 
-        Records with a write under way are left to it. The write takes along what changed without one before.
+        Records with a write under way are left to that write. The returned write contains the earlier changes that have
+        no write yet.
         """
         window, limit = self._window, config.delivery_count_limit
         for due_first, due_end in self._locks.pop_due(now_ms):
-            for first, end, cell in window.cells.overlap(due_first, due_end):
-                if cell.expired(now_ms) and cell.write_id is None:
-                    window.give_back(first, end, cell, RecordEvent.LOCK_TIMEOUT, limit)
-                    self._writes.note([(first, end)], now_ms)
-        return self._writes.write_down()
+            for first, end, in_flight in window.states.overlap(due_first, due_end):
+                if in_flight.expired(now_ms) and in_flight.write_id is None:
+                    window.release(first, end, in_flight, RecordEvent.LOCK_TIMEOUT, limit)
+                    self._writes.note_unwritten([(first, end)], now_ms)
+        return self._writes.prepare_unwritten()
 
-    def nothing_found(self, first: int, end: int, now_ms: int) -> bool:
-        """The log was read from `first` and has no record from there to its end. True if that changes anything here.
+    def note_missing(self, first: int, end: int, now_ms: int) -> bool:
+        """A read from `first` found no record up to the log's end at `end`. True if that changes the window.
 
-        Compaction took what was there; holes need not be fetched again.
+        Compaction removed those records; holes need not be fetched again.
         """
         window = self._window
         if not first < end or first >= window.speo:
             return False
         first_gap = window.first_gap
-        archived = window.pass_missing(first, end)
-        self._writes.note(archived, now_ms)
+        archived = window.archive_missing(first, end)
+        self._writes.note_unwritten(archived, now_ms)
         return bool(archived) or window.first_gap != first_gap
 
     def advance_log_start(self, log_start_offset: int) -> None:
-        """The log now begins at this offset. What was waiting below is archived for good, what is held stays held.
+        """The log now begins at `log_start_offset`. AVAILABLE records below are archived, acquired ones stay acquired.
 
-        Nothing is written; the next write tells of the new SPSO.
+        Nothing is written now; the next write contains the new SPSO.
         """
         if log_start_offset > self._window.spso:
-            self._window.begin_above(log_start_offset)
-            self._tell_window()
+            self._window.raise_log_start(log_start_offset)
+            self._record_window()
 
-    def _tell_window(self) -> None:
-        if self._journal is not None:
-            self._journal.window(self._window.spso, self._window.speo)
+    def _record_window(self) -> None:
+        if self._recorder is not None:
+            self._recorder.window(self._window.spso, self._window.speo)

@@ -1,8 +1,8 @@
-"""The window of a share-partition: its in-flight records, and where it begins (SPSO) and ends (SPEO).
+"""The window of a share-partition: its in-flight records, its start (SPSO) and its end (SPEO).
 
-Three run maps over the same offsets. `cells` is the state of every record. `available` repeats the AVAILABLE runs, so
-that the next one is found at once, however many others lie before it. `batches` says which offsets came into the window
-together (Kafka's cached batches, each as its bounds): acquiring again, and the throttling of it, go by these.
+Three run maps over the same offsets. `states` has the state of every record. `available` repeats the AVAILABLE runs, so
+that the next one is found at once, however many others precede it. `batches` has the bounds of offsets that entered the
+window together (Kafka's cached batches): acquiring again, and throttling, work on these.
 
 Offsets are half-open: `speo` is the first offset above the window, the KIP's SPEO plus one unless the window is empty.
 Source: KIP-932, "In-flight records"; Kafka's SharePartition.
@@ -13,13 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from shareq.leader.cell import Cell, Change, settled
-from shareq.leader.journal import Journal
+from shareq.leader.event_recorder import EventRecorder
+from shareq.leader.in_flight_state import Change, InFlightState, settled
 from shareq.leader.run_map import FLOOR, RunMap
 from shareq.model.messages.share_state import StateBatch
-from shareq.model.states import ABANDONED, PREPARED, SETTLED, RecordEvent, RecordState, next_state
-
-TERMINAL = frozenset({RecordState.ACKNOWLEDGED, RecordState.ARCHIVED})
+from shareq.model.states import ABANDONED, PREPARED, SETTLED, TERMINAL, RecordEvent, RecordState, next_state
 
 _STORED = {
     RecordState.AVAILABLE: RecordState.AVAILABLE,
@@ -27,11 +25,11 @@ _STORED = {
     RecordState.ARCHIVED: RecordState.ARCHIVED,
     RecordState.ARCHIVING: RecordState.ARCHIVED,
 }
-"""What a stored state means here. There is no dead-letter queue that would take an ARCHIVING record any further."""
+"""Stored state -> state after loading. ARCHIVING becomes ARCHIVED: there is no dead-letter queue to finish it."""
 
 
 class Bounds(NamedTuple):
-    """A cached batch: offsets that came into the window together."""
+    """A cached batch: offsets that entered the window together."""
 
     first: int
     end: int
@@ -40,32 +38,32 @@ class Bounds(NamedTuple):
 class Window:
     """`floor` is the lowest offset that may still be held: the SPSO, or below it after the log start has moved.
 
-    `delivery_complete_count` are the offsets in the window that are terminal, or will be when their write has settled.
-    After a load the log may still hold records that were never stored: `first_gap` is the first hole that may hold one.
-    It is fetched like an AVAILABLE record, and the SPSO does not pass it. None: there is no such hole, or the window
-    has grown since; all holes are natural then.
+    `delivery_complete_count`: the offsets in the window that are terminal, or will be when their write has settled.
+    After a load the log may hold records that were never stored: `first_gap` is the first hole that may hold one. It is
+    fetched like an AVAILABLE record, and the SPSO does not pass it. None if there is no such hole, or if the window has
+    grown since: then all holes are natural.
     """
 
     __slots__ = (
         "available",
         "batches",
-        "cells",
         "delivery_complete_count",
         "first_gap",
         "floor",
-        "journal",
+        "recorder",
         "speo",
         "spso",
+        "states",
     )
 
-    def __init__(self, journal: Journal | None) -> None:
-        self.cells: RunMap[Cell] = RunMap()
-        self.available: RunMap[Cell] = RunMap()
+    def __init__(self, recorder: EventRecorder | None) -> None:
+        self.states: RunMap[InFlightState] = RunMap()
+        self.available: RunMap[InFlightState] = RunMap()
         self.batches: RunMap[Bounds] = RunMap()
         self.spso = self.speo = self.floor = 0
         self.delivery_complete_count = 0
         self.first_gap: int | None = None
-        self.journal = journal
+        self.recorder = recorder
 
     # ---- loading -----------------------------------------------------------------------------------------------------
 
@@ -83,17 +81,17 @@ class Window:
         self.speo = position
         self.first_gap = first_gap
         for first, last, state, delivery_count in stored:
-            cell = settled(_STORED[RecordState(state)], delivery_count)
+            in_flight = settled(_STORED[RecordState(state)], delivery_count)
             self.add(first, last + 1)
-            self._set(first, last + 1, None, cell)
+            self._set(first, last + 1, None, in_flight)
         self.advance()
         return True
 
-    # ---- questions ---------------------------------------------------------------------------------------------------
+    # ---- queries -----------------------------------------------------------------------------------------------------
 
     @property
     def next_fetch_offset(self) -> int:
-        """The first offset that can be acquired: something AVAILABLE, a hole to fetch, or what comes next."""
+        """The first offset that can be acquired: AVAILABLE, a hole to fetch, or the first one above the window."""
         run = self.available.next_run()
         offset = self.speo if run is None else run[0]
         return offset if self.first_gap is None else min(offset, self.first_gap)
@@ -106,19 +104,26 @@ class Window:
     # ---- changes -----------------------------------------------------------------------------------------------------
 
     def add(self, first: int, end: int) -> None:
-        """[first, end) have come into the window together."""
+        """[first, end) entered the window together."""
         self.batches.assign(first, end, Bounds(first, end))
 
     def put(
-        self, first: int, end: int, old: Cell | None, new: Cell, *, cause: str, why: RecordEvent | None = None
+        self,
+        first: int,
+        end: int,
+        old: InFlightState | None,
+        new: InFlightState,
+        *,
+        cause: str,
+        why: RecordEvent | None = None,
     ) -> None:
-        """Give [first, end), all of which had the cell `old`, the cell `new`."""
+        """Change [first, end), all of which had the state `old`, to the state `new`."""
         self._set(first, end, old, new)
-        if self.journal is not None and end > self.spso:
-            self.journal.changed(cause, max(first, self.spso), end, new, why)
+        if self.recorder is not None and end > self.spso:
+            self.recorder.changed(cause, max(first, self.spso), end, new, why)
 
-    def _set(self, first: int, end: int, old: Cell | None, new: Cell) -> None:
-        self.cells.assign(first, end, new)
+    def _set(self, first: int, end: int, old: InFlightState | None, new: InFlightState) -> None:
+        self.states.assign(first, end, new)
         if new.state is RecordState.AVAILABLE:
             self.available.assign(first, end, new)
         elif old is not None and old.state is RecordState.AVAILABLE:
@@ -128,19 +133,19 @@ class Window:
             self.delivery_complete_count += grown * (end - max(first, self.spso))
 
     def tag(self, changes: list[Change]) -> None:
-        """Put changes of held records that stay held, with a write under way. None of them lies across the SPSO."""
-        if self.journal is not None:
+        """Mark held records with a write under way. None of the ranges lies across the SPSO."""
+        if self.recorder is not None:
             for first, end, old, new in changes:
                 self.put(first, end, old, new, cause=PREPARED)
             return
-        for first, end, _, new in self.cells.swap(changes):
-            self.cells.assign(first, end, new)
+        for first, end, _, new in self.states.swap(changes):
+            self.states.assign(first, end, new)
         spso = self.spso
         done = [end - first for first, end, _, new in changes if first >= spso and new.to_state in TERMINAL]
         self.delivery_complete_count += sum(done)
 
     def commit(self, changes: list[Change]) -> None:
-        """The write of these changes has come through: what still has its tag goes where it was to go."""
+        """The write of these changes has succeeded: records that still carry its id reach their target state."""
         finals: list[Change] = []
         to_state, count, final, back = None, -1, None, False
         for first, end, _, tagged in changes:
@@ -149,51 +154,55 @@ class Window:
                 final = settled(to_state, count)
                 back = back or to_state is RecordState.AVAILABLE
             finals.append((first, end, tagged, final))
-        told = back or self.journal is not None  # else nobody needs to know of each
-        for first, end, tagged, final in finals if told else self.cells.swap(finals):
-            for f, e, cell in self.cells.overlap(first, end):
-                if cell.write_id == tagged.write_id:
-                    self.put(f, e, cell, final, cause=SETTLED, why=cell.event)
+        one_by_one = back or self.recorder is not None  # else no index and no event needs each change
+        for first, end, tagged, final in finals if one_by_one else self.states.swap(finals):
+            for f, e, in_flight in self.states.overlap(first, end):
+                if in_flight.write_id == tagged.write_id:
+                    self.put(f, e, in_flight, final, cause=SETTLED, why=in_flight.event)
 
-    def abandon(self, first: int, end: int, cell: Cell) -> Cell:
-        """The write under way has failed: held as before. Answers the cell that [first, end) has now."""
-        held = cell.abandoned()
-        self.put(first, end, cell, held, cause=ABANDONED, why=cell.event)
+    def abandon(self, first: int, end: int, in_flight: InFlightState) -> InFlightState:
+        """The write has failed: hold the records as before. Returns the state that [first, end) has now."""
+        held = in_flight.abandoned()
+        self.put(first, end, in_flight, held, cause=ABANDONED, why=in_flight.event)
         return held
 
-    def give_back(self, first: int, end: int, cell: Cell, event: RecordEvent, delivery_count_limit: int) -> None:
-        """Nobody holds [first, end) any longer."""
+    def release(
+        self, first: int, end: int, in_flight: InFlightState, event: RecordEvent, delivery_count_limit: int
+    ) -> None:
+        """End the lock on [first, end)."""
         for f, e in self.split(first, end):
-            state = self.returned_state(f, cell, event, delivery_count_limit)
-            self.put(f, e, cell, settled(state, cell.delivery_count), cause=event)
+            state = self.state_after_release(f, in_flight, event, delivery_count_limit)
+            self.put(f, e, in_flight, settled(state, in_flight.delivery_count), cause=event)
 
-    def returned_state(self, first: int, cell: Cell, event: RecordEvent, delivery_count_limit: int) -> RecordState:
-        """Where held records from `first` on go when they come back; below the SPSO nobody will want them again."""
+    def state_after_release(
+        self, first: int, in_flight: InFlightState, event: RecordEvent, delivery_count_limit: int
+    ) -> RecordState:
+        """The state of held records from `first` on after a release; below the SPSO they are archived."""
         if first < self.spso:
             return RecordState.ARCHIVED
         state = next_state(
-            cell.state, event, delivery_count=cell.delivery_count, delivery_count_limit=delivery_count_limit
+            in_flight.state, event, delivery_count=in_flight.delivery_count, delivery_count_limit=delivery_count_limit
         )
         assert state is not None
         return state
 
     def split(self, first: int, end: int) -> list[tuple[int, int]]:
-        """[first, end), in two where the SPSO lies inside."""
+        """[first, end), cut in two at the SPSO if it lies inside."""
         spso = self.spso
         return [(first, spso), (spso, end)] if first < spso < end else [(first, end)]
 
-    def begin_at(self, first: int) -> None:
-        """The first batch of all begins at `first`: what lies between it and the SPSO does not exist."""
+    def start_at(self, first: int) -> None:
+        """The first batch begins at `first`: offsets between it and the SPSO do not exist."""
         self.spso = max(self.spso, first)
 
     def grow(self, end: int) -> None:
-        """The window ends at `end` now. From here on its holes are natural."""
+        """Move the end of the window to `end`. All its holes are natural from here on."""
         if end > self.speo:
             self.speo = end
             self.first_gap = None
 
     def advance(self) -> bool:
-        """Move the SPSO past what is terminal, if a lower record is not still held. Says whether it moved."""
+        """Move the SPSO past terminal records, unless a lower record is still held. Returns True if it moved."""
         target = self._first_unfinished()
         moved = target > self.spso
         if moved:
@@ -207,57 +216,57 @@ class Window:
     def _forget_below(self, offset: int) -> None:
         self.floor = offset
         if offset == self.speo:
-            self.cells.clear()
+            self.states.clear()
             self.batches.clear()
         else:
             batch = self.batches.get(offset)
-            self.cells.assign(FLOOR, offset, None)
+            self.states.assign(FLOOR, offset, None)
             self.batches.assign(FLOOR, offset if batch is None else batch.first, None)
 
     def _first_unfinished(self) -> int:
-        """The first offset that is not terminal, or the first hole to fetch; the end of the window if all is done."""
+        """The first offset that is not terminal, or the first hole to fetch; the end of the window if there is none."""
         limit = self.speo if self.first_gap is None else self.first_gap
-        for first, _, cell in self.cells.runs():
-            if cell.state not in TERMINAL:
+        for first, _, in_flight in self.states.runs():
+            if in_flight.state not in TERMINAL:
                 return min(first, limit)
         return limit
 
     def _terminal(self, first: int, end: int) -> int:
         """How many of the offsets are terminal or will be."""
-        return sum([e - f for f, e, cell in self.cells.overlap(first, end) if cell.to_state in TERMINAL])
+        return sum([e - f for f, e, in_flight in self.states.overlap(first, end) if in_flight.to_state in TERMINAL])
 
-    def begin_above(self, offset: int) -> None:
-        """The log now begins at `offset`, above the SPSO: what waits below is archived, what is held stays held."""
-        for first, end, cell in self.cells.overlap(self.spso, offset):
-            if cell.to_state is RecordState.AVAILABLE:
-                self.archive(first, end, cell, RecordEvent.LOG_START)
+    def raise_log_start(self, offset: int) -> None:
+        """The log now begins at `offset`, above the SPSO: archive AVAILABLE records below, keep acquired ones."""
+        for first, end, in_flight in self.states.overlap(self.spso, offset):
+            if in_flight.to_state is RecordState.AVAILABLE:
+                self.archive(first, end, in_flight, RecordEvent.LOG_START)
         self.delivery_complete_count -= self._terminal(self.spso, offset)
         self.spso = offset
         self.grow(offset)
-        self.pass_gaps(offset)
+        self.skip_gaps(offset)
 
-    def archive(self, first: int, end: int, cell: Cell, event: RecordEvent) -> None:
-        """[first, end), all of which has this cell, is of no use to any member."""
-        self.put(first, end, cell, settled(RecordState.ARCHIVED, cell.delivery_count), cause=event)
+    def archive(self, first: int, end: int, in_flight: InFlightState, event: RecordEvent) -> None:
+        """Archive [first, end), all of which has this state."""
+        self.put(first, end, in_flight, settled(RecordState.ARCHIVED, in_flight.delivery_count), cause=event)
 
-    def pass_missing(self, first: int, end: int) -> list[tuple[int, int]]:
-        """The log, read from `first`, has no record below `end`: archive what waits there, pass its holes.
+    def archive_missing(self, first: int, end: int) -> list[tuple[int, int]]:
+        """The log, read from `first`, has no record below `end`: archive AVAILABLE records there, pass its holes.
 
-        Answers what was archived; nothing is written yet.
+        Returns the archived ranges; nothing is written yet.
         """
         archived = []
-        for f, e, cell in self.cells.overlap(first, end):
-            if cell.to_state is RecordState.AVAILABLE:
-                self.archive(f, e, cell, RecordEvent.MISSING)
+        for f, e, in_flight in self.states.overlap(first, end):
+            if in_flight.to_state is RecordState.AVAILABLE:
+                self.archive(f, e, in_flight, RecordEvent.MISSING)
                 archived.append((f, e))
         if self.first_gap is not None and first <= self.first_gap:
-            self.pass_gaps(end)
+            self.skip_gaps(end)
         return archived
 
-    def pass_gaps(self, offset: int) -> None:
-        """The log has no record for the holes below `offset`, or they have been filled: find the next one.
+    def skip_gaps(self, offset: int) -> None:
+        """Move `first_gap` to the first hole at or above `offset`.
 
-        Kafka would go back when lower records are acquired again; what the log does not have once it never will.
+        Kafka would move back when lower records are acquired again; a record that the log does not have never appears.
         """
         if self.first_gap is None:
             return

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from shareq.log.config_def import LONG_MAX, ConfigType, TopicConfigDef
+from shareq.log.topic_config_def import LONG_MAX, TopicConfigDef, TopicConfigType
 from shareq.log.topic_configs import DAY_MS, TOPIC_CONFIGS
 from shareq.model.configs import BrokerConfig
 from shareq.model.errors import ConfigException
 
-__all__ = ["LONG_MAX", "TOPIC_CONFIGS", "ConfigType", "LogConfig", "TopicConfigDef"]
+__all__ = ["LONG_MAX", "TOPIC_CONFIGS", "LogConfig", "TopicConfigDef", "TopicConfigType"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,11 +11,11 @@ from bisect import bisect_left
 from shareq.log.batches import ControlType, CorruptBatch, control_batch, parse_batch, restamp
 from shareq.log.compaction import Compactor, History
 from shareq.log.config import LogConfig
-from shareq.log.epochs import EpochHistory
-from shareq.log.interface import AppendResult, EpochEndOffset, OffsetForTimestamp, ProducerState, ReadResult
-from shareq.log.producers import Producers
+from shareq.log.leader_epochs import LeaderEpochs
+from shareq.log.producer_states import ProducerStates
+from shareq.log.results import AppendResult, EpochEndOffset, OffsetForTimestamp, ProducerState, ReadResult
 from shareq.log.segments import Segments, retained_from
-from shareq.log.timestamps import find_timestamp
+from shareq.log.timestamp_lookup import find_timestamp
 from shareq.log.validation import Refusal, admit
 from shareq.model.errors import Errors
 from shareq.model.records import AbortedTransaction, RecordBatch
@@ -23,7 +23,7 @@ from shareq.model.states import IsolationLevel
 
 
 class MemoryLog:
-    """One topic-partition; see `Log` for what each call means.
+    """One topic-partition. `config` may be replaced at any time and applies from the next call.
 
     `capacity_bytes` bounds the log, so that a full disk can be had: what does not fit is a KAFKA_STORAGE_ERROR.
     """
@@ -36,8 +36,8 @@ class MemoryLog:
         self._log_start_offset = 0
         self._log_end_offset = 0
         self._size_in_bytes = 0
-        self._epochs = EpochHistory()
-        self._producers = Producers()
+        self._epochs = LeaderEpochs()
+        self._producers = ProducerStates()
         self._segments = Segments()
         self._compactor = Compactor()
 
@@ -47,6 +47,7 @@ class MemoryLog:
 
     @property
     def log_end_offset(self) -> int:
+        """Exclusive: the offset that the next record gets."""
         return self._log_end_offset
 
     @property
@@ -55,13 +56,16 @@ class MemoryLog:
 
     @property
     def last_stable_offset(self) -> int:
+        """The first offset of the oldest open transaction, else the high watermark."""
         unstable = self._producers.first_unstable_offset
         return self._log_end_offset if unstable is None else max(unstable, self._log_start_offset)
 
     def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether the producer's transaction, at this very epoch, has reached this partition and goes on."""
         return self._producers.has_open_transaction(producer_id, producer_epoch)
 
     def is_fenced(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether the producer is known here at a later epoch: whatever comes from this one is refused."""
         return self._producers.is_fenced(producer_id, producer_epoch)
 
     @property
@@ -82,6 +86,14 @@ class MemoryLog:
         transaction_version: int = 0,
         from_coordinator: bool = False,
     ) -> AppendResult:
+        """Append one record batch as a producer sent it, with base offset 0.
+
+        `validate=False` trusts that the batch came undamaged from this process's own encoder and saves the CRC and the
+        walk through its records; what a producer may do is checked all the same. `transaction_version` is the level of
+        the feature that the request speaks (Produce v12+: 2). `from_coordinator`: what a coordinator of this broker
+        writes in a producer's transaction has no sequence. Errors: NOT_LEADER_OR_FOLLOWER below the log's leader epoch,
+        then Produce's, in the order of Kafka's checks.
+        """
         if leader_epoch < self._epochs.latest:
             return self._deposed(leader_epoch)
         batch = admit(data, self.config, now_ms, validate, from_coordinator=from_coordinator)
@@ -120,6 +132,11 @@ class MemoryLog:
         now_ms: int,
         leader_epoch: int,
     ) -> AppendResult:
+        """End a producer's transaction with a marker, which takes one offset.
+
+        Errors: NOT_LEADER_OR_FOLLOWER below the log's leader epoch, INVALID_PRODUCER_EPOCH below the producer's epoch
+        here, TRANSACTION_COORDINATOR_FENCED for an older coordinator than the one before, KAFKA_STORAGE_ERROR.
+        """
         if leader_epoch < self._epochs.latest:
             return self._deposed(leader_epoch)
         error, message = self._producers.check_marker(producer_id, producer_epoch, coordinator_epoch)
@@ -177,6 +194,12 @@ class MemoryLog:
         min_one_batch: bool = True,
         end_offset: int | None = None,
     ) -> ReadResult:
+        """Whole batches from the one that contains `offset` (or follows it, in a gap) up to `max_bytes` together.
+
+        The first comes even if it is larger, unless `min_one_batch` is False. READ_COMMITTED ends below the last stable
+        offset. Batches that begin at `end_offset` or above are left out, but for the first: it shows how far the log is
+        empty. At the log's end there are no batches. Errors: OFFSET_OUT_OF_RANGE outside [log start, log end].
+        """
         error = Errors.NONE
         batches: tuple[RecordBatch, ...] = ()
         aborted: tuple[AbortedTransaction, ...] = ()
@@ -211,21 +234,31 @@ class MemoryLog:
         return tuple(batches[first:last])
 
     def offset_for_timestamp(self, timestamp: int, isolation: IsolationLevel) -> OffsetForTimestamp:
+        """Kafka's ListOffsets: -1 latest, -2 earliest, -3 largest timestamp, -4 earliest local, else the first record
+        with that timestamp or a later one. Errors: UNSUPPORTED_VERSION below -6, CORRUPT_MESSAGE."""
         committed = isolation is IsolationLevel.READ_COMMITTED
         end_offset = self.last_stable_offset if committed else self._log_end_offset
         found = find_timestamp(self._batches, timestamp, self._log_start_offset, end_offset)
         return found._replace(leader_epoch=self._epochs.at(found.offset)) if found.offset >= 0 else found
 
     def begin_epoch(self, leader_epoch: int) -> None:
+        """A leader took over: what is appended from here on belongs to this epoch. Repeatable."""
         self._epochs.begin(leader_epoch, self._log_end_offset)
 
     def end_offset_for_epoch(self, leader_epoch: int) -> EpochEndOffset:
+        """Kafka's OffsetForLeaderEpoch; (-1, -1) for an epoch above the current one."""
         return self._epochs.end_offset(leader_epoch, self._log_end_offset)
 
     def active_producers(self) -> list[ProducerState]:
+        """Kafka's DescribeProducers: who has written here lately."""
         return self._producers.states()
 
     def delete_records(self, offset: int) -> Errors:
+        """Raise the log start to `offset` (-1: the high watermark); below it nothing happens.
+
+        A batch across the new start is still read whole. Errors: OFFSET_OUT_OF_RANGE above the high watermark or below
+        -1, POLICY_VIOLATION where the topic is compacted only.
+        """
         if not self.config.delete:
             return Errors.POLICY_VIOLATION
         if not -1 <= offset <= self._log_end_offset:
@@ -234,6 +267,10 @@ class MemoryLog:
         return Errors.NONE
 
     def clean(self, now_ms: int) -> int:
+        """Retention, compaction and forgetting of old producers, as the topic's configuration says.
+
+        Answers the log start offset after it.
+        """
         if self.config.compact:
             self._compact(now_ms)
         if self.config.delete:

@@ -6,7 +6,7 @@ know; their text says that nothing follows from them here.
 
 from __future__ import annotations
 
-from shareq.log.config_def import INT_MAX, LONG_MAX, ConfigType, TopicConfigDef
+from shareq.log.topic_config_def import INT_MAX, LONG_MAX, TopicConfigDef, TopicConfigType
 
 DAY_MS = 86_400_000
 
@@ -14,12 +14,12 @@ DAY_MS = 86_400_000
 def _number(
     key: str, default: int, doc: str, low: int = 0, high: int = LONG_MAX, *, broker_key: str | None = None
 ) -> TopicConfigDef:
-    kind = ConfigType.INT if high <= INT_MAX else ConfigType.LONG
+    kind = TopicConfigType.INT if high <= INT_MAX else TopicConfigType.LONG
     return TopicConfigDef(key, default, kind, doc, low, high, broker_key=broker_key)
 
 
 def _word(key: str, choices: tuple[str, ...], doc: str, broker_key: str | None = None) -> TopicConfigDef:
-    return TopicConfigDef(key, choices[0], ConfigType.STRING, doc, choices=choices, broker_key=broker_key)
+    return TopicConfigDef(key, choices[0], TopicConfigType.STRING, doc, choices=choices, broker_key=broker_key)
 
 
 _NO_FILES = "Accepted without effect: nothing is kept in files."
@@ -33,7 +33,7 @@ TOPIC_CONFIGS: dict[str, TopicConfigDef] = {
         TopicConfigDef(
             "cleanup.policy",
             "delete",
-            ConfigType.LIST,
+            TopicConfigType.LIST,
             "Whether old records are deleted, or the latest record of each key is kept, or both.",
             choices=("compact", "delete"),
             broker_key="log.cleanup.policy",
@@ -55,9 +55,9 @@ TOPIC_CONFIGS: dict[str, TopicConfigDef] = {
         _number("file.delete.delay.ms", 60000, _NO_FILES, broker_key="log.segment.delete.delay.ms"),
         _number("flush.messages", LONG_MAX, _NO_FILES, 1, broker_key="log.flush.interval.messages"),
         _number("flush.ms", LONG_MAX, _NO_FILES, broker_key="log.flush.interval.ms"),
-        TopicConfigDef("follower.replication.throttled.replicas", "", ConfigType.LIST, _NO_THROTTLE),
+        TopicConfigDef("follower.replication.throttled.replicas", "", TopicConfigType.LIST, _NO_THROTTLE),
         _number("index.interval.bytes", 4096, _NO_FILES, high=INT_MAX, broker_key="log.index.interval.bytes"),
-        TopicConfigDef("leader.replication.throttled.replicas", "", ConfigType.LIST, _NO_THROTTLE),
+        TopicConfigDef("leader.replication.throttled.replicas", "", TopicConfigType.LIST, _NO_THROTTLE),
         _number("local.retention.bytes", -2, _NO_TIERS, -2, broker_key="log.local.retention.bytes"),
         _number("local.retention.ms", -2, _NO_TIERS, -2, broker_key="log.local.retention.ms"),
         _number(
@@ -95,7 +95,7 @@ TOPIC_CONFIGS: dict[str, TopicConfigDef] = {
         TopicConfigDef(
             "min.cleanable.dirty.ratio",
             0.5,
-            ConfigType.DOUBLE,
+            TopicConfigType.DOUBLE,
             "Compaction waits until this share of the log is uncompacted.",
             high=1,
             broker_key="log.cleaner.min.cleanable.ratio",
@@ -107,10 +107,12 @@ TOPIC_CONFIGS: dict[str, TopicConfigDef] = {
             broker_key="log.cleaner.min.compaction.lag.ms",
         ),
         _number("min.insync.replicas", 1, "How many replicas have to hold a record.", 1, INT_MAX),
-        TopicConfigDef("preallocate", False, ConfigType.BOOLEAN, _NO_FILES, broker_key="log.preallocate"),
-        TopicConfigDef("remote.log.copy.disable", False, ConfigType.BOOLEAN, _NO_TIERS),
-        TopicConfigDef("remote.log.delete.on.disable", False, ConfigType.BOOLEAN, _NO_TIERS),
-        TopicConfigDef("remote.storage.enable", False, ConfigType.BOOLEAN, "Nothing is tiered.", choices=("false",)),
+        TopicConfigDef("preallocate", False, TopicConfigType.BOOLEAN, _NO_FILES, broker_key="log.preallocate"),
+        TopicConfigDef("remote.log.copy.disable", False, TopicConfigType.BOOLEAN, _NO_TIERS),
+        TopicConfigDef("remote.log.delete.on.disable", False, TopicConfigType.BOOLEAN, _NO_TIERS),
+        TopicConfigDef(
+            "remote.storage.enable", False, TopicConfigType.BOOLEAN, "Nothing is tiered.", choices=("false",)
+        ),
         _number(
             "retention.bytes",
             -1,
@@ -144,7 +146,10 @@ TOPIC_CONFIGS: dict[str, TopicConfigDef] = {
             broker_key="log.roll.ms",
         ),
         TopicConfigDef(
-            "unclean.leader.election.enable", False, ConfigType.BOOLEAN, "Accepted without effect: no replica lags."
+            "unclean.leader.election.enable",
+            False,
+            TopicConfigType.BOOLEAN,
+            "Accepted without effect: no replica lags.",
         ),
     )
 }

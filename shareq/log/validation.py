@@ -23,8 +23,8 @@ from shareq.log.batches import (
     parse_batch,
 )
 from shareq.log.config import LONG_MAX, LogConfig
+from shareq.log.record_columns import WORTH_A_LOOK, largest_timestamp_delta
 from shareq.log.records import CODECS, CorruptBatch, Record, decode, rebuild, restamp_timestamps
-from shareq.log.survey import WORTH_A_LOOK, largest_timestamp_delta
 from shareq.model.errors import Errors
 from shareq.model.records import RecordBatch
 
@@ -119,7 +119,7 @@ def _needs_records(batch: RecordBatch, config: LogConfig, now_ms: int) -> bool:
 
 def _with_records(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch | Refusal:
     """The batch in the topic's codec and with its true largest timestamp, if its records are as they must be."""
-    largest = _surveyed(batch, config, now_ms)
+    largest = _largest_timestamp_by_columns(batch, config, now_ms)
     if largest is None:
         try:
             records = decode(batch)
@@ -137,7 +137,7 @@ def _with_records(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordB
     return batch if largest == batch.max_timestamp else _stamped(batch, batch.attributes, largest)
 
 
-def _surveyed(batch: RecordBatch, config: LogConfig, now_ms: int) -> int | None:
+def _largest_timestamp_by_columns(batch: RecordBatch, config: LogConfig, now_ms: int) -> int | None:
     """The largest timestamp of a batch whose records a glance shows to be in order; None: they have to be decoded."""
     if batch.record_count < WORTH_A_LOOK or batch.attributes & CODEC_MASK or config.compact:
         return None

@@ -7,7 +7,7 @@ from typing import Any
 from shareq.model.actor import Effect, Incoming, Message
 from shareq.model.messages.base import Request
 from shareq.model.messages.share_state import ReadShareGroupStateRequest, ReadShareGroupStateSummaryRequest
-from shareq.persister.joint import JointAnswer, parts_of
+from shareq.persister.combined_response import CombinedResponse, entries_of
 
 _NO_STATE: dict[type[Request], dict[str, int]] = {
     ReadShareGroupStateRequest: {"start_offset": -1},
@@ -25,9 +25,9 @@ class NoOpPersister:
         del now_ms
         if not isinstance(message, Incoming):
             return []
-        joint = JointAnswer(message)
+        joint = CombinedResponse(message)
         fields: Any = _NO_STATE.get(type(message.request), {})
         answers = [
-            part.put(joint.response.Partition(partition=part.entry.partition, **fields)) for part in parts_of(joint)
+            part.put(joint.response.Partition(partition=part.entry.partition, **fields)) for part in entries_of(joint)
         ]
         return [answer for answer in answers if answer]

@@ -17,7 +17,7 @@ from shareq.model.ids import SHARE_STATE_TOPIC, SharePartitionKey, TopicId
 from shareq.model.image import ClusterImage
 from shareq.model.messages.base import Request
 from shareq.model.messages.cluster import CoordinatorType, FindCoordinatorRequest, FindCoordinatorResponse
-from shareq.persister.joint import JointAnswer, Part, parts_of
+from shareq.persister.combined_response import CombinedResponse, RequestEntry, entries_of
 
 MAX_ATTEMPTS = 5
 BACKOFF_MS = 1000
@@ -44,7 +44,7 @@ def backoff_ms(failures: int, rng: random.Random) -> int:
     return round(min(delay_ms * rng.uniform(1 - JITTER, 1 + JITTER), MAX_BACKOFF_MS))
 
 
-class Channel:
+class BrokerChannel:
     """Requests of one kind to one broker: how many are under way, and what gathers for the next round."""
 
     __slots__ = ("kind", "node", "open", "waiting")
@@ -53,24 +53,24 @@ class Channel:
         self.node = node
         self.kind = kind
         self.open = 0
-        self.waiting: list[Part] = []
+        self.waiting: list[RequestEntry] = []
 
-    def next_round(self) -> list[list[Part]]:
+    def next_round(self) -> list[list[RequestEntry]]:
         """What may go out now, by group. Of two entries for one share-partition the later one waits for another round,
         so that each gets its own answer: within one request Kafka's coordinator tells both the later one's result."""
-        first: dict[SharePartitionKey, Part] = {}
+        first: dict[SharePartitionKey, RequestEntry] = {}
         self.waiting = [part for part in self.waiting if first.setdefault(part.key, part) is not part]
-        groups: dict[str, list[Part]] = {}
+        groups: dict[str, list[RequestEntry]] = {}
         for key, part in first.items():
             groups.setdefault(key.group_id, []).append(part)
         return list(groups.values())
 
 
-class Sent(NamedTuple):
+class SentRequest(NamedTuple):
     """A joint request under way."""
 
-    channel: Channel
-    parts: list[Part]
+    channel: BrokerChannel
+    parts: list[RequestEntry]
 
 
 class StateTopicPersister:
@@ -81,10 +81,10 @@ class StateTopicPersister:
         self._rng = rng
         self._image = ClusterImage()
         self._nodes: dict[SharePartitionKey, int] = {}
-        self._channels: dict[tuple[int, type[Request]], Channel] = {}
-        self._sent: dict[int, Sent] = {}
-        self._lookups: dict[int, Part] = {}
-        self._retries: list[tuple[int, int, Part]] = []
+        self._channels: dict[tuple[int, type[Request]], BrokerChannel] = {}
+        self._sent: dict[int, SentRequest] = {}
+        self._lookups: dict[int, RequestEntry] = {}
+        self._retries: list[tuple[int, int, RequestEntry]] = []
         self._last_id = 0
 
     @property
@@ -95,14 +95,14 @@ class StateTopicPersister:
     def handle(self, message: Message, now_ms: int) -> list[Effect]:
         effects: list[Effect] = []
         if isinstance(message, Incoming):
-            self._route(parts_of(JointAnswer(message)), effects)
+            self._route(entries_of(CombinedResponse(message)), effects)
         elif isinstance(message, Answer):
             self._answered(message, now_ms, effects)
         elif isinstance(message, ImageChanged):
             self._image = message.image
             self._nodes.clear()
         elif isinstance(message, Tick):
-            due: list[Part] = []
+            due: list[RequestEntry] = []
             while self._retries and self._retries[0][0] <= now_ms:
                 due.append(heappop(self._retries)[2])
             self._route(due, effects)
@@ -114,7 +114,7 @@ class StateTopicPersister:
 
     # ---- on the way out ----------------------------------------------------------------------------------------------
 
-    def _route(self, parts: list[Part], effects: list[Effect]) -> None:
+    def _route(self, parts: list[RequestEntry], effects: list[Effect]) -> None:
         """Send parts whose coordinator the metadata knows, ask for that of the others."""
         channels = {}
         for part in parts:
@@ -136,7 +136,7 @@ class StateTopicPersister:
                 node = self._nodes[key] = broker.broker_id
         return node
 
-    def _look_up(self, part: Part, effects: list[Effect]) -> None:
+    def _look_up(self, part: RequestEntry, effects: list[Effect]) -> None:
         """Ask any live broker for the part's coordinator, which creates the state topic where it is missing."""
         alive = [broker.broker_id for broker in self._image.brokers.values() if broker.alive]
         if not alive:
@@ -147,21 +147,21 @@ class StateTopicPersister:
         self._lookups[call_id] = part
         effects.append(Call(call_id, self._rng.choice(alive), request, CALL_TIMEOUT_MS))
 
-    def _enqueue(self, part: Part, node: int) -> Channel:
+    def _enqueue(self, part: RequestEntry, node: int) -> BrokerChannel:
         kind = type(part.joint.request)
         channel = self._channels.get((node, kind))
         if channel is None:
-            channel = self._channels[node, kind] = Channel(node, kind)
+            channel = self._channels[node, kind] = BrokerChannel(node, kind)
         channel.waiting.append(part)
         return channel
 
-    def _send(self, channel: Channel, effects: list[Effect]) -> None:
+    def _send(self, channel: BrokerChannel, effects: list[Effect]) -> None:
         """Send what has gathered, unless something is under way."""
         if channel.open or not channel.waiting:
             return
         for parts in channel.next_round():
             call_id = self._next_id()
-            self._sent[call_id] = Sent(channel, parts)
+            self._sent[call_id] = SentRequest(channel, parts)
             channel.open += 1
             effects.append(Call(call_id, channel.node, _joined(parts), CALL_TIMEOUT_MS))
 
@@ -185,7 +185,7 @@ class StateTopicPersister:
             sent.channel.open -= 1
             self._send(sent.channel, effects)
 
-    def _settle(self, part: Part, result: Any, error: Errors, now_ms: int) -> Respond | None:
+    def _settle(self, part: RequestEntry, result: Any, error: Errors, now_ms: int) -> Respond | None:
         """A part's result has come (None: there is none in the answer), which may be that it has to be tried again."""
         error = result.error_code if result else error or Errors.UNKNOWN_SERVER_ERROR
         if error in RETRIED:
@@ -193,7 +193,7 @@ class StateTopicPersister:
             return self._failed(part, error, part.failed_calls, now_ms)
         return part.put(result) if result else part.fail(error)
 
-    def _failed(self, part: Part, error: Errors, failures: int, now_ms: int) -> Respond | None:
+    def _failed(self, part: RequestEntry, error: Errors, failures: int, now_ms: int) -> Respond | None:
         """Try again later with a new lookup, or give up."""
         if error not in RETRIED or failures >= MAX_ATTEMPTS:
             return part.fail(error)
@@ -214,7 +214,7 @@ def _coordinator(answer: Answer) -> tuple[Errors, int]:
     return (found[0].error_code, found[0].node_id) if len(found) == 1 else (Errors.UNKNOWN_SERVER_ERROR, -1)
 
 
-def _joined(parts: list[Part]) -> Request:
+def _joined(parts: list[RequestEntry]) -> Request:
     """One request for parts of one kind and group. A request whose parts all travel together goes as it came."""
     joint = parts[0].joint
     if len(parts) == joint.count and all(part.joint is joint for part in parts):

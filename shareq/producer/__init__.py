@@ -1,7 +1,7 @@
 """The producer: records into topics, with delivery reports and transactions."""
 
 from shareq.producer.core import ProducerCore
-from shareq.producer.offsets import ConsumerGroupMetadata
 from shareq.producer.producer import Producer
+from shareq.producer.transaction_offsets import ConsumerGroupMetadata
 
 __all__ = ["ConsumerGroupMetadata", "Producer", "ProducerCore"]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import repeat
 from math import ceil
 
-from shareq.client.callbacks import Unserved
+from shareq.client.callbacks import CallbackQueue
 from shareq.client.calls import Backoff, Calls, earliest
 from shareq.client.config import ClientConfig
 from shareq.client.message import Origin
@@ -19,11 +19,11 @@ from shareq.client.metadata import Metadata
 from shareq.client.topic_partition import OFFSET_INVALID
 from shareq.model.actor import Answer, Effect, Message
 from shareq.model.errors import Errors, KafkaError
-from shareq.producer.lane import NEVER_MS, Batch, Delivery, Lane, Produced
-from shareq.producer.offsets import Committed, ConsumerGroupMetadata, OffsetCommit
+from shareq.producer.partition_queue import NEVER_MS, Delivery, PartitionQueue, ProducedRecord, ProducerBatch
+from shareq.producer.produced_topic import ProducedTopic
 from shareq.producer.sender import Sender
-from shareq.producer.topic import ProducedTopic
-from shareq.producer.transaction import ProducerIdentity, TransactionEvent, TransactionState
+from shareq.producer.transaction import ProducerIdentity, ProducerTransactionEvent, ProducerTransactionState
+from shareq.producer.transaction_offsets import CommittedOffset, ConsumerGroupMetadata, TransactionOffsetCommit
 
 
 class ProducerCore:
@@ -31,15 +31,15 @@ class ProducerCore:
 
     def __init__(self, config: ClientConfig, rng: random.Random) -> None:
         self.client_id: str = config["client.id"]
-        self.inbox: deque[Produced] = deque()
-        self.deliveries: Unserved[Delivery] = Unserved()
+        self.inbox: deque[ProducedRecord] = deque()
+        self.deliveries: CallbackQueue[Delivery] = CallbackQueue()
         self.settled_count: int = 0
         """Records whose fate is known and that have no callback."""
         self.settled_bytes: int = 0
         """The size of all records whose fate is known."""
         self.scheduled = False
         """Whether a flush of the inbox is due."""
-        self.offsets: OffsetCommit | None = None
+        self.offsets: TransactionOffsetCommit | None = None
         """The offsets that the open transaction is to commit, once they were given."""
         self.calls = Calls(config["request.timeout.ms"])
         self._backoff = backoff = Backoff(rng, config["retry.backoff.ms"], config["retry.backoff.max.ms"])
@@ -47,8 +47,8 @@ class ProducerCore:
         self._rng = rng
         self._metadata = Metadata(self.calls, backoff, self._metadata_changed)
         self._topics: dict[str, ProducedTopic] = {}
-        self._filling: dict[Lane, ProducedTopic] = {}
-        """The lanes with a batch that fills: few, where a topic may have thousands of lanes."""
+        self._filling: dict[PartitionQueue, ProducedTopic] = {}
+        """The queues with a batch that fills: few, where a topic may have thousands of partitions."""
         self._flush_at_ms: int | None = None
         self._refresh_at_ms: int | None = None
         self._linger_ms = ceil(config["linger.ms"])
@@ -74,7 +74,7 @@ class ProducerCore:
         return earliest(
             self._flush_at_ms,
             self._refresh_at_ms,
-            *[topic.patience_ends_ms for topic in self._topics.values() if topic.homeless],
+            *[topic.expires_at_ms for topic in self._topics.values() if topic.unplaced],
             self.identity.wake_at_ms(wanted=self._sender.busy, drained=self._drained),
             self._metadata.wake_at_ms,
             self._sender.wake_at_ms,
@@ -95,8 +95,8 @@ class ProducerCore:
         if self._refresh_at_ms is not None and now_ms >= self._refresh_at_ms:
             self._metadata.want_names(self._topics)
             self._refresh_at_ms = now_ms + self._config["topic.metadata.refresh.interval.ms"]
-        self._give_up(now_ms)
-        self._sender.give_up(now_ms)
+        self._expire_unplaced(now_ms)
+        self._sender.expire_batches(now_ms)
         if self.identity.error is not None and not self.identity.known:
             self._sender.fail(self.identity.error, now_ms)
         self.identity.pump(now_ms, wanted=self._sender.busy, drained=self._drained)
@@ -130,43 +130,45 @@ class ProducerCore:
             name, partition, key, _, _, _, on_delivery, size = record
             if topic is None or name is not last:
                 topic, last = topics.get(name) or self._new_topic(name), name
-            lane = topic.lane(partition, key)
-            if lane is None:
-                self._keep(topic)
+            queue = topic.queue(partition, key)
+            if queue is None:
+                self._hold(topic)
                 continue
-            batch = lane.filling
+            batch = queue.filling
             if batch is None or batch.room_bytes < size or len(batch.records) >= max_records:
-                batch = self._roomy_batch(topic, lane, record, now_ms)
+                batch = self._batch_with_room(topic, queue, record, now_ms)
             batch.records.append(inbox.popleft())
             batch.room_bytes -= size
             if on_delivery is not None:
                 batch.wants_reports = True
 
-    def _roomy_batch(self, topic: ProducedTopic, lane: Lane, record: Produced, since_ms: int) -> Batch:
+    def _batch_with_room(
+        self, topic: ProducedTopic, queue: PartitionQueue, record: ProducedRecord, since_ms: int
+    ) -> ProducerBatch:
         """A batch with room: of the same partition, or where the partitioner goes when that one's batch is full."""
         _, partition, key, _, _, _, _, size = record
-        full = lane.filling
+        full = queue.filling
         while full is not None and (full.room_bytes < size or len(full.records) >= self._batch_records):
-            self._close(topic, lane)
-            found = topic.lane(partition, key)
+            self._close(topic, queue)
+            found = topic.queue(partition, key)
             assert found is not None
-            lane, full = found, found.filling
-        if lane.filling is None:
-            lane.filling = Batch(since_ms, self._batch_bytes)
-            self._filling[lane] = topic
-        return lane.filling
+            queue, full = found, found.filling
+        if queue.filling is None:
+            queue.filling = ProducerBatch(since_ms, self._batch_bytes)
+            self._filling[queue] = topic
+        return queue.filling
 
-    def _place(self, topic: ProducedTopic, lane: Lane) -> None:
+    def _place(self, topic: ProducedTopic, queue: PartitionQueue) -> None:
         """Put the first record that waits for its place into a batch."""
-        record, since_ms = topic.homeless[0]
-        batch = self._roomy_batch(topic, lane, record, since_ms)
-        topic.homeless.popleft()
+        record, since_ms = topic.unplaced[0]
+        batch = self._batch_with_room(topic, queue, record, since_ms)
+        topic.unplaced.popleft()
         batch.records.append(record)
         batch.room_bytes -= record[7]
         batch.created_ms = min(batch.created_ms, since_ms)
         batch.wants_reports = batch.wants_reports or record[6] is not None
-        if len(batch.records) >= self._batch_records and lane.filling is batch:
-            self._close(topic, lane)
+        if len(batch.records) >= self._batch_records and queue.filling is batch:
+            self._close(topic, queue)
 
     def flush(self, now_ms: int) -> None:
         """Send everything, full or not."""
@@ -174,23 +176,23 @@ class ProducerCore:
         self._flush_at_ms = None
         self._sort(now_ms)
         while self._filling:
-            lane, topic = next(iter(self._filling.items()))
-            self._close(topic, lane)
+            queue, topic = next(iter(self._filling.items()))
+            self._close(topic, queue)
         self._pump(now_ms)
 
-    def _close(self, topic: ProducedTopic, lane: Lane) -> None:
-        if self._filling.pop(lane, None) is not None:
-            lane.close()
-            self._sender.ready(lane)
+    def _close(self, topic: ProducedTopic, queue: PartitionQueue) -> None:
+        if self._filling.pop(queue, None) is not None:
+            queue.close()
+            self._sender.ready(queue)
             assert topic.partitioner is not None
-            topic.partitioner.closed(lane.partition)
+            topic.partitioner.closed(queue.partition)
 
     # ---- topics ------------------------------------------------------------------------------------------------------
 
-    def _keep(self, topic: ProducedTopic) -> None:
+    def _hold(self, topic: ProducedTopic) -> None:
         """The partition of the inbox's first record is not known: the record waits for metadata."""
         self._metadata.want_names((topic.name,))
-        topic.homeless.append((self.inbox.popleft(), self._now_ms))
+        topic.unplaced.append((self.inbox.popleft(), self._now_ms))
 
     def _new_topic(self, name: str) -> ProducedTopic:
         topic = self._topics[name] = ProducedTopic(name, self._timeout_ms, self._unknown_ms)
@@ -209,58 +211,58 @@ class ProducerCore:
             error = self._metadata.errors.get(name)
             if known is not None:
                 topic.learn(known, self._config["partitioner"], self._rng)
-                self._move_out(topic)
+                self._unplace_removed(topic)
             elif error is Errors.UNKNOWN_TOPIC_OR_PARTITION and topic.unknown_since_ms is None:
                 topic.unknown_since_ms = self._now_ms
-            if topic.homeless:
-                self._house(topic, error)
+            if topic.unplaced:
+                self._place_unplaced(topic, error)
 
-    def _move_out(self, topic: ProducedTopic) -> None:
+    def _unplace_removed(self, topic: ProducedTopic) -> None:
         """What waits for a partition that is gone looks for a new place."""
-        for lane in topic.closed_lanes:
-            self._filling.pop(lane, None)
-            lane.close()
-            self._sender.withdraw(lane)
-            for batch in lane.waiting:
-                topic.homeless += zip(batch.records, repeat(batch.created_ms))
-            lane.waiting.clear()
+        for queue in topic.removed_queues:
+            self._filling.pop(queue, None)
+            queue.close()
+            self._sender.withdraw(queue)
+            for batch in queue.waiting:
+                topic.unplaced += zip(batch.records, repeat(batch.created_ms))
+            queue.waiting.clear()
 
-    def _house(self, topic: ProducedTopic, error: Errors | None) -> None:
+    def _place_unplaced(self, topic: ProducedTopic, error: Errors | None) -> None:
         """Place the records that have waited for metadata, or fail those for which there is no place."""
-        for _ in range(len(topic.homeless)):
-            record, _ = topic.homeless[0]
-            lane = topic.lane(record[1], record[2])
+        for _ in range(len(topic.unplaced)):
+            record, _ = topic.unplaced[0]
+            queue = topic.queue(record[1], record[2])
             if error is not None and not error.retriable:
-                self._fail_homeless(topic, KafkaError(error, f"topic {topic.name!r} is refused: {error.name}"))
-            elif lane is not None:
-                self._place(topic, lane)
+                self._fail_unplaced(topic, KafkaError(error, f"topic {topic.name!r} is refused: {error.name}"))
+            elif queue is not None:
+                self._place(topic, queue)
             elif topic.partitioner is not None:
                 text = f"topic {topic.name!r} has no partition {record[1]}"
-                self._fail_homeless(topic, KafkaError(KafkaError._UNKNOWN_PARTITION, text))
+                self._fail_unplaced(topic, KafkaError(KafkaError._UNKNOWN_PARTITION, text))
             else:
-                topic.homeless.rotate(-1)
-        if topic.homeless:
+                topic.unplaced.rotate(-1)
+        if topic.unplaced:
             self._metadata.want_names((topic.name,))
         elif self._flush_at_ms is None:
             self._flush_at_ms = self._now_ms
 
-    def _give_up(self, now_ms: int) -> None:
+    def _expire_unplaced(self, now_ms: int) -> None:
         for topic in self._topics.values():
-            while topic.waits and (error := topic.overdue(now_ms)) is not None:
-                self._fail_homeless(topic, error)
+            while topic.waits and (error := topic.expiry_error(now_ms)) is not None:
+                self._fail_unplaced(topic, error)
 
     # ---- what becomes of records -------------------------------------------------------------------------------------
     # Reports are made first, and records taken away after: `abandon` reports each record once, wherever a turn fails.
 
-    def _fail_homeless(self, topic: ProducedTopic, error: KafkaError) -> None:
-        self._fail_record(topic.homeless[0][0], error)
-        topic.homeless.popleft()
+    def _fail_unplaced(self, topic: ProducedTopic, error: KafkaError) -> None:
+        self._fail_record(topic.unplaced[0][0], error)
+        topic.unplaced.popleft()
 
-    def _fail_record(self, record: Produced, error: KafkaError) -> None:
+    def _fail_record(self, record: ProducedRecord, error: KafkaError) -> None:
         self.identity.record_failed()
         self._report(record, error)
 
-    def _report(self, record: Produced, error: KafkaError) -> None:
+    def _report(self, record: ProducedRecord, error: KafkaError) -> None:
         self.settled_bytes += record[7]
         if record[6] is None:
             self.settled_count += 1
@@ -268,7 +270,9 @@ class ProducerCore:
             origin = Origin(record[0], record[1], None, None, error, 0.0)
             self.deliveries.append(Delivery(record, OFFSET_INVALID, self._now_ms, origin))
 
-    def _settled(self, lane: Lane, batch: Batch, base_offset: int, error: KafkaError | None, now_ms: int) -> None:
+    def _settled(
+        self, queue: PartitionQueue, batch: ProducerBatch, base_offset: int, error: KafkaError | None, now_ms: int
+    ) -> None:
         if error is not None:
             self.identity.record_failed()
         records, batch.records = batch.records, []
@@ -277,7 +281,7 @@ class ProducerCore:
             self.settled_count += len(records)
             return
         created_ms = batch.created_ms
-        origin = Origin(lane.topic, lane.partition, None, None, error, (now_ms - created_ms) / 1000)
+        origin = Origin(queue.topic, queue.partition, None, None, error, (now_ms - created_ms) / 1000)
         for position, record in enumerate(records):
             if record[6] is None:
                 self.settled_count += 1
@@ -286,18 +290,18 @@ class ProducerCore:
                 self.deliveries.append(Delivery(record, offset, created_ms, origin))
 
     def _restart_sequences(self) -> None:
-        for lane in self._lanes():
-            lane.sequence = 0
+        for queue in self._queues():
+            queue.sequence = 0
 
-    def _lanes(self) -> Iterable[Lane]:
-        return (lane for topic in self._topics.values() for lane in topic.lanes)
+    def _queues(self) -> Iterable[PartitionQueue]:
+        return (queue for topic in self._topics.values() for queue in topic.queues)
 
     @property
     def undelivered(self) -> bool:
         """Whether records are still on their way."""
         if self.inbox or self._filling or self._sender.busy:
             return True
-        return any(topic.homeless for topic in self._topics.values())
+        return any(topic.unplaced for topic in self._topics.values())
 
     def _drained(self) -> bool:
         return not self.undelivered
@@ -311,51 +315,51 @@ class ProducerCore:
                 self._fail_record(self.inbox[0], error)
                 self.inbox.popleft()
             for topic in self._topics.values():
-                while topic.homeless:
-                    self._fail_homeless(topic, error)
-                for lane in topic.lanes:
-                    self._close(topic, lane)
+                while topic.unplaced:
+                    self._fail_unplaced(topic, error)
+                for queue in topic.queues:
+                    self._close(topic, queue)
         self._sender.purge(now_ms, in_queue=in_queue, in_flight=in_flight)
         self._pump(now_ms)
 
     def abandon(self, error: KafkaError) -> None:
         """This machine has failed, and may be torn: every record that is still open fails with `error`."""
-        records: list[Produced] = [*self.inbox]
+        records: list[ProducedRecord] = [*self.inbox]
         self.inbox.clear()
         for topic in self._topics.values():
-            records += [record for record, _ in topic.homeless]
-            topic.homeless.clear()
-            for lane in topic.lanes:
-                for batch in (lane.under_way, *lane.waiting, lane.filling):
+            records += [record for record, _ in topic.unplaced]
+            topic.unplaced.clear()
+            for queue in topic.queues:
+                for batch in (queue.under_way, *queue.waiting, queue.filling):
                     records += batch.records if batch is not None else ()
-                lane.under_way = lane.filling = None
-                lane.waiting.clear()
+                queue.under_way = queue.filling = None
+                queue.waiting.clear()
         self._filling.clear()
         for record in records:
             self._report(record, error)
 
     # ---- transactions ------------------------------------------------------------------------------------------------
 
-    def transaction(self, event: TransactionEvent) -> Callable[[int], None]:
+    def transaction(self, event: ProducerTransactionEvent) -> Callable[[int], None]:
         """A step of a transaction: committing sends what waits, aborting throws it away."""
 
         def step(now_ms: int) -> None:
             self.identity.move(event)
             self.offsets = None
-            if self.identity.state is TransactionState.ABORTING:
+            if self.identity.state is ProducerTransactionState.ABORTING:
                 self.purge(now_ms, in_queue=True, in_flight=False)
             self.flush(now_ms)
 
         return step
 
     def send_offsets(
-        self, group: ConsumerGroupMetadata, offsets: Mapping[tuple[str, int], Committed]
-    ) -> Callable[[int], OffsetCommit]:
+        self, group: ConsumerGroupMetadata, offsets: Mapping[tuple[str, int], CommittedOffset]
+    ) -> Callable[[int], TransactionOffsetCommit]:
         """Let the open transaction commit a group's offsets."""
 
-        def step(now_ms: int) -> OffsetCommit:
+        def step(now_ms: int) -> TransactionOffsetCommit:
             self.identity.check_open("send_offsets_to_transaction")
-            self.offsets = commit = OffsetCommit(self.calls, self._backoff, self.identity, group, offsets)
+            self.offsets = commit = TransactionOffsetCommit(self.calls, self._backoff, self.identity, group, offsets)
             self._pump(now_ms)
             return commit
 

@@ -17,16 +17,16 @@ from shareq.model.errors import Errors, KafkaError, KafkaException
 from shareq.model.transport import Connection, transport_for
 from shareq.producer.config import producer_config
 from shareq.producer.core import ProducerCore
-from shareq.producer.lane import RECORD_OVERHEAD_BYTES, Delivery, DeliveryCallback
-from shareq.producer.offsets import ConsumerGroupMetadata, committed
-from shareq.producer.record import checked, content, headers_size, record_headers
-from shareq.producer.transaction import TransactionEvent, TransactionState, abort_required
+from shareq.producer.partition_queue import RECORD_OVERHEAD_BYTES, Delivery, DeliveryCallback
+from shareq.producer.record_arguments import checked_arguments, content_bytes, headers_size, record_headers
+from shareq.producer.transaction import ProducerTransactionEvent, ProducerTransactionState, abort_required
+from shareq.producer.transaction_offsets import ConsumerGroupMetadata, committed_offsets
 
 DRAIN_AT = 1000
 """So many records in the inbox are moved on at once; a lock each would cost more than everything else."""
 
 
-class _Waiting:
+class _BlockingCall:
     """Around a call that waits: one turn, but for its waits and callbacks.
 
     Where the client has failed, the callbacks of all open records are called with that before the call raises.
@@ -77,12 +77,12 @@ class Producer(UntilClosed):
         self._core = ProducerCore(config, transport.rng())
         self._connection = transport.connect(self._core, self._core.client_id)
         self._inbox = self._core.inbox
-        self._waiting = _Waiting(self._core, self._connection)
+        self._waiting = _BlockingCall(self._core, self._connection)
         self._max_record_bytes: int = config["message.max.bytes"]
         self._max_records: int = config["queue.buffering.max.messages"] or 1 << 62
         self._max_bytes: int = config["queue.buffering.max.kbytes"] << 10
         self._guarded = bool(config["transactional.id"])  # produce is not always allowed
-        self._unreturned: TransactionEvent | None = None
+        self._unreturned: ProducerTransactionEvent | None = None
         """The step of a transaction whose call was interrupted: a repetition goes on where that call was."""
         self._names: set[str] = set()
         self._room: int = self._max_records
@@ -113,7 +113,7 @@ class Producer(UntilClosed):
         if self._guarded:
             self._check_may_produce()
         if (value.__class__ is not bytes and value is not None) or (key.__class__ is not bytes and key is not None):
-            value, key = content("value", value), content("key", key)
+            value, key = content_bytes("value", value), content_bytes("key", key)
         size = RECORD_OVERHEAD_BYTES + (len(value) if value else 0) + (len(key) if key else 0)
         fields: Headers = ()
         if headers is not None:
@@ -126,7 +126,7 @@ class Producer(UntilClosed):
             or (timestamp and (timestamp.__class__ is not int or not 0 <= timestamp <= INT64_MAX))
             or (on_delivery is not None and not callable(on_delivery))
         ):
-            partition, timestamp = checked(partition, timestamp, on_delivery)
+            partition, timestamp = checked_arguments(partition, timestamp, on_delivery)
         try:
             if size > self._room_bytes or self._room <= 0 or topic not in self._names:
                 self._admit(topic, size)
@@ -252,24 +252,24 @@ class Producer(UntilClosed):
 
     def init_transactions(self, timeout: float = -1) -> None:
         """Get a producer id; an earlier producer of the same transactional.id is fenced, its transaction aborted."""
-        self._transact(TransactionEvent.INIT, timeout)
+        self._transact(ProducerTransactionEvent.INIT, timeout)
 
     def begin_transaction(self) -> None:
         """From here on records belong to a transaction."""
-        self._transact(TransactionEvent.BEGIN, 0)
+        self._transact(ProducerTransactionEvent.BEGIN, 0)
 
     def commit_transaction(self, timeout: float = -1) -> None:
         """Deliver everything, then make it visible to readers of committed records. May be repeated after a time-out.
 
         KafkaException if a record could not be delivered: abort then.
         """
-        self._transact(TransactionEvent.COMMIT, timeout)
-        if self._core.identity.state is TransactionState.ABORTABLE:
+        self._transact(ProducerTransactionEvent.COMMIT, timeout)
+        if self._core.identity.state is ProducerTransactionState.ABORTABLE:
             raise abort_required()
 
     def abort_transaction(self, timeout: float = -1) -> None:
         """Throw away what has not been sent, and let no reader of committed records see the rest."""
-        self._transact(TransactionEvent.ABORT, timeout)
+        self._transact(ProducerTransactionEvent.ABORT, timeout)
 
     def send_offsets_to_transaction(
         self, positions: Iterable[TopicPartition], group_metadata: ConsumerGroupMetadata | bytes, timeout: float = -1
@@ -282,7 +282,7 @@ class Producer(UntilClosed):
         KafkaException: _TIMED_OUT may be repeated; a fatal error wants a new producer; after all others abort.
         """
         self._check_open()
-        offsets, group = committed(positions), ConsumerGroupMetadata.of(group_metadata)
+        offsets, group = committed_offsets(positions), ConsumerGroupMetadata.of(group_metadata)
         step = self._core.send_offsets(group, offsets)
         with self._waiting:
             commit = perform(self._connection, self._core.calls, step)
@@ -292,7 +292,7 @@ class Producer(UntilClosed):
         if commit.error is not None:
             raise KafkaException(commit.error)
 
-    def _transact(self, event: TransactionEvent, timeout: float) -> None:
+    def _transact(self, event: ProducerTransactionEvent, timeout: float) -> None:
         self._check_open()
         identity = self._core.identity
         with self._waiting:
@@ -305,7 +305,7 @@ class Producer(UntilClosed):
         if identity.error is not None:
             raise KafkaException(identity.error)
 
-    def _step(self, event: TransactionEvent) -> Callable[[int], None]:
+    def _step(self, event: ProducerTransactionEvent) -> Callable[[int], None]:
         step = self._core.transaction(event)
 
         def begin(now_ms: int) -> None:
@@ -319,7 +319,7 @@ class Producer(UntilClosed):
         state, error = self._core.identity.state, self._core.identity.error
         if error is not None:
             raise KafkaException(error)
-        if state is not TransactionState.IN_TRANSACTION:
+        if state is not ProducerTransactionState.IN_TRANSACTION:
             raise KafkaException(KafkaError(KafkaError._STATE, f"produce needs begin_transaction; state is {state}"))
 
     # ---- the end -----------------------------------------------------------------------------------------------------
@@ -334,7 +334,10 @@ class Producer(UntilClosed):
             return True
         timeout_ms(timeout)
         try:
-            if self._core.identity.state in (TransactionState.IN_TRANSACTION, TransactionState.ABORTABLE):
+            if self._core.identity.state in (
+                ProducerTransactionState.IN_TRANSACTION,
+                ProducerTransactionState.ABORTABLE,
+            ):
                 self._abort_last(timeout)
             dropped = self.flush(timeout) > 0
             if dropped:

@@ -11,18 +11,18 @@ from shareq.model.errors import Errors, KafkaError
 from shareq.model.ids import TopicId, TopicIdPartition
 from shareq.model.messages.base import Response
 from shareq.model.messages.data import ProduceRequest, ProduceResponse
-from shareq.producer.lane import NEVER_MS, Batch, Lane, timed_out
+from shareq.producer.partition_queue import NEVER_MS, PartitionQueue, ProducerBatch, timed_out
 from shareq.producer.transaction import ProducerIdentity
 
 NO_SEQUENCE = -1
 MAX_SEQUENCE = (1 << 31) - 1
 
-OnSettled = Callable[[Lane, Batch, int, KafkaError | None, int], None]
-"""(lane, batch, base_offset, error, now_ms)."""
+OnSettled = Callable[[PartitionQueue, ProducerBatch, int, KafkaError | None, int], None]
+"""(queue, batch, base_offset, error, now_ms)."""
 
 
 class Sender:
-    """Knows the lanes that have something to send."""
+    """Knows the queues that have something to send."""
 
     def __init__(
         self,
@@ -42,67 +42,67 @@ class Sender:
         self._compression: str = config["compression.type"]
         self._timeout_ms: int = config["message.timeout.ms"] or NEVER_MS
         self._on_settled = on_settled
-        self._lanes: dict[tuple[str, int], Lane] = {}
+        self._queues: dict[tuple[str, int], PartitionQueue] = {}
 
     @property
     def busy(self) -> bool:
         """Whether closed batches wait or are under way."""
-        return bool(self._lanes)
+        return bool(self._queues)
 
-    def ready(self, lane: Lane) -> None:
-        """The lane has a closed batch."""
-        self._lanes[lane.topic, lane.partition] = lane
+    def ready(self, queue: PartitionQueue) -> None:
+        """The queue has a closed batch."""
+        self._queues[queue.topic, queue.partition] = queue
 
-    def withdraw(self, lane: Lane) -> None:
-        """Forget the lane's batches that wait, which the caller takes away: their partition is gone."""
-        if lane.under_way is None:
-            self._lanes.pop((lane.topic, lane.partition), None)
-        self._given_up(lane.waiting)
+    def withdraw(self, queue: PartitionQueue) -> None:
+        """Forget the queue's batches that wait, which the caller takes away: their partition is gone."""
+        if queue.under_way is None:
+            self._queues.pop((queue.topic, queue.partition), None)
+        self._given_up(queue.waiting)
 
     @property
     def wake_at_ms(self) -> int | None:
         """The end of the earliest back-off, or when the oldest batch is given up."""
-        if not self._lanes:
+        if not self._queues:
             return None
-        lanes = self._lanes.values()
-        deadlines = [head.created_ms + self._timeout_ms for lane in lanes if (head := lane.head) is not None]
+        queues = self._queues.values()
+        deadlines = [head.created_ms + self._timeout_ms for queue in queues if (head := queue.head) is not None]
         if not self._identity.known:
             return earliest(*deadlines)
-        return earliest(*deadlines, *(lane.not_before_ms for lane in lanes if lane.under_way is None))
+        return earliest(*deadlines, *(queue.not_before_ms for queue in queues if queue.under_way is None))
 
     def pump(self, now_ms: int) -> None:
-        """Send one batch of each lane that may, together by leader."""
-        if not self._lanes or not self._identity.known:
+        """Send one batch of each queue that may, together by leader."""
+        if not self._queues or not self._identity.known:
             return
-        nodes: dict[int, list[tuple[TopicIdPartition, Lane]]] = {}
-        for lane in self._lanes.values():
-            if not lane.sendable(now_ms):
+        nodes: dict[int, list[tuple[TopicIdPartition, PartitionQueue]]] = {}
+        for queue in self._queues.values():
+            if not queue.sendable(now_ms):
                 continue
-            topic = self._metadata.topics.get(lane.topic)
-            key = TopicIdPartition(topic.topic_id, lane.partition) if topic else None
+            topic = self._metadata.topics.get(queue.topic)
+            key = TopicIdPartition(topic.topic_id, queue.partition) if topic else None
             leader = self._metadata.leader(key) if key else NO_LEADER
             if key is None or leader == NO_LEADER:
-                self._wait_for_leader(lane, now_ms)
+                self._wait_for_leader(queue, now_ms)
             else:
-                nodes.setdefault(leader, []).append((key, lane))
-        for node, lanes in nodes.items():
-            self._send(node, lanes, now_ms)
+                nodes.setdefault(leader, []).append((key, queue))
+        for node, queues in nodes.items():
+            self._send(node, queues, now_ms)
 
-    def _wait_for_leader(self, lane: Lane, now_ms: int) -> None:
-        batch = lane.waiting[0]
+    def _wait_for_leader(self, queue: PartitionQueue, now_ms: int) -> None:
+        batch = queue.waiting[0]
         batch.attempts += 1
-        lane.not_before_ms = now_ms + self._backoff.delay_ms(batch.attempts)
-        self._metadata.want_names((lane.topic,))
+        queue.not_before_ms = now_ms + self._backoff.delay_ms(batch.attempts)
+        self._metadata.want_names((queue.topic,))
 
-    def _send(self, node: int, lanes: list[tuple[TopicIdPartition, Lane]], now_ms: int) -> None:
+    def _send(self, node: int, queues: list[tuple[TopicIdPartition, PartitionQueue]], now_ms: int) -> None:
         topics: dict[tuple[TopicId, str], list[ProduceRequest.Partition]] = {}
-        for key, lane in lanes:
-            batch = lane.waiting.popleft()
-            lane.under_way = batch
+        for key, queue in queues:
+            batch = queue.waiting.popleft()
+            queue.under_way = batch
             if not batch.built:
-                self._build(lane, batch)
+                self._build(queue, batch)
             partition = ProduceRequest.Partition(index=key.partition, records=batch.encoded)
-            topics.setdefault((key.topic_id, lane.topic), []).append(partition)
+            topics.setdefault((key.topic_id, queue.topic), []).append(partition)
         request = ProduceRequest(
             transactional_id=self._identity.transactional_id,
             acks=self._acks,
@@ -111,28 +111,28 @@ class Sender:
                 for (topic_id, name), partitions in topics.items()
             ),
         )
-        sent = [(key, lane, lane.under_way) for key, lane in lanes]
+        sent = [(key, queue, queue.under_way) for key, queue in queues]
         self._calls.send(node, request, lambda *answer: self._answered(sent, *answer))
         if self._acks == 0:  # nobody answers; what is sent counts as written
-            for _, lane, under_way in sent:
+            for _, queue, under_way in sent:
                 assert under_way is not None
-                self._settle(lane, under_way, -1, None, now_ms)
+                self._settle(queue, under_way, -1, None, now_ms)
 
-    def _build(self, lane: Lane, batch: Batch) -> None:
+    def _build(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
         identity = self._identity
         batch.build(
             compression=self._compression,
             producer_id=identity.producer_id,
             producer_epoch=identity.producer_epoch,
-            sequence=lane.sequence if identity.idempotent else NO_SEQUENCE,
+            sequence=queue.sequence if identity.idempotent else NO_SEQUENCE,
             transactional=identity.transactional_id is not None,
         )
-        lane.sequence = (lane.sequence + batch.record_count) & MAX_SEQUENCE
+        queue.sequence = (queue.sequence + batch.record_count) & MAX_SEQUENCE
         identity.wrote = True
 
     def _answered(
         self,
-        sent: list[tuple[TopicIdPartition, Lane, Batch | None]],
+        sent: list[tuple[TopicIdPartition, PartitionQueue, ProducerBatch | None]],
         response: Response | None,
         error: Errors,
         now_ms: int,
@@ -143,68 +143,70 @@ class Sender:
             for topic in (response.responses if response else ())
             for partition in topic.partitions
         }
-        for key, lane, batch in sent:
-            if batch is None or lane.under_way is not batch:  # purged, or not waited for
+        for key, queue, batch in sent:
+            if batch is None or queue.under_way is not batch:  # purged, or not waited for
                 continue
-            result = results.get((key.topic_id, key.partition)) or results.get((lane.topic, key.partition))
+            result = results.get((key.topic_id, key.partition)) or results.get((queue.topic, key.partition))
             failure = result.error_code if result else error or Errors.UNKNOWN_SERVER_ERROR
             if failure.retriable:
                 moved = result is not None and self._metadata.moved(key, result.current_leader)
-                self._retry(lane, batch, now_ms, at_once=moved)
+                self._retry(queue, batch, now_ms, at_once=moved)
             else:
                 text = result.error_message if result else self._calls.reason or None
                 offset = result.base_offset if result and not failure else -1
-                self._settle(lane, batch, offset, KafkaError(failure, text) if failure else None, now_ms)
+                self._settle(queue, batch, offset, KafkaError(failure, text) if failure else None, now_ms)
 
-    def _retry(self, lane: Lane, batch: Batch, now_ms: int, *, at_once: bool) -> None:
-        """Back to the head of the lane. Any retriable failure may mean that the leader has moved; where the broker has
+    def _retry(self, queue: PartitionQueue, batch: ProducerBatch, now_ms: int, *, at_once: bool) -> None:
+        """Back to the head of the queue. Any retriable failure may mean that the leader has moved; where the broker has
         named the new one there is nothing to wait for."""
-        lane.under_way = None
-        lane.waiting.appendleft(batch)
+        queue.under_way = None
+        queue.waiting.appendleft(batch)
         if not at_once:
-            self._wait_for_leader(lane, now_ms)
+            self._wait_for_leader(queue, now_ms)
 
-    def _settle(self, lane: Lane, batch: Batch, base_offset: int, error: KafkaError | None, now_ms: int) -> None:
-        """Report the batch at the lane's head, then take it away."""
-        self._on_settled(lane, batch, base_offset, error, now_ms)
-        if lane.under_way is batch:
-            lane.under_way = None
+    def _settle(
+        self, queue: PartitionQueue, batch: ProducerBatch, base_offset: int, error: KafkaError | None, now_ms: int
+    ) -> None:
+        """Report the batch at the queue's head, then take it away."""
+        self._on_settled(queue, batch, base_offset, error, now_ms)
+        if queue.under_way is batch:
+            queue.under_way = None
         else:
-            lane.waiting.popleft()
-        if not lane.waiting and lane.under_way is None:
-            self._lanes.pop((lane.topic, lane.partition), None)
+            queue.waiting.popleft()
+        if not queue.waiting and queue.under_way is None:
+            self._queues.pop((queue.topic, queue.partition), None)
         if error is not None:
             self._given_up((batch,))
 
-    def _given_up(self, batches: Iterable[Batch]) -> None:
+    def _given_up(self, batches: Iterable[ProducerBatch]) -> None:
         """Batches that have a sequence, and that no answer has accounted for, leave a hole in it."""
         if any(batch.built for batch in batches):
             self._identity.bump()
 
-    def give_up(self, now_ms: int) -> None:
+    def expire_batches(self, now_ms: int) -> None:
         """Fail batches that are too old, also one that is under way: a late answer to it is ignored."""
-        for lane in list(self._lanes.values()):
-            while (head := lane.head) is not None and now_ms - head.created_ms >= self._timeout_ms:
-                self._settle(lane, head, -1, timed_out(self._timeout_ms), now_ms)
+        for queue in list(self._queues.values()):
+            while (head := queue.head) is not None and now_ms - head.created_ms >= self._timeout_ms:
+                self._settle(queue, head, -1, timed_out(self._timeout_ms), now_ms)
 
     def fail(self, error: KafkaError, now_ms: int) -> None:
         """Nothing can be sent any more."""
-        for lane in list(self._lanes.values()):
-            while lane.under_way is None and lane.waiting:
-                self._settle(lane, lane.waiting[0], -1, error, now_ms)
+        for queue in list(self._queues.values()):
+            while queue.under_way is None and queue.waiting:
+                self._settle(queue, queue.waiting[0], -1, error, now_ms)
 
     def purge(self, now_ms: int, *, in_queue: bool, in_flight: bool) -> None:
         """Give up batches on purpose."""
-        for lane in list(self._lanes.values()):
+        for queue in list(self._queues.values()):
             if in_queue:
                 error = KafkaError(KafkaError._PURGE_QUEUE, "purged in queue")
-                waiting = list(lane.waiting)
-                while lane.waiting:
-                    self._on_settled(lane, lane.waiting[0], -1, error, now_ms)
-                    lane.waiting.popleft()
+                waiting = list(queue.waiting)
+                while queue.waiting:
+                    self._on_settled(queue, queue.waiting[0], -1, error, now_ms)
+                    queue.waiting.popleft()
                 self._given_up(waiting)
-            if in_flight and lane.under_way is not None:
+            if in_flight and queue.under_way is not None:
                 error = KafkaError(KafkaError._PURGE_INFLIGHT, "purged in flight")
-                self._settle(lane, lane.under_way, -1, error, now_ms)
-            if not lane.waiting and lane.under_way is None:
-                self._lanes.pop((lane.topic, lane.partition), None)
+                self._settle(queue, queue.under_way, -1, error, now_ms)
+            if not queue.waiting and queue.under_way is None:
+                self._queues.pop((queue.topic, queue.partition), None)

@@ -19,7 +19,7 @@ from shareq.model.messages.transactions import (
 )
 
 
-class TransactionState(StrEnum):
+class ProducerTransactionState(StrEnum):
     """FATAL: another producer has taken over, or the broker will not have us."""
 
     UNINITIALIZED = "uninitialized"
@@ -32,7 +32,7 @@ class TransactionState(StrEnum):
     FATAL = "fatal"
 
 
-class TransactionEvent(StrEnum):
+class ProducerTransactionEvent(StrEnum):
     INIT = "init"
     INITIALIZED = "initialized"
     BEGIN = "begin"
@@ -43,9 +43,9 @@ class TransactionEvent(StrEnum):
     REFUSED = "refused"
 
 
-_S, _E = TransactionState, TransactionEvent
+_S, _E = ProducerTransactionState, ProducerTransactionEvent
 
-TRANSITIONS: dict[tuple[TransactionState, TransactionEvent], TransactionState] = {
+TRANSITIONS: dict[tuple[ProducerTransactionState, ProducerTransactionEvent], ProducerTransactionState] = {
     (_S.UNINITIALIZED, _E.INIT): _S.INITIALIZING,
     (_S.INITIALIZING, _E.INIT): _S.INITIALIZING,
     (_S.INITIALIZING, _E.INITIALIZED): _S.READY,
@@ -98,7 +98,7 @@ class ProducerIdentity:
         self.producer_epoch = -1
         self.transactional_id = transactional_id
         self.idempotent = idempotent
-        self.state = TransactionState.UNINITIALIZED
+        self.state = ProducerTransactionState.UNINITIALIZED
         self.error: KafkaError | None = None
         self.wrote = False
         """Whether the open transaction has reached a broker; one that has not needs no end there."""
@@ -123,7 +123,7 @@ class ProducerIdentity:
         """Whether nothing is being asked of the transaction coordinator."""
         return self.state not in (_S.INITIALIZING, _S.COMMITTING, _S.ABORTING)
 
-    def move(self, event: TransactionEvent) -> None:
+    def move(self, event: ProducerTransactionEvent) -> None:
         """Take a step. What is illegal raises the fatal error that came first; INVALID_TXN_STATE where only an abort
         helps, however the record was lost; else IllegalStateException."""
         if self.transactional_id is None:

@@ -57,14 +57,14 @@ class Result:
         )
 
 
-class Work(NamedTuple):
+class WorkInterval(NamedTuple):
     """From when to when a consumer works on one poll."""
 
     begin_ms: int
     end_ms: int
 
 
-class Outcome(NamedTuple):
+class FinishedRun(NamedTuple):
     """A run that is over. `work`: when each place in the team worked, which may go on after the end of the run."""
 
     scenario: Scenario
@@ -73,7 +73,7 @@ class Outcome(NamedTuple):
     group: str
     topic: str
     started_ms: int
-    work: list[list[Work]]
+    work: list[list[WorkInterval]]
 
     def changes(self, partition: int) -> Iterator[tuple[int, RecordsChanged]]:
         """(time_ms, event) of every change of records."""
@@ -91,17 +91,17 @@ class Outcome(NamedTuple):
         return ((entry.time_ms, entry.event) for entry in select if isinstance(entry.event, RecordsAppended))
 
 
-class _Tally:
+class _RecordCounts:
     """What happened to the records: latencies of the accepted ones in ms, accepted by member, and counts."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: FinishedRun) -> None:
         self.latencies: list[Any] = []
         self.by_member: Counter[str] = Counter()
         self.deliveries = self.lock_timeouts = 0
         for partition in range(outcome.scenario.partitions):
             self._follow(outcome, partition)
 
-    def _follow(self, outcome: Outcome, partition: int) -> None:
+    def _follow(self, outcome: FinishedRun, partition: int) -> None:
         import numpy as np
 
         appended = list(outcome.arrivals(partition))
@@ -120,7 +120,7 @@ class _Tally:
                 self.latencies.append(time_ms - arrived[event.first : event.end])
 
 
-def measure(outcome: Outcome) -> Result:
+def measure(outcome: FinishedRun) -> Result:
     """Read the figures off the journal, and check that nothing was accepted twice or lost: AssertionError, if so."""
     import numpy as np
 
@@ -129,7 +129,7 @@ def measure(outcome: Outcome) -> Result:
     assert account.accepted_twice == 0, f"seed {seed}: {account.accepted_twice} records were accepted twice"
     known = account.accepted + account.archived + account.in_flight + account.never_delivered
     assert known == account.records, f"seed {seed}: {account.records - known} records are lost"
-    tally = _Tally(outcome)
+    tally = _RecordCounts(outcome)
     ended_ms = max((at for p in range(scenario.partitions) for at, _ in outcome.windows(p)), default=outcome.started_ms)
     duration_ms = max(ended_ms - outcome.started_ms, 1)
     latencies = np.concatenate(tally.latencies) if tally.latencies else np.full(1, NO_FIGURE)
@@ -156,12 +156,12 @@ def measure(outcome: Outcome) -> Result:
     )
 
 
-def _busy_ms(outcome: Outcome, ended_ms: int) -> int:
+def _busy_ms(outcome: FinishedRun, ended_ms: int) -> int:
     """How long all consumers together worked until the end of the run."""
     return sum(max(min(work.end_ms, ended_ms) - work.begin_ms, 0) for place in outcome.work for work in place)
 
 
-def _occupancy(outcome: Outcome, ended_ms: int) -> float:
+def _occupancy(outcome: FinishedRun, ended_ms: int) -> float:
     """The mean over time and partitions of (SPEO - SPSO) / record locks."""
     scenario, total = outcome.scenario, 0
     for partition in range(scenario.partitions):

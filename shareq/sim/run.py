@@ -18,7 +18,7 @@ from shareq.model.errors import ConfigException
 from shareq.model.events import WindowMoved
 from shareq.model.states import AcknowledgeType
 from shareq.producer import Producer
-from shareq.sim.result import Outcome, Result, Work, measure
+from shareq.sim.result import FinishedRun, Result, WorkInterval, measure
 from shareq.sim.scenario import Scenario
 
 GROUP, TOPIC = "group", "work"
@@ -62,7 +62,7 @@ class Simulation:
         self.cluster = Cluster(brokers=1, seed=self._rng.getrandbits(32), config=BOUNDS)
         self.cluster.create_topic(TOPIC, scenario.partitions)
         self.cluster.configure_group(GROUP, _group_config(scenario))
-        self.work: list[list[Work]] = [[] for _ in range(scenario.consumers)]
+        self.work: list[list[WorkInterval]] = [[] for _ in range(scenario.consumers)]
         self._service = scenario.service_time()
         self._agenda: list[tuple[int, int, Callable[[], object]]] = []
         self._asked = self._seen = 0
@@ -175,7 +175,7 @@ class Simulation:
             self._at(now_ms + takes_ms, lambda: self._crash(worker))
         else:
             self._at(now_ms + takes_ms, lambda: self._finish(worker, messages))
-        self.work[worker.number].append(Work(now_ms, now_ms + takes_ms))
+        self.work[worker.number].append(WorkInterval(now_ms, now_ms + takes_ms))
 
     def _finish(self, worker: _Worker, messages: Messages) -> None:
         """The work is done: a verdict on each record, then the next poll."""
@@ -191,9 +191,9 @@ class Simulation:
         worker.consumer = None
         self._at(self.cluster.now_ms + self.scenario.restart_ms, lambda: self._join(worker))
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> FinishedRun:
         """What there is to measure now."""
-        return Outcome(self.scenario, self.seed, self.cluster.journal, GROUP, TOPIC, self.started_ms, self.work)
+        return FinishedRun(self.scenario, self.seed, self.cluster.journal, GROUP, TOPIC, self.started_ms, self.work)
 
     # ---- the end -----------------------------------------------------------------------------------------------------
 

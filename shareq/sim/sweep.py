@@ -13,9 +13,9 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from shareq.model.errors import ConfigException
-from shareq.sim.grid import FIGURES, PARAMETERS, Setting, expand
-from shareq.sim.rows import Checkpoint, keys_of, schema, table_of
 from shareq.sim.scenario import Scenario
+from shareq.sim.sweep_grid import FIGURES, PARAMETERS, SweepRun, expand
+from shareq.sim.sweep_rows import SweepCheckpoint, keys_of, schema, table_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 RUNS_KEPT_AT_ONCE = 16
 """How many runs a kill may cost at most; each file of a checkpoint holds as many."""
 
-Compute = Callable[[list[Setting]], Iterator[Any]]
+Compute = Callable[[list[SweepRun]], Iterator[Any]]
 """Carries runs out: an Arrow table for some of them at a time, in any order."""
 
 
@@ -105,7 +105,7 @@ def gather(
 
     varied = dict(grid)
     settings = expand(varied, seeds, scenario or Scenario())
-    kept = None if checkpoint is None else Checkpoint(checkpoint)
+    kept = None if checkpoint is None else SweepCheckpoint(checkpoint)
     finished = schema().empty_table() if kept is None else kept.read()
     known = set(keys_of(finished))
     owed = [setting for setting in settings if setting.key not in known]
@@ -121,7 +121,7 @@ def gather(
     return Sweep(everything.take([places[setting.key] for setting in settings]), tuple(varied), len(owed))
 
 
-def _one_after_the_other(settings: list[Setting]) -> Iterator[Any]:
+def _one_after_the_other(settings: list[SweepRun]) -> Iterator[Any]:
     for first in range(0, len(settings), RUNS_KEPT_AT_ONCE):
         yield table_of(setting.row() for setting in settings[first : first + RUNS_KEPT_AT_ONCE])
 

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from shareq.client.message import Message
 from shareq.client.shell import perform
-from shareq.consumer.acks import Acknowledgements, Commit, Run
-from shareq.consumer.buffer import Piece
+from shareq.consumer.acknowledgements import Acknowledgements, AcknowledgeRun, PendingCommit
 from shareq.consumer.config import consumer_config
 from shareq.consumer.core import ShareConsumerCore
+from shareq.consumer.fetch_buffer import AcquiredPiece
 from shareq.log.batches import CODEC_MASK
 from shareq.log.records import CorruptBatch, crc_matches, stream
 from shareq.model.errors import Errors, KafkaError, KafkaException
@@ -51,7 +51,7 @@ class Held(NamedTuple):
 class RangeCore(ShareConsumerCore):
     """A share consumer for whoever keeps account of what it holds by ranges, and not by records."""
 
-    def take_pieces(self, now_ms: int) -> list[Piece]:
+    def take_pieces(self, now_ms: int) -> list[AcquiredPiece]:
         """Everything that has been acquired and not been taken yet."""
         self._raise_error()
         pieces = self.take_waiting(now_ms)
@@ -59,7 +59,7 @@ class RangeCore(ShareConsumerCore):
         self._pump(now_ms)
         return pieces
 
-    def take_waiting(self, _: int = 0) -> list[Piece]:
+    def take_waiting(self, _: int = 0) -> list[AcquiredPiece]:
         """What an answer brought after the batch was full."""
         return self._buffer.drop(lambda _: True)
 
@@ -150,7 +150,7 @@ class Member:
             self._held += taken
         return taken
 
-    def _held_of(self, pieces: Sequence[Piece]) -> list[Held]:
+    def _held_of(self, pieces: Sequence[AcquiredPiece]) -> list[Held]:
         """What tasks will find records in; the client itself answers for what is none, and for what cannot be read."""
         found: list[Held] = []
         answered: dict[AcknowledgeType, list[Held]] = {}
@@ -204,7 +204,7 @@ class Member:
 
         What the brokers refuse was not ours any more, and comes to somebody again: at least once holds.
         """
-        commit = Commit()
+        commit = PendingCommit()
         with self._lock:
             settled = set(batch)
             self._held = [held for held in self._held if held not in settled]
@@ -219,14 +219,14 @@ class Member:
         batch: Sequence[Held],
         verdict: AcknowledgeType,
         verdicts: Mapping[Place, Mapping[int, int]] | None = None,
-        commit: Commit | None = None,
+        commit: PendingCommit | None = None,
     ) -> None:
         """Queue acknowledgements, one a partition and node, for their brokers."""
-        runs: dict[tuple[TopicIdPartition, str, int], list[Run]] = {}
+        runs: dict[tuple[TopicIdPartition, str, int], list[AcknowledgeRun]] = {}
         for at, node in sorted(batch):
             apart = (verdicts or {}).get((at.topic, at.partition), {})
             key = TopicIdPartition(TopicId(at.topic_id), at.partition), at.topic, node
-            runs.setdefault(key, []).extend(Run(*run) for run in cut(at.first, at.end, apart, verdict))
+            runs.setdefault(key, []).extend(AcknowledgeRun(*run) for run in cut(at.first, at.end, apart, verdict))
         if runs:
             self._do(lambda now_ms: self._core.send(_acknowledgements(runs, now_ms, commit), now_ms))
 
@@ -275,7 +275,7 @@ def _unpacks(batch: RecordBatch) -> bool:
 
 
 def _acknowledgements(
-    runs: Mapping[tuple[TopicIdPartition, str, int], list[Run]], now_ms: int, commit: Commit | None
+    runs: Mapping[tuple[TopicIdPartition, str, int], list[AcknowledgeRun]], now_ms: int, commit: PendingCommit | None
 ) -> list[Acknowledgements]:
     deadline_ms = now_ms + SETTLE_TIMEOUT_MS
     return [

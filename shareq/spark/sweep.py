@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # a worker that reads records should not have to load a simulator first
     from pyspark.sql import SparkSession
 
-    from shareq.sim.grid import Setting
     from shareq.sim.scenario import Scenario
     from shareq.sim.sweep import Sweep
+    from shareq.sim.sweep_grid import SweepRun
 
 SECONDS_PER_TASK = 5.0
 """A job costs the driver 0.1 s; a kill costs what is under way: so much of each core's work."""
@@ -49,7 +49,7 @@ def sweep(
     """
     from shareq.sim.sweep import gather
 
-    def compute(settings: list[Setting]) -> Iterator[Any]:
+    def compute(settings: list[SweepRun]) -> Iterator[Any]:
         from shareq.spark.register import ship
         from shareq.spark.session import session
 
@@ -63,11 +63,11 @@ def sweep(
 class _Shares:
     """Cuts the runs that are left into jobs. Neighbours in a grid cost alike, so the runs are shuffled first."""
 
-    def __init__(self, settings: list[Setting]) -> None:
+    def __init__(self, settings: list[SweepRun]) -> None:
         self._left = Random(0).sample(settings, len(settings))
         self._runs = self._fewest = RUNS_OF_FIRST_TASKS
 
-    def next(self, slots: int, tasks: int) -> list[Setting]:
+    def next(self, slots: int, tasks: int) -> list[SweepRun]:
         """The runs of the next job; none at the end. Guided self-scheduling: a task takes half of a core's part."""
         per_task = max(1, min(self._runs, max(self._fewest, len(self._left) // (2 * slots))))
         share, self._left = self._left[: per_task * tasks], self._left[per_task * tasks :]
@@ -78,11 +78,11 @@ class _Shares:
         self._fewest = int(SECONDS_OF_LAST_TASKS / seconds_per_run)
 
 
-def _rows(spark: SparkSession, settings: list[Setting]) -> Iterator[Any]:
+def _rows(spark: SparkSession, settings: list[SweepRun]) -> Iterator[Any]:
     """The rows of each job as they come. What came before a job that failed is kept."""
     shares, slots_now = _Shares(settings), _slots(spark)
 
-    def carry_out(share: list[Setting], slots: int, tasks: int) -> Any:
+    def carry_out(share: list[SweepRun], slots: int, tasks: int) -> Any:
         began = time.monotonic()
         rows = _job(spark, share, tasks)
         worked = (time.monotonic() - began) * slots / (slots + tasks)  # the rest of the time it waited for a core
@@ -119,9 +119,9 @@ def _slots(spark: SparkSession) -> Callable[[], int]:
     return lambda: parts
 
 
-def _job(spark: SparkSession, settings: list[Setting], tasks: int) -> Any:
-    from shareq.sim.grid import COLUMNS
-    from shareq.sim.rows import schema, table_of
+def _job(spark: SparkSession, settings: list[SweepRun], tasks: int) -> Any:
+    from shareq.sim.sweep_grid import COLUMNS
+    from shareq.sim.sweep_rows import schema, table_of
 
     row = ", ".join(f"`{name}` {_SPARK_TYPES[kind]}" for name, kind in COLUMNS.items())
 

@@ -73,7 +73,7 @@ def test_a_batch_acquired_accepted_and_settled(benchmark: BenchmarkFixture, reco
         partition.take_events()
 
     benchmark(cycle)
-    assert partition.in_flight == 0
+    assert partition.window_size == 0
 
 
 @pytest.mark.parametrize("same_deadline", [True, False], ids=["one deadline", "a deadline for each batch"])

@@ -10,8 +10,8 @@ import pytest
 
 from shareq.broker import Cluster
 from shareq.broker.fetch_sessions import EVICTION_MS, FetchSessions, next_epoch
-from shareq.log.interface import ReadResult
 from shareq.log.records import decode, encode_batch
+from shareq.log.results import ReadResult
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicId
 from shareq.model.messages.data import ProduceRequest

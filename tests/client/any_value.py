@@ -22,8 +22,8 @@ SAYS_SO = {
     "admin/admin.py", "admin/arguments.py", "admin/asking.py", "admin/configs.py", "admin/core.py", "admin/offsets.py",
     "client/arguments.py", "client/config.py", "client/shell.py", "client/topic_partition.py",
     "consumer/acknowledger.py", "consumer/config.py", "consumer/core.py", "consumer/share_consumer.py",
-    "model/transport.py", "producer/config.py", "producer/offsets.py", "producer/producer.py",
-    "producer/record.py", "producer/transaction.py", "wire/client/host.py",
+    "model/transport.py", "producer/config.py", "producer/transaction_offsets.py", "producer/producer.py",
+    "producer/record_arguments.py", "producer/transaction.py", "wire/client/host.py",
 }  # fmt: skip
 """The modules that raise to an application. An error that comes from elsewhere is none that was meant."""
 

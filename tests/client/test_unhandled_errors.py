@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from shareq import Admin, ClientFailedException, Cluster, Producer, ShareConsumer
-from shareq.producer import core, lane, partitioner, sender, topic, transaction
+from shareq.producer import core, partition_queue, partitioner, produced_topic, sender, transaction
 
 EARLIEST = {"share.auto.offset.reset": "earliest"}
 
@@ -72,7 +72,7 @@ def test_an_admin_client_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> 
 
 # ---- callbacks of what was open --------------------------------------------------------------------------------------
 
-CORE = {module.__file__ for module in (core, lane, partitioner, sender, topic, transaction)}
+CORE = {module.__file__ for module in (core, partition_queue, partitioner, produced_topic, sender, transaction)}
 
 
 def failing_at(number: int, call: Callable[[], object]) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from shareq.broker.loop import VirtualLoop, WallLoop
-from shareq.client.callbacks import Unserved
+from shareq.client.callbacks import CallbackQueue
 from shareq.client.uninterrupted import SLICE_S, uninterrupted
 from tests.client.interrupting import interrupted, places, steps_of
 
@@ -149,7 +149,7 @@ class Application:
 
 
 def test_each_callback_is_called_once_wherever_the_interrupt_comes() -> None:
-    application, queue = Application(), Unserved[int]()
+    application, queue = Application(), CallbackQueue[int]()
 
     def serve() -> int:
         return queue.serve(lambda item: (application.called, item, None))
@@ -166,7 +166,7 @@ def test_each_callback_is_called_once_wherever_the_interrupt_comes() -> None:
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, ValueError])
 def test_what_a_callback_raises_surfaces_and_the_rest_is_served_later(error: type[BaseException]) -> None:
-    application, queue = Application(), Unserved[int]()
+    application, queue = Application(), CallbackQueue[int]()
     queue.extend((1, 2, 3))
 
     def callback(item: int, _: None) -> None:
@@ -184,7 +184,7 @@ def test_what_a_callback_raises_surfaces_and_the_rest_is_served_later(error: typ
 
 def test_a_callback_may_be_interrupted_while_it_waits(restored: None) -> None:
     """Inside a callback the handlers run at once, also after a block of its own."""
-    queue = Unserved[int]()
+    queue = CallbackQueue[int]()
     queue.append(1)
 
     def callback(*_: object) -> None:

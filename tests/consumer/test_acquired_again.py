@@ -14,7 +14,7 @@ from shareq.consumer import ShareConsumer, TopicPartition
 from shareq.model.errors import IllegalStateException
 from shareq.model.messages.share_fetch import LeaderIdAndEpoch, ShareAcknowledgeRequest, ShareFetchRequest
 from tests.client.fake import Fake, Later, Sent, batch, topic_id
-from tests.consumer.desk import ACCEPT, REJECT, RELEASE, RENEW, Desk, acks_of, explicit
+from tests.consumer.fake_share_group import ACCEPT, REJECT, RELEASE, RENEW, FakeShareGroup, acks_of, explicit
 
 P0 = TopicPartition("t", 0)
 
@@ -24,8 +24,8 @@ class Stage:
 
     def __init__(self, leaders: Sequence[int] = (1,), **conf: Any) -> None:
         self.fake = Fake(t=[*leaders])
-        self.desk = Desk(self.fake)
-        self.desk.append("t", 0, batch(0, "a"))
+        self.group = FakeShareGroup(self.fake)
+        self.group.append("t", 0, batch(0, "a"))
         self.consumer: ShareConsumer = explicit(self.fake, "t", **conf)
         self.results: list[Any] = []
         self.consumer.set_acknowledgement_commit_callback(
@@ -39,11 +39,11 @@ class Stage:
 
     def acquire_again(self) -> None:
         """All locks run out, and the fetch that waits acquires what is available by that."""
-        self.desk.expire()
+        self.group.expire()
         self.answer(self.fake.pending(ShareFetchRequest))
 
     def answer(self, sent: Sent) -> None:
-        found = self.desk.fetch(self.fake, sent.node, sent.request)
+        found = self.group.fetch(self.fake, sent.node, sent.request)
         assert not isinstance(found, Later), "there is nothing to acquire"
         self.fake.reply(sent.call_id, found)
         self.fake.run()
@@ -90,7 +90,7 @@ def test_renewed_the_next_poll_returns_the_new_copy_once() -> None:
     stage.consumer.acknowledge(again)
     assert stage.consumer.commit_sync() == {P0: None}
     assert stage.poll() == []
-    assert stage.desk.state("t") == {0: "done"}
+    assert stage.group.state("t") == {0: "done"}
     with pytest.raises(IllegalStateException, match="not in flight"):
         stage.consumer.acknowledge(stage.first)
 
@@ -112,7 +112,7 @@ def test_an_acknowledgement_of_the_older_copy_counts_for_the_new_lock(
     stage.consumer.acknowledge(stage.first, verdict)
     assert stage.consumer.commit_sync() == {P0: None}
     assert stage.poll() == following
-    assert stage.desk.state("t") == {0: state}
+    assert stage.group.state("t") == {0: state}
     assert [error for _, error in stage.results] == [None, None]
 
 
@@ -121,7 +121,7 @@ def test_in_hand_a_release_of_the_older_copy_gives_the_new_lock_back() -> None:
     stage.acquire_again()
     stage.consumer.acknowledge(stage.first, RELEASE)
     assert stage.consumer.commit_sync() == {P0: None}
-    stage.fake.answers[ShareFetchRequest] = stage.desk.fetch
+    stage.fake.answers[ShareFetchRequest] = stage.group.fetch
     assert stage.poll() == [(0, 3)]
 
 
@@ -142,19 +142,19 @@ def test_an_acknowledgement_that_waits_to_be_sent_counts_for_the_new_lock() -> N
     stage.acquire_again()
     assert acks_of(stage.fake.requests(ShareAcknowledgeRequest)[-1]) == "0:1"
     assert stage.poll() == []
-    assert stage.desk.state("t") == {0: "done"}
+    assert stage.group.state("t") == {0: "done"}
 
 
 def test_an_answer_that_brings_only_what_is_acknowledged_does_not_end_the_fetching() -> None:
     stage = handed_out_again()
     stage.consumer.acknowledge(stage.first)
     stage.consumer.commit_async()
-    stage.desk.expire()
+    stage.group.expire()
     under_way = stage.fake.pending(ShareFetchRequest)
-    response = stage.desk.fetch(stage.fake, 1, under_way.request)
+    response = stage.group.fetch(stage.fake, 1, under_way.request)
     stage.fake.reply(under_way.call_id, response, after_ms=50)
-    stage.desk.append("t", 0, batch(1, "b"))
-    stage.fake.answers[ShareFetchRequest] = stage.desk.fetch
+    stage.group.append("t", 0, batch(1, "b"))
+    stage.fake.answers[ShareFetchRequest] = stage.group.fetch
     assert stage.poll() == [(1, 1)]
 
 
@@ -165,7 +165,7 @@ def test_an_acknowledgement_that_waits_answers_for_its_own_partition_only() -> N
     assert stage.poll() == [(0, 1)]
     stage.consumer.acknowledge(stage.first)
     stage.consumer.commit_async()
-    stage.desk.append("t", 1, batch(0, "b"))
+    stage.group.append("t", 1, batch(0, "b"))
     stage.answer(stage.fake.pending(ShareFetchRequest))
     assert [message.value() for message in stage.consumer.poll(1)] == [b"b"]
 
@@ -189,9 +189,9 @@ def test_a_renewal_that_waits_to_be_sent_brings_no_second_copy() -> None:
 def test_a_renewed_record_of_a_former_leader_is_not_returned() -> None:
     stage = renewed()
     stage.move(2)
-    stage.fake.answers[ShareFetchRequest] = stage.desk.fetch
+    stage.fake.answers[ShareFetchRequest] = stage.group.fetch
     assert stage.poll() == []
-    stage.desk.expire()
+    stage.group.expire()
     assert stage.poll(5) == [(0, 2)]
     stage.consumer.acknowledge_offset("t", 0, 0)
     assert stage.consumer.commit_sync() == {P0: None}
@@ -204,11 +204,11 @@ def test_a_renewal_that_succeeds_at_a_former_leader_is_void() -> None:
     stage.consumer.acknowledge(stage.first, RENEW)
     stage.poll(0)
     renewal = stage.fake.pending(ShareAcknowledgeRequest)
-    response = stage.desk.acknowledge(stage.fake, 1, renewal.request)
-    stage.fake.answers[ShareAcknowledgeRequest] = stage.desk.acknowledge
+    response = stage.group.acknowledge(stage.fake, 1, renewal.request)
+    stage.fake.answers[ShareAcknowledgeRequest] = stage.group.acknowledge
     stage.move(2)
-    stage.desk.expire()
-    stage.fake.answers[ShareFetchRequest] = stage.desk.fetch
+    stage.group.expire()
+    stage.fake.answers[ShareFetchRequest] = stage.group.fetch
     assert stage.poll() == [(0, 2)]
     stage.consumer.acknowledge_offset("t", 0, 0)
     assert stage.consumer.commit_sync() == {P0: None}
@@ -223,10 +223,10 @@ def test_what_a_former_leader_answers_late_is_not_returned() -> None:
     assert stage.consumer.commit_sync() == {P0: None}
     stage.poll(0)
     late = stage.fake.pending(ShareFetchRequest)
-    response = stage.desk.fetch(stage.fake, 1, late.request)
-    stage.desk.expire()
+    response = stage.group.fetch(stage.fake, 1, late.request)
+    stage.group.expire()
     stage.move(2)
-    stage.fake.answers[ShareFetchRequest] = stage.desk.fetch
+    stage.fake.answers[ShareFetchRequest] = stage.group.fetch
     stage.fake.reply(late.call_id, response)
     assert stage.poll() == [(0, 3)]
     stage.consumer.acknowledge_offset("t", 0, 0)
@@ -238,11 +238,11 @@ def test_buffered_records_of_a_former_leader_make_room_for_those_of_the_new_one(
     stage = renewed()
     stage.consumer.acknowledge(stage.first)
     assert stage.consumer.commit_sync()
-    stage.desk.append("t", 0, batch(1, "b"))
+    stage.group.append("t", 0, batch(1, "b"))
     stage.acquire_again()
     stage.move(2)
-    stage.desk.expire()
-    stage.fake.answers[ShareFetchRequest] = stage.desk.fetch
+    stage.group.expire()
+    stage.fake.answers[ShareFetchRequest] = stage.group.fetch
     assert stage.poll() == [(1, 2)]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shareq.consumer.membership import TRANSITIONS, MemberEvent, MemberState
+from shareq.consumer.membership import TRANSITIONS, MembershipEvent, MembershipState
 from shareq.model.errors import Errors, KafkaError, KafkaException
 from shareq.model.ids import TopicId
 from shareq.model.messages.cluster import (
@@ -18,9 +18,9 @@ from shareq.model.messages.cluster import (
 )
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from tests.client.fake import Fake, Later, batch, topic_id
-from tests.consumer.desk import Desk, consumer_on, offsets
+from tests.consumer.fake_share_group import FakeShareGroup, consumer_on, offsets
 
-S, E = MemberState, MemberEvent
+S, E = MembershipState, MembershipEvent
 
 LEGAL = {
     S.UNSUBSCRIBED: {E.POLL: S.JOINING},
@@ -43,28 +43,28 @@ MEMBERS = (S.JOINING, S.RECONCILING, S.ACKNOWLEDGING, S.STABLE)
 
 
 @pytest.mark.parametrize(("state", "event"), [pytest.param(s, e, id=f"{s} {e}") for s, e in product(S, E)])
-def test_every_pair_of_state_and_event(state: MemberState, event: MemberEvent) -> None:
+def test_every_pair_of_state_and_event(state: MembershipState, event: MembershipEvent) -> None:
     rows = LEGAL[state] | (FROM_ANY_MEMBER if state in MEMBERS else {})
     assert TRANSITIONS.get((state, event)) == rows.get(event)
 
 
-def group(*answers: Any, **options: Any) -> tuple[Fake, Desk, Any]:
+def new_group(*answers: Any, **options: Any) -> tuple[Fake, FakeShareGroup, Any]:
     """A consumer of t whose first heartbeats get these answers; later ones the desk's."""
     fake = Fake(t=[1])
-    desk = Desk(fake)
-    desk.append("t", 0, batch(0, "a"))
+    group = FakeShareGroup(fake)
+    group.append("t", 0, batch(0, "a"))
     queue = list(answers)
 
     def answer(fake: Fake, node: int, request: ShareGroupHeartbeatRequest) -> Any:
         scripted = queue.pop(0) if queue else None
         if scripted is None:
-            return desk.heartbeat(fake, node, request)
+            return group.heartbeat(fake, node, request)
         if isinstance(scripted, ShareGroupHeartbeatResponse):
             return scripted
         return scripted if scripted is Errors.NETWORK_EXCEPTION else refusal(scripted)
 
     fake.answers[ShareGroupHeartbeatRequest] = answer
-    return fake, desk, consumer_on(fake, "t", **options)
+    return fake, group, consumer_on(fake, "t", **options)
 
 
 def refusal(error: Errors) -> ShareGroupHeartbeatResponse:
@@ -92,7 +92,7 @@ def beats(fake: Fake) -> list[tuple[int, int, bool]]:
     ],
 )
 def test_what_a_member_survives(error: Errors, at_once: bool, finds: int) -> None:
-    fake, _, consumer = group(error)
+    fake, _, consumer = new_group(error)
     member = consumer.member_id()
     assert offsets(consumer.poll(10)) == [0]
     first, second = beats(fake)[:2]
@@ -115,7 +115,7 @@ def test_what_a_member_survives(error: Errors, at_once: bool, finds: int) -> Non
     ids=lambda error: error.name,
 )
 def test_a_fatal_error_is_raised_once_and_later_polls_are_empty(error: Errors) -> None:
-    fake, _, consumer = group(error)
+    fake, _, consumer = new_group(error)
     with pytest.raises(KafkaException) as raised:
         consumer.poll(10)
     assert (raised.value.error.code(), raised.value.error.fatal()) == (error, True)
@@ -124,20 +124,20 @@ def test_a_fatal_error_is_raised_once_and_later_polls_are_empty(error: Errors) -
 
 
 def test_an_authorization_error_is_raised_and_the_member_goes_on() -> None:
-    _, _, consumer = group(Errors.TOPIC_AUTHORIZATION_FAILED)
+    _, _, consumer = new_group(Errors.TOPIC_AUTHORIZATION_FAILED)
     with pytest.raises(KafkaException):
         consumer.poll(10)
     assert offsets(consumer.poll(10)) == [0]
 
 
 def test_a_coordinator_that_always_refuses_does_not_make_the_member_spin() -> None:
-    fake, _, consumer = group(*[Errors.NOT_COORDINATOR] * 1000)
+    fake, _, consumer = new_group(*[Errors.NOT_COORDINATOR] * 1000)
     assert consumer.poll(10).is_empty()
     assert 10 < len(beats(fake)) < 30
 
 
 def test_a_coordinator_that_is_not_there_yet_is_looked_for_with_growing_pauses() -> None:
-    fake, _, consumer = group()
+    fake, _, consumer = new_group()
     found = fake.answers[FindCoordinatorRequest]
     not_yet = FindCoordinatorResponse.Coordinator(key="g", error_code=Errors.COORDINATOR_NOT_AVAILABLE)
 
@@ -153,7 +153,7 @@ def test_a_coordinator_that_is_not_there_yet_is_looked_for_with_growing_pauses()
 
 
 def test_a_group_that_no_coordinator_serves_is_fatal() -> None:
-    fake, _, consumer = group()
+    fake, _, consumer = new_group()
     refused = FindCoordinatorResponse.Coordinator(key="g", error_code=Errors.INVALID_GROUP_ID, error_message="empty")
     fake.answers[FindCoordinatorRequest] = lambda *_: FindCoordinatorResponse(coordinators=(refused,))
     with pytest.raises(KafkaException, match="empty"):
@@ -161,14 +161,14 @@ def test_a_group_that_no_coordinator_serves_is_fatal() -> None:
 
 
 def test_heartbeats_keep_the_interval_and_stay_short() -> None:
-    fake, _, consumer = group()
+    fake, _, consumer = new_group()
     consumer.poll(1)
     consumer.poll(20)
     assert beats(fake)[2:] == [(5000, 3, False), (10000, 3, False), (15000, 3, False), (20000, 3, False)]
 
 
 def test_new_topics_are_told_with_the_next_heartbeat() -> None:
-    fake, _, consumer = group()
+    fake, _, consumer = new_group()
     consumer.poll(1)
     fake.topics["u"], fake.ids["u"] = [1], topic_id("u")
     consumer.subscribe(["u"])
@@ -179,7 +179,7 @@ def test_new_topics_are_told_with_the_next_heartbeat() -> None:
 
 
 def test_a_member_that_nobody_polls_leaves_and_the_next_poll_but_one_rejoins() -> None:
-    fake, _, consumer = group(max_poll_interval_ms=7000)
+    fake, _, consumer = new_group(max_poll_interval_ms=7000)
     consumer.poll(1)
     fake.run(timeout_ms=20000)
     assert beats(fake)[-1] == (7000, -1, False)
@@ -191,14 +191,14 @@ def test_a_member_that_nobody_polls_leaves_and_the_next_poll_but_one_rejoins() -
 
 
 def test_a_long_poll_is_not_overdue() -> None:
-    fake, _, consumer = group(max_poll_interval_ms=1000)
+    fake, _, consumer = new_group(max_poll_interval_ms=1000)
     consumer.poll(1)
     assert consumer.poll(30).is_empty()
     assert -1 not in [epoch for _, epoch, _ in beats(fake)]
 
 
 def test_unsubscribing_leaves_once_and_subscribing_again_joins_under_the_same_name() -> None:
-    fake, _, consumer = group()
+    fake, _, consumer = new_group()
     consumer.poll(1)
     consumer.unsubscribe()
     consumer.unsubscribe()
@@ -210,7 +210,7 @@ def test_unsubscribing_leaves_once_and_subscribing_again_joins_under_the_same_na
 
 
 def test_whoever_has_not_joined_need_not_leave() -> None:
-    fake, _, consumer = group()
+    fake, _, consumer = new_group()
     consumer.unsubscribe()
     consumer.close()
     assert beats(fake) == []
@@ -218,20 +218,20 @@ def test_whoever_has_not_joined_need_not_leave() -> None:
 
 def test_the_answer_to_a_join_that_was_called_off_does_not_count() -> None:
     """Unsubscribed while the join is under way: the goodbye follows, the assignment is not taken."""
-    fake, desk, consumer = group()
+    fake, group, consumer = new_group()
     fake.answers[ShareGroupHeartbeatRequest] = lambda *_: None
     consumer.poll(0)
     consumer.unsubscribe()
     join = fake.pending(ShareGroupHeartbeatRequest)
-    fake.answers[ShareGroupHeartbeatRequest] = desk.heartbeat
-    fake.reply(join.call_id, desk.heartbeat(fake, 9, join.request))
+    fake.answers[ShareGroupHeartbeatRequest] = group.heartbeat
+    fake.reply(join.call_id, group.heartbeat(fake, 9, join.request))
     fake.run()
     assert [epoch for _, epoch, _ in beats(fake)] == [0, -1]
     assert consumer.assignment() == []
 
 
 def test_a_poll_while_the_goodbye_is_under_way_rejoins_after_it() -> None:
-    fake, desk, consumer = group()
+    fake, group, consumer = new_group()
     consumer.poll(1)
     fake.answers[ShareGroupHeartbeatRequest] = lambda *_: None
     consumer.unsubscribe()
@@ -239,16 +239,16 @@ def test_a_poll_while_the_goodbye_is_under_way_rejoins_after_it() -> None:
     assert leave.request.member_epoch == -1
     consumer.subscribe(["t"])
     consumer.poll(0)
-    fake.answers[ShareGroupHeartbeatRequest] = desk.heartbeat
-    fake.reply(leave.call_id, desk.heartbeat(fake, 9, leave.request))
+    fake.answers[ShareGroupHeartbeatRequest] = group.heartbeat
+    fake.reply(leave.call_id, group.heartbeat(fake, 9, leave.request))
     fake.run()
     assert [epoch for _, epoch, _ in beats(fake)[-3:]] == [-1, 0, 2]
 
 
 def test_a_member_that_rejoins_after_its_last_poll_is_overdue_like_any_other() -> None:
-    fake, desk, consumer = group(max_poll_interval_ms=7000)
+    fake, group, consumer = new_group(max_poll_interval_ms=7000)
     consumer.poll(1)
-    fake.answers[ShareGroupHeartbeatRequest] = lambda f, n, request: Later(50, desk.heartbeat(f, n, request))
+    fake.answers[ShareGroupHeartbeatRequest] = lambda f, n, request: Later(50, group.heartbeat(f, n, request))
     consumer.unsubscribe()
     consumer.subscribe(["t"])
     consumer.poll(0)
@@ -259,7 +259,7 @@ def test_a_member_that_rejoins_after_its_last_poll_is_overdue_like_any_other() -
 
 def test_an_assignment_of_a_topic_that_was_made_anew_waits_for_its_metadata() -> None:
     """What metadata said of the name is out of date: the new id is asked for."""
-    fake, desk, consumer = group()
+    fake, group, consumer = new_group()
     old, new = fake.ids["t"], TopicId(fake.ids["t"][::-1])
 
     def metadata(fake: Fake, node: int, request: MetadataRequest) -> MetadataResponse:
@@ -270,14 +270,14 @@ def test_an_assignment_of_a_topic_that_was_made_anew_waits_for_its_metadata() ->
 
     fake.answers[MetadataRequest] = metadata
     fake.ids["t"] = new
-    desk.append("t", 0, batch(0, "new"))
+    group.append("t", 0, batch(0, "new"))
     assert [message.value() for message in consumer.poll(1)] == [b"new"]
     assert [asked.topics[0].name for asked in fake.requests(MetadataRequest)] == ["t", None]
 
 
 def test_unknown_topics_give_empty_polls() -> None:
     fake = Fake()
-    Desk(fake)
+    FakeShareGroup(fake)
     consumer = consumer_on(fake, "nowhere")
     assert consumer.poll(20).is_empty()
     assert len(fake.requests(MetadataRequest)) == 1

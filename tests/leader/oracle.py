@@ -45,7 +45,7 @@ class Rec:
     def become(self, state: RecordState) -> None:
         self.state, self.member, self.deadline, self.write, self.to = state, None, None, None, None
 
-    def give_back(self, limit: int, *, below: bool) -> None:
+    def release(self, limit: int, *, below: bool) -> None:
         self.become(ARCHIVED if below or self.count >= limit else AVAILABLE)
 
 
@@ -143,15 +143,15 @@ class Oracle:
         call = _Call(self, batches, member_id=member_id, batch_size=batch_size, mode=mode, config=config, now_ms=now_ms)
         taken = call.run(fetch_offset, max_records)
         if taken:
-            self.pass_gaps(taken[-1][1] + 1)
+            self.skip_gaps(taken[-1][1] + 1)
         if config.isolation_level is IsolationLevel.READ_COMMITTED:
             taken = self.drop_aborted(batches, aborted, taken)
         return taken
 
-    def pass_gaps(self, offset: int) -> None:
+    def skip_gaps(self, offset: int) -> None:
         self.holes = {hole for hole in self.holes if hole >= offset}
 
-    def nothing_found(self, first: int, end: int) -> bool:
+    def note_missing(self, first: int, end: int) -> bool:
         """The log, read from `first`, has nothing below `end`."""
         lost = [o for o in range(first, end) if o in self.recs and self.recs[o].going is AVAILABLE]
         for offset in lost:
@@ -159,7 +159,7 @@ class Oracle:
             self.unwritten.add(offset)
         passed = bool(self.holes) and first <= min(self.holes) < end
         if passed:
-            self.pass_gaps(end)
+            self.skip_gaps(end)
         return bool(lost) or passed
 
     def drop_aborted(
@@ -266,7 +266,7 @@ class Oracle:
                 continue
             rec.write = rec.to = None
             if rec.deadline is not None and rec.deadline <= now_ms:
-                rec.give_back(config.delivery_count_limit, below=offset < self.spso)
+                rec.release(config.delivery_count_limit, below=offset < self.spso)
                 self.unwritten.add(offset)
         if write.holds or not error:
             self.advance()
@@ -278,7 +278,7 @@ class Oracle:
         self.unwritten = set()
         for offset, rec in self.recs.items():
             if rec.deadline is not None and rec.deadline <= now_ms and rec.write is None:
-                rec.give_back(config.delivery_count_limit, below=offset < self.spso)
+                rec.release(config.delivery_count_limit, below=offset < self.spso)
                 offsets.add(offset)
         if not offsets and not self.wanted:
             return None
@@ -295,7 +295,7 @@ class Oracle:
                 rec.become(ARCHIVED)
         self.spso = log_start_offset
         self.speo = max(self.speo, log_start_offset)
-        self.pass_gaps(log_start_offset)
+        self.skip_gaps(log_start_offset)
 
 
 class _Call:
@@ -331,7 +331,7 @@ class _Call:
                 return []
             self.goal = min(max_records, oracle.speo - fetch_offset)
             end = min(end, oracle.speo)
-        oracle.nothing_found(fetch_offset, base)
+        oracle.note_missing(fetch_offset, base)
         if base < end:
             self.walk(base, end)
         return self.taken

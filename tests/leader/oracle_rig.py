@@ -148,7 +148,7 @@ class Rig:
         batches, aborted = self.log.read(offset, end_offset, self.config.isolation_level)
         if not batches:
             end = self.log.readable_end(self.config.isolation_level)
-            assert self.subject.nothing_found(offset, end, self.now_ms) == self.oracle.nothing_found(offset, end)
+            assert self.subject.note_missing(offset, end, self.now_ms) == self.oracle.note_missing(offset, end)
             return self.compare()
         acquired, records = self.subject.acquire(
             batches,
@@ -282,7 +282,7 @@ class Rig:
         oracle.unblock(self.config)
         window, recs = subject._window, oracle.recs
         seen = available = 0
-        for first, end, cell in window.cells.runs():
+        for first, end, cell in window.states.runs():
             for offset in range(first, end):
                 rec = recs[offset]
                 assert cell[:6] == (rec.state, rec.going, rec.count, rec.member, rec.deadline, rec.write), offset

@@ -17,7 +17,7 @@ import pytest
 from shareq.leader.share_partition import PreparedWrite
 from shareq.model.messages.share_state import StateBatch
 from shareq.model.states import RecordState
-from tests.leader.stand import NAMES, Stand, span
+from tests.leader.share_partition_harness import NAMES, SharePartitionHarness, span
 
 FIXTURE: dict[str, Any] = json.loads((Path(__file__).parent / "data" / "kip_walkthrough.json").read_text())
 STEPS: list[dict[str, Any]] = FIXTURE["steps"]
@@ -39,47 +39,47 @@ class Reader:
             self.start += 1
         self.records = {offset: stored for offset, stored in self.records.items() if offset >= self.start}
 
-    def load(self) -> Stand:
+    def load(self) -> SharePartitionHarness:
         text = ",".join(f"{o}:{NAMES[RecordState(state)]}{count}" for o, (state, count) in self.records.items())
-        return Stand(start=self.start, stored=text)
+        return SharePartitionHarness(start=self.start, stored=text)
 
 
 class Walk:
     """The share-partition, a reader of its writes, and a reader of the KIP's."""
 
     def __init__(self) -> None:
-        self.stand = Stand(start=100)
+        self.harness = SharePartitionHarness(start=100)
         self.ours, self.theirs = Reader(), Reader()
         self.ours.start = 100
 
     def write(self, write: PreparedWrite | None) -> None:
         assert write is not None
         self.ours.read(write.start_offset, list(write.state_batches))
-        self.stand.ok(write)
+        self.harness.ok(write)
 
     def initialize(self, start_offset: int) -> None:
-        assert self.stand.spso == start_offset
+        assert self.harness.spso == start_offset
 
     def fetch(self, **args: Any) -> None:
         for one in args.get("by", [args]):
             if "offsets" in one:  # 110 again and, in the same fetch, the new 120
-                assert self.stand.fetch(one["member"], "110-119,120", most=2) == "110(2), 120(1)"
+                assert self.harness.fetch(one["member"], "110-119,120", most=2) == "110(2), 120(1)"
             else:
                 offsets = span(one["first"], one["last"])
-                assert self.stand.fetch(one["member"], offsets) in (f"{offsets}(1)", f"{offsets}(2)")
+                assert self.harness.fetch(one["member"], offsets) in (f"{offsets}(1)", f"{offsets}(2)")
 
     def accept(self, member: str, first: int, last: int) -> None:
-        self.write(self.stand.ack(member, f"{first}-{last}:1"))
+        self.write(self.harness.ack(member, f"{first}-{last}:1"))
 
     def release(self, member: str, first: int, last: int) -> None:
-        self.write(self.stand.ack(member, f"{first}-{last}:2"))
+        self.write(self.harness.ack(member, f"{first}-{last}:2"))
 
     def lock_timeout(self, member: str, first: int, last: int) -> None:
         """Only these were acquired long enough ago: the others are renewed just before."""
-        self.stand.now_ms = 29999
-        assert self.stand.outcome("c1", "110:4,120:4") is None
-        assert self.stand.outcome("c2", "113-118:4") is None
-        self.write(self.stand.tick(30000))
+        self.harness.now_ms = 29999
+        assert self.harness.outcome("c1", "110:4,120:4") is None
+        assert self.harness.outcome("c2", "113-118:4") is None
+        self.write(self.harness.tick(30000))
 
 
 def in_flight(step: dict[str, Any]) -> str:
@@ -88,10 +88,10 @@ def in_flight(step: dict[str, Any]) -> str:
     return ", ".join(f"{span(r['first'], r['last'])} {CODES[r['state']]}({r['delivery_count']})" for r in runs)
 
 
-def without_members(stand: Stand) -> str:
+def without_members(harness: SharePartitionHarness) -> str:
     """The same of ours: neighbours that only differ in who holds them are one run."""
     runs: list[list[int]] = []
-    for first, end, state, count in stand.partition.runs():
+    for first, end, state, count in harness.partition.runs():
         if runs and runs[-1][1:] == [first, state, count]:
             runs[-1][1] = end
         else:
@@ -112,8 +112,8 @@ def test_step(until: int) -> None:
             batches = [StateBatch(*batch.values()) for batch in step["write_state"]["state_batches"]]
             walk.theirs.read(step["write_state"]["start_offset"], batches)
     step = STEPS[until - 1]
-    assert without_members(walk.stand) == in_flight(step)
-    assert (walk.stand.spso, walk.stand.speo) == (step["spso"], step["speo"])
+    assert without_members(walk.harness) == in_flight(step)
+    assert (walk.harness.spso, walk.harness.speo) == (step["spso"], step["speo"])
     assert walk.ours.start == walk.theirs.start == step["spso"]
     assert walk.ours.records == walk.theirs.records
     assert walk.ours.load().state == walk.theirs.load().state
@@ -121,9 +121,9 @@ def test_step(until: int) -> None:
 
 def test_in_flight_example() -> None:
     """The KIP's first picture. Its SPEO is 8, the last offset that has been fetched; it is drawn one above."""
-    stand = Stand(stored="0-1:AR,3:AV2,5:ACK,6:AR,7-8:AV0", start=0)
+    harness = SharePartitionHarness(stored="0-1:AR,3:AV2,5:ACK,6:AR,7-8:AV0", start=0)
     example = FIXTURE["in_flight_example"]
-    assert (stand.spso, stand.speo) == (example["spso"], example["speo"])
-    assert stand.fetch("m", "2-8", most=1) == "2(1)"
-    assert stand.fetch("m", "4-8", most=1, offset=4) == "4(1)"
-    assert stand.state == "2 ACQ(1)@m, 3 AV(2), 4 ACQ(1)@m, 5 ACK(1), 6 AR(1), 7-8 AV(0)"
+    assert (harness.spso, harness.speo) == (example["spso"], example["speo"])
+    assert harness.fetch("m", "2-8", most=1) == "2(1)"
+    assert harness.fetch("m", "4-8", most=1, offset=4) == "4(1)"
+    assert harness.state == "2 ACQ(1)@m, 3 AV(2), 4 ACQ(1)@m, 5 ACK(1), 6 AR(1), 7-8 AV(0)"

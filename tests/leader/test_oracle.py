@@ -38,7 +38,7 @@ def test_random_runs(seed: int, part: int) -> None:
 def test_random_runs_in_small_chunks(seed: int, max_runs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same with maps that are cut into chunks at once."""
     monkeypatch.setattr(run_map, "MAX_RUNS", max_runs)
-    monkeypatch.setattr(run_map, "SHORT", 2)
+    monkeypatch.setattr(run_map, "SHORT_RUN", 2)
     for number in range(10):
         rng = Random(f"{seed}/{max_runs}/{number}")
         rig = Rig(rng)
@@ -124,7 +124,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         if hasattr(self, "rig"):
             subject = self.rig.subject
             assert self.rig.durable_start <= subject.spso <= subject.speo
-            assert 0 <= subject.delivery_complete_count <= subject.in_flight
+            assert 0 <= subject.delivery_complete_count <= subject.window_size
 
 
 TestSharePartition = SharePartitionMachine.TestCase

@@ -11,19 +11,19 @@ import pytest
 from shareq.model.errors import Errors
 from shareq.model.messages.share_state import StateBatch, WriteShareGroupStateRequest
 from shareq.model.states import RecordState
-from tests.leader.desk import Desk, Member, offsets
+from tests.leader.leader_harness import LeaderHarness, Member, offsets
 
 LOCKS_100 = {"share.partition.max.record.locks": "100"}
 ALL: dict[str, Any] = {"max_wait_ms": 0, "max_bytes": 100_000, "max_records": 500, "batch_size": 500}
 ACK, AR, AV = RecordState.ACKNOWLEDGED, RecordState.ARCHIVED, RecordState.AVAILABLE
 
 
-def window(desk: Desk) -> tuple[int, int]:
-    (led,) = desk.leader._partitions._leds.values()
+def window(harness: LeaderHarness) -> tuple[int, int]:
+    (led,) = harness.leader._partitions._leds.values()
     return led.share_partition.spso, led.share_partition.speo
 
 
-def store(desk: Desk, start_offset: int, *batches: StateBatch) -> None:
+def store(harness: LeaderHarness, start_offset: int, *batches: StateBatch) -> None:
     """What the last leader has left in the state topic."""
     write = WriteShareGroupStateRequest.Partition(
         partition=0,
@@ -33,12 +33,12 @@ def store(desk: Desk, start_offset: int, *batches: StateBatch) -> None:
         delivery_complete_count=0,
         state_batches=batches,
     )
-    desk.state().write(write)
+    harness.state().write(write)
 
 
-def join(desk: Desk) -> Member:
+def join(harness: LeaderHarness) -> Member:
     """A member with a session: its first fetch takes nothing, and what has to be loaded is loaded."""
-    member = desk.member("n", connection_id=9)
+    member = harness.member("n", connection_id=9)
     member.fetch("0", max_wait_ms=0, max_records=0)
     return member
 
@@ -48,55 +48,55 @@ def fetched(member: Member, times: int = 3) -> list[dict[int, list[tuple[int, in
     found = []
     for _ in range(times):
         found.append(member.fetch(**ALL).acquired)
-        member.desk.pass_time(0)
+        member.harness.pass_time(0)
     return found
 
 
-def lead_anew(desk: Desk) -> None:
-    epoch = desk.image.topics["t"].partitions[0].leader_epoch
-    desk.set_leader(0, 1, epoch + 1)
-    desk.set_leader(0, 0, epoch + 2)
+def lead_anew(harness: LeaderHarness) -> None:
+    epoch = harness.image.topics["t"].partitions[0].leader_epoch
+    harness.set_leader(0, 1, epoch + 1)
+    harness.set_leader(0, 0, epoch + 2)
 
 
 # ---- a full window of which everything is finished -------------------------------------------------------------------
 
 
-def all_but_the_first(desk: Desk, records: int) -> None:
+def all_but_the_first(harness: LeaderHarness, records: int) -> None:
     """Record 0 is held, the others are accepted, in a window that may hold 100."""
-    desk.produce(0, 1, records - 1)
-    member = desk.member("m")
+    harness.produce(0, 1, records - 1)
+    member = harness.member("m")
     member.fetch("0", max_wait_ms=0, max_records=0)
     assert member.fetch(**ALL).acquired == {0: [(0, records - 1, 1)]}
     member.acknowledge({0: f"1-{records - 1}:1"})
-    assert window(desk) == (0, records)
+    assert window(harness) == (0, records)
 
 
 @pytest.mark.parametrize("records", [100, 150])
 @pytest.mark.parametrize("reload", [False, True], ids=["", "after a reload"])
 def test_records_before_it_are_deleted(records: int, reload: bool) -> None:
-    desk = Desk(group=LOCKS_100)
-    all_but_the_first(desk, records)
-    desk.logs[0].start = 1
-    desk.logs[0].batches = desk.logs[0].batches[1:]
+    harness = LeaderHarness(group=LOCKS_100)
+    all_but_the_first(harness, records)
+    harness.logs[0].start = 1
+    harness.logs[0].batches = harness.logs[0].batches[1:]
     if reload:
-        lead_anew(desk)
+        lead_anew(harness)
     else:
-        desk.pass_time(30_000)
-    desk.produce(0, 20)
-    member = join(desk)
+        harness.pass_time(30_000)
+    harness.produce(0, 20)
+    member = join(harness)
     got = fetched(member)
     assert {0: [(records, records + 19, 1)]} in got
-    assert window(desk) == (records, records + 20)
+    assert window(harness) == (records, records + 20)
 
 
 def test_the_first_is_compacted_away_before_a_reload() -> None:
-    desk = Desk(group=LOCKS_100)
-    all_but_the_first(desk, 100)
-    desk.logs[0].batches = desk.logs[0].batches[1:]
-    lead_anew(desk)
-    member = join(desk)
+    harness = LeaderHarness(group=LOCKS_100)
+    all_but_the_first(harness, 100)
+    harness.logs[0].batches = harness.logs[0].batches[1:]
+    lead_anew(harness)
+    member = join(harness)
     assert fetched(member) == [{}] * 3
-    desk.produce(0, 20)
+    harness.produce(0, 20)
     got = fetched(member)
     assert {0: [(100, 119, 1)]} in got
 
@@ -104,105 +104,105 @@ def test_the_first_is_compacted_away_before_a_reload() -> None:
 @pytest.mark.parametrize("left", [True, False], ids=["a batch above the window", "nothing above the window"])
 def test_a_hole_at_the_start_is_compacted_away(left: bool) -> None:
     """{21-119 ACK} at SPSO 10 with 100 locks; the log has nothing in 10-20, and perhaps nothing up to its end."""
-    desk = Desk(group=LOCKS_100)
-    desk.produce(0, 120, 10)
-    desk.logs[0].batches = desk.logs[0].batches[left:] if left else []
-    store(desk, 10, StateBatch(21, 119, ACK, 1))
-    member = join(desk)
+    harness = LeaderHarness(group=LOCKS_100)
+    harness.produce(0, 120, 10)
+    harness.logs[0].batches = harness.logs[0].batches[left:] if left else []
+    store(harness, 10, StateBatch(21, 119, ACK, 1))
+    member = join(harness)
     got = fetched(member)
     assert ({0: [(120, 129, 1)]} in got) == left
-    assert window(desk) == ((120, 130) if left else (120, 120))
-    desk.produce(0, 5)
+    assert window(harness) == ((120, 130) if left else (120, 120))
+    harness.produce(0, 5)
     assert {0: [(130, 134, 1)]} in fetched(member)
 
 
 def test_one_record_open_at_the_head_of_an_overshot_window_when_the_leader_changes() -> None:
-    desk = Desk(group=LOCKS_100)
-    all_but_the_first(desk, 150)
-    lead_anew(desk)
-    member = join(desk)
+    harness = LeaderHarness(group=LOCKS_100)
+    all_but_the_first(harness, 150)
+    lead_anew(harness)
+    member = join(harness)
     assert member.fetch(**ALL).acquired == {0: [(0, 0, 1)]}
     member.acknowledge({0: "0:1"})
-    assert window(desk) == (150, 150)
-    desk.produce(0, 20)
+    assert window(harness) == (150, 150)
+    harness.produce(0, 20)
     assert member.fetch(**ALL).acquired == {0: [(150, 169, 1)]}
 
 
 def test_the_limit_is_lowered_below_a_window_that_could_move() -> None:
     """With room left, the start waits for the next write; the lower limit leaves none."""
-    desk = Desk()
-    all_but_the_first(desk, 150)
-    desk.logs[0].start = 1
-    desk.logs[0].batches = desk.logs[0].batches[1:]
-    desk.pass_time(30_000)
-    member = join(desk)
+    harness = LeaderHarness()
+    all_but_the_first(harness, 150)
+    harness.logs[0].start = 1
+    harness.logs[0].batches = harness.logs[0].batches[1:]
+    harness.pass_time(30_000)
+    member = join(harness)
     assert member.fetch(**ALL).acquired == {}
-    assert window(desk) == (1, 150)
-    desk.set_group(partition_max_record_locks="100")
-    desk.pass_time(0)
-    assert window(desk) == (150, 150)
+    assert window(harness) == (1, 150)
+    harness.set_group(partition_max_record_locks="100")
+    harness.pass_time(0)
+    assert window(harness) == (150, 150)
 
 
 @pytest.mark.parametrize("error", [Errors.COORDINATOR_NOT_AVAILABLE, Errors.NETWORK_EXCEPTION])
 def test_the_write_that_moves_a_full_window_is_one_and_may_fail(error: Errors) -> None:
-    desk = Desk(group=LOCKS_100)
-    all_but_the_first(desk, 150)
-    desk.logs[0].start = 1
-    desk.logs[0].batches = desk.logs[0].batches[1:]
-    desk.pass_time(30_000)
-    desk.hold = True
-    before = len(desk.writes)
-    member = join(desk)
+    harness = LeaderHarness(group=LOCKS_100)
+    all_but_the_first(harness, 150)
+    harness.logs[0].start = 1
+    harness.logs[0].batches = harness.logs[0].batches[1:]
+    harness.pass_time(30_000)
+    harness.hold = True
+    before = len(harness.writes)
+    member = join(harness)
     member.fetch(**ALL)
-    desk.pass_time(60_000)
-    assert (window(desk), len(desk.held)) == ((1, 150), 1), "the start moves when the write has settled"
-    desk.release(error=error)
-    assert (window(desk), len(desk.writes) - before) == ((150, 150), 1)
+    harness.pass_time(60_000)
+    assert (window(harness), len(harness.held)) == ((1, 150), 1), "the start moves when the write has settled"
+    harness.release(error=error)
+    assert (window(harness), len(harness.writes) - before) == ((150, 150), 1)
 
 
 # ---- holes -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_gap_window_without_a_hole_left_does_not_hold_the_start_back() -> None:
-    desk = Desk()
-    desk.produce(0, 6)
-    store(desk, 0, StateBatch(3, 3, AV, 1), StateBatch(4, 5, ACK, 1))
-    member = join(desk)
+    harness = LeaderHarness()
+    harness.produce(0, 6)
+    store(harness, 0, StateBatch(3, 3, AV, 1), StateBatch(4, 5, ACK, 1))
+    member = join(harness)
     assert member.fetch(**ALL).acquired == {0: [(0, 2, 1), (3, 3, 2)]}
     member.acknowledge({0: "0-3:1"})
-    assert window(desk) == (6, 6)
+    assert window(harness) == (6, 6)
 
 
 def test_the_first_hole_holds_the_start_back() -> None:
     """0-2 and 6-7 were never stored: the start passes 0-5 when they are accepted, not 6."""
-    desk = Desk()
-    desk.produce(0, 3, 3, 4)
-    store(desk, 0, StateBatch(3, 5, ACK, 1), StateBatch(8, 9, ACK, 1))
-    member = join(desk)
+    harness = LeaderHarness()
+    harness.produce(0, 3, 3, 4)
+    store(harness, 0, StateBatch(3, 5, ACK, 1), StateBatch(8, 9, ACK, 1))
+    member = join(harness)
     assert member.fetch(max_records=3, max_wait_ms=0, batch_size=3).acquired == {0: [(0, 2, 1)]}
     member.acknowledge({0: "0-2:1"})
-    assert window(desk) == (6, 10)
+    assert window(harness) == (6, 10)
     assert member.fetch(**ALL).acquired == {0: [(6, 7, 1)]}
     member.acknowledge({0: "6-7:1"})
-    assert window(desk) == (10, 10)
+    assert window(harness) == (10, 10)
 
 
 def test_available_records_that_the_log_has_lost_up_to_its_end_are_archived() -> None:
-    desk = Desk(group=LOCKS_100)
-    desk.produce(0, 110)
-    store(desk, 0, StateBatch(0, 9, AV, 1), StateBatch(10, 109, ACK, 1))
-    desk.logs[0].batches = []
-    member = join(desk)
+    harness = LeaderHarness(group=LOCKS_100)
+    harness.produce(0, 110)
+    store(harness, 0, StateBatch(0, 9, AV, 1), StateBatch(10, 109, ACK, 1))
+    harness.logs[0].batches = []
+    member = join(harness)
     assert member.fetch(**ALL).acquired == {}
-    desk.pass_time(0)
-    assert window(desk) == (110, 110)
+    harness.pass_time(0)
+    assert window(harness) == (110, 110)
 
 
 def test_the_log_has_a_longer_gap_than_the_window_may_be() -> None:
-    desk = Desk(group=LOCKS_100)
-    desk.produce(0, 1, 500, 10)
-    del desk.logs[0].batches[1]
-    member = join(desk)
+    harness = LeaderHarness(group=LOCKS_100)
+    harness.produce(0, 1, 500, 10)
+    del harness.logs[0].batches[1]
+    member = join(harness)
     assert member.fetch(max_records=1, max_wait_ms=0).acquired == {0: [(0, 0, 1)]}
     member.acknowledge({0: "0:1"})
     assert member.fetch(**ALL).acquired == {0: [(501, 510, 1)]}
@@ -210,31 +210,31 @@ def test_the_log_has_a_longer_gap_than_the_window_may_be() -> None:
 
 def test_a_record_that_comes_back_beyond_the_limit_is_delivered() -> None:
     """The window spans 150 where 100 are allowed by now: 140 is above what a read for new records may reach."""
-    desk = Desk()
-    desk.produce(0, 100, 25, 25)
-    holder = desk.member("m")
+    harness = LeaderHarness()
+    harness.produce(0, 100, 25, 25)
+    holder = harness.member("m")
     assert holder.fetch("0").acquired == {0: [(0, 149, 1)]}
-    desk.set_group(partition_max_record_locks="100")
+    harness.set_group(partition_max_record_locks="100")
     holder.acknowledge({0: "140:2"})
-    assert join(desk).fetch(**ALL).acquired == {0: [(140, 140, 2)]}
+    assert join(harness).fetch(**ALL).acquired == {0: [(140, 140, 2)]}
 
 
 # ---- beyond the end of the log ---------------------------------------------------------------------------------------
 
 
 def test_a_fetch_beyond_the_end_of_the_log_waits_until_the_log_is_so_long() -> None:
-    desk = Desk()
-    desk.produce(0, 5)
-    store(desk, 8)
-    member = join(desk)
+    harness = LeaderHarness()
+    harness.produce(0, 5)
+    store(harness, 8)
+    member = join(harness)
     exchange = member.fetch(max_wait_ms=500)
     assert exchange.waiting
-    desk.pass_time(500)
+    harness.pass_time(500)
     assert (exchange.acquired, exchange.errors) == ({}, {})
     exchange = member.fetch(max_wait_ms=500)
-    desk.produce(0, 3)
+    harness.produce(0, 3)
     assert exchange.waiting
-    desk.produce(0, 2)
+    harness.produce(0, 2)
     assert exchange.acquired == {0: [(8, 9, 1)]}
 
 
@@ -242,8 +242,8 @@ def test_a_fetch_beyond_the_end_of_the_log_waits_until_the_log_is_so_long() -> N
 
 
 def test_two_fetches_with_a_minimum_do_not_keep_the_bytes_from_each_other() -> None:
-    desk = Desk(partitions=4)
-    members = [desk.member(name, connection_id=i) for i, name in enumerate("ab")]
+    harness = LeaderHarness(partitions=4)
+    members = [harness.member(name, connection_id=i) for i, name in enumerate("ab")]
     limits: dict[str, Any] = {
         "max_wait_ms": 3000,
         "min_bytes": 2000,
@@ -253,20 +253,20 @@ def test_two_fetches_with_a_minimum_do_not_keep_the_bytes_from_each_other() -> N
     }
     exchanges = [member.fetch("0123", **limits) for member in members]
     for partition, size in ((1, 900), (0, 900), (2, 100)):
-        desk.produce(partition, 1, size=size)
+        harness.produce(partition, 1, size=size)
     assert [exchange.waiting for exchange in exchanges] == [True, True]
-    desk.produce(3, 1, size=100)
+    harness.produce(3, 1, size=100)
     assert [exchange.waiting for exchange in exchanges] == [False, True]
     assert sorted(exchanges[0].acquired) == [0, 1, 2, 3]
-    desk.pass_time(2999)
+    harness.pass_time(2999)
     assert exchanges[1].waiting
-    desk.pass_time(1)
+    harness.pass_time(1)
     assert exchanges[1].acquired == {}
 
 
 @pytest.mark.parametrize("waiting", [2, 3, 8])
 def test_fetches_with_a_minimum_try_one_after_the_other_also_when_the_log_is_slow(waiting: int) -> None:
-    desk = Desk(partitions=3)
+    harness = LeaderHarness(partitions=3)
     limits: dict[str, Any] = {
         "max_wait_ms": 3000,
         "min_bytes": 300,
@@ -274,51 +274,51 @@ def test_fetches_with_a_minimum_try_one_after_the_other_also_when_the_log_is_slo
         "max_records": 500,
         "batch_size": 500,
     }
-    members = [desk.member(f"m{i}", connection_id=i) for i in range(waiting)]
+    members = [harness.member(f"m{i}", connection_id=i) for i in range(waiting)]
     for member in members:
         member.fetch("012", max_wait_ms=0, max_records=0)
     exchanges = [member.fetch(**limits) for member in members]
-    desk.hold_reads = True
+    harness.hold_reads = True
     for partition in range(3):
         for _ in range(waiting):
-            desk.produce(partition, 1, size=100)
-    while desk.held_logs:
-        desk.release_logs()
+            harness.produce(partition, 1, size=100)
+    while harness.held_logs:
+        harness.release_logs()
     taken = Counter((p, o) for e in exchanges if not e.waiting for p, runs in e.acquired.items() for o in offsets(runs))
     assert sorted(taken) == [(partition, offset) for partition in range(3) for offset in range(waiting)]
     assert set(taken.values()) == {1}
 
 
 def test_a_fetch_with_a_minimum_may_give_up_while_it_stands_in_line() -> None:
-    desk = Desk(partitions=2)
-    first, second = desk.member("a", connection_id=1), desk.member("b", connection_id=2)
+    harness = LeaderHarness(partitions=2)
+    first, second = harness.member("a", connection_id=1), harness.member("b", connection_id=2)
     for member in (first, second):
         member.fetch("01", max_wait_ms=0)
-    desk.produce(0, 1, size=100)
-    desk.hold_reads = True
+    harness.produce(0, 1, size=100)
+    harness.hold_reads = True
     slow = first.fetch(min_bytes=1000, max_wait_ms=5000)
     quick = second.fetch(min_bytes=1000, max_wait_ms=500)
-    assert [read.topic_partition.partition for read in desk.held_logs] == [0], "one tries, one stands in line"
-    desk.pass_time(500)
+    assert [read.topic_partition.partition for read in harness.held_logs] == [0], "one tries, one stands in line"
+    harness.pass_time(500)
     assert quick.acquired == {}
-    desk.hold_reads = False
-    desk.release_logs()
+    harness.hold_reads = False
+    harness.release_logs()
     assert slow.waiting
     third = second.fetch(min_bytes=1000, max_wait_ms=500)
-    desk.produce(1, 1, size=900)
+    harness.produce(1, 1, size=900)
     assert sorted(slow.acquired) == [0, 1]
     assert third.waiting
 
 
 @pytest.mark.parametrize("more", [0, 5], ids=["the log has no more", "the log has more"])
 def test_a_minimum_of_0_bytes_is_met_when_a_full_window_has_room_again(more: int) -> None:
-    desk = Desk(group=LOCKS_100)
-    desk.produce(0, 100)
-    holder = desk.member("m")
+    harness = LeaderHarness(group=LOCKS_100)
+    harness.produce(0, 100)
+    holder = harness.member("m")
     assert holder.fetch("0").acquired == {0: [(0, 99, 1)]}
-    exchange = desk.member("n", connection_id=2).fetch("0", min_bytes=0, max_wait_ms=5000)
+    exchange = harness.member("n", connection_id=2).fetch("0", min_bytes=0, max_wait_ms=5000)
     if more:
-        desk.produce(0, more)
+        harness.produce(0, more)
     assert exchange.waiting
     holder.acknowledge({0: "0-99:1"})
     assert exchange.acquired == ({0: [(100, 99 + more, 1)]} if more else {})

@@ -28,7 +28,7 @@ def filled(*runs: tuple[int, int, Cells]) -> RunMap[Cells]:
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks of four runs, so that a few runs are many chunks."""
     monkeypatch.setattr(run_map, "MAX_RUNS", 4)
-    monkeypatch.setattr(run_map, "SHORT", 2)
+    monkeypatch.setattr(run_map, "SHORT_RUN", 2)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def check(subject: RunMap[Cells], expected: dict[int, Cells]) -> None:
     assert all(e < f or (e == f and a != b) for (_, e, a), (f, _, b) in pairwise(runs))
     mins = [*subject._mins, CEILING]
     assert mins[0] == FLOOR
-    for k, (starts, cells) in enumerate(zip(subject._starts, subject._cells, strict=True)):
+    for k, (starts, cells) in enumerate(zip(subject._starts, subject._values, strict=True)):
         if starts is None:
             assert len(cells) == mins[k + 1] - mins[k]
         else:
@@ -151,7 +151,7 @@ def test_singles_take_the_room_of_a_few_runs_when_they_have_melted() -> None:
     for offset in offsets[10_000:]:
         subject.assign(offset, offset + 1, B)
     assert list(subject.runs()) == [(0, 20_000, B)]
-    assert sum(len(cells) for cells in subject._cells) < 2_000
+    assert sum(len(cells) for cells in subject._values) < 2_000
 
 
 class RunMapMachine(RuleBasedStateMachine):

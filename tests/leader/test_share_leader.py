@@ -14,7 +14,7 @@ from shareq.model.messages.share_fetch import (
     ShareFetchRequest,
     ShareFetchResponse,
 )
-from tests.leader.desk import TOPIC_ID, Desk, ack_batches
+from tests.leader.leader_harness import TOPIC_ID, LeaderHarness, ack_batches
 
 UNKNOWN_ID = TopicId("U" * 22)
 E = Errors
@@ -48,7 +48,7 @@ def parts(topic_id: TopicId = TOPIC_ID, **acks: str) -> tuple[ShareFetchRequest.
     ],
 )
 def test_a_fetch_refused_as_a_whole(changes: dict[str, Any], error: Errors) -> None:
-    assert Desk().send(fetch_request(**changes)).response == ShareFetchResponse(error_code=error)
+    assert LeaderHarness().send(fetch_request(**changes)).response == ShareFetchResponse(error_code=error)
 
 
 @pytest.mark.parametrize(
@@ -62,27 +62,27 @@ def test_a_fetch_refused_as_a_whole(changes: dict[str, Any], error: Errors) -> N
 )
 def test_an_acknowledge_refused_as_a_whole(changes: dict[str, Any], error: Errors) -> None:
     request = ShareAcknowledgeRequest(**{"group_id": "g", "member_id": "m", "share_session_epoch": 1, **changes})
-    assert Desk().send(request).response == ShareAcknowledgeResponse(error_code=error)
+    assert LeaderHarness().send(request).response == ShareAcknowledgeResponse(error_code=error)
 
 
 def test_share_groups_that_are_off_refuse_everything_and_forget_everything() -> None:
-    desk = Desk(traced=True)
-    desk.produce(0, 10)
-    member = desk.member("m")
+    harness = LeaderHarness(traced=True)
+    harness.produce(0, 10)
+    member = harness.member("m")
     assert member.fetch("0").acquired
     waiting = member.fetch()
-    desk.set_image(share_version=0)
+    harness.set_image(share_version=0)
     assert waiting.errors == {0: E.UNSUPPORTED_VERSION}
     assert member.fetch().error is E.UNSUPPORTED_VERSION
-    desk.set_image(share_version=1)
+    harness.set_image(share_version=1)
     assert member.fetch(epoch=3).error is E.SHARE_SESSION_NOT_FOUND
-    assert desk.leader.wake_at_ms is None
+    assert harness.leader.wake_at_ms is None
 
 
 def test_a_mode_that_nobody_knows_is_refused_before_anything_is_acknowledged() -> None:
-    desk = Desk()
-    desk.produce(0, 10)
-    member = desk.member("m")
+    harness = LeaderHarness()
+    harness.produce(0, 10)
+    member = harness.member("m")
     member.fetch("0")
     assert member.fetch(acks={0: "0-9:1"}, share_acquire_mode=9).error is E.UNKNOWN_SERVER_ERROR
     assert member.fetch(acks={0: "0-9:1"}, max_wait_ms=0).acks == {0: E.NONE}, "and the session's epoch went on"
@@ -105,10 +105,10 @@ def test_a_mode_that_nobody_knows_is_refused_before_anything_is_acknowledged() -
     ],
 )
 def test_acknowledgements_of_one_partition(by_fetch: bool, text: str, error: Errors) -> None:
-    desk = Desk(partitions=2)
-    desk.produce(0, 10)
-    desk.produce(1, 10)
-    member = desk.member("m")
+    harness = LeaderHarness(partitions=2)
+    harness.produce(0, 10)
+    harness.produce(1, 10)
+    member = harness.member("m")
     member.fetch("01")
     acks = {0: text, 1: "0:1"}
     if by_fetch:
@@ -118,9 +118,9 @@ def test_acknowledgements_of_one_partition(by_fetch: bool, text: str, error: Err
 
 
 def test_words_come_from_the_leader_and_not_from_the_wire_check() -> None:
-    desk = Desk()
-    desk.produce(0, 10)
-    member = desk.member("m")
+    harness = LeaderHarness()
+    harness.produce(0, 10)
+    member = harness.member("m")
     member.fetch("0")
     assert member.acknowledge({0: "9-0:1"}).parts[0].error_message is None
     assert member.acknowledge({0: "0-4:1 4-9:1"}).parts[0].error_message
@@ -141,8 +141,8 @@ def test_words_come_from_the_leader_and_not_from_the_wire_check() -> None:
     ],
 )
 def test_acknowledgement_checks_in_order(topic_id: TopicId, acks: dict[str, str], error: Errors) -> None:
-    desk = Desk(partitions=2)
-    desk.member("m").fetch("0", max_wait_ms=0)
+    harness = LeaderHarness(partitions=2)
+    harness.member("m").fetch("0", max_wait_ms=0)
     topics = tuple(
         ShareAcknowledgeRequest.Topic(
             topic_id=t.topic_id,
@@ -156,30 +156,30 @@ def test_acknowledgement_checks_in_order(topic_id: TopicId, acks: dict[str, str]
         for t in parts(topic_id, **acks)
     )
     request = ShareAcknowledgeRequest(group_id="g", member_id="m", share_session_epoch=1, topics=topics)
-    assert list(desk.send(request).errors.values()) == [error]
+    assert list(harness.send(request).errors.values()) == [error]
 
 
 def test_acknowledging_while_the_share_partition_loads_finds_no_record() -> None:
-    desk = Desk()
-    desk.hold = True
-    member = desk.member("m")
+    harness = LeaderHarness()
+    harness.hold = True
+    member = harness.member("m")
     member.fetch("0")
     assert member.acknowledge({0: "0:1"}).errors == {0: E.INVALID_RECORD_STATE}
 
 
 def test_acknowledgements_need_no_membership_of_the_session() -> None:
-    desk = Desk()
-    desk.produce(0, 10)
-    member = desk.member("m")
+    harness = LeaderHarness()
+    harness.produce(0, 10)
+    member = harness.member("m")
     member.fetch("0")
     member.fetch(forget="0", max_wait_ms=0)
     assert member.acknowledge({0: "0-9:1"}).errors == {0: E.NONE}
 
 
 def test_a_partition_listed_only_to_acknowledge_joins_and_is_fetched() -> None:
-    desk = Desk(partitions=2)
-    desk.produce(1, 10)
-    member = desk.member("m")
+    harness = LeaderHarness(partitions=2)
+    harness.produce(1, 10)
+    member = harness.member("m")
     member.fetch("0", max_wait_ms=0)
     exchange = member.fetch(acks={1: "0:1"})
     assert (exchange.acks[1], exchange.acquired) == (E.UNKNOWN_TOPIC_OR_PARTITION, {1: [(0, 9, 1)]})
@@ -195,9 +195,9 @@ def test_a_partition_listed_only_to_acknowledge_joins_and_is_fetched() -> None:
     ],
 )
 def test_the_lock_duration_is_told_unless_the_request_is_refused(make: Any, expected: int) -> None:
-    desk = Desk(group={"share.record.lock.duration.ms": "15000"})
-    desk.produce(0, 10)
-    assert make(desk.member("m")).response.acquisition_lock_timeout_ms == expected
+    harness = LeaderHarness(group={"share.record.lock.duration.ms": "15000"})
+    harness.produce(0, 10)
+    assert make(harness.member("m")).response.acquisition_lock_timeout_ms == expected
 
 
 # ---- renewing --------------------------------------------------------------------------------------------------------
@@ -205,54 +205,55 @@ def test_the_lock_duration_is_told_unless_the_request_is_refused(make: Any, expe
 
 @pytest.mark.parametrize("by_fetch", [pytest.param(True, id="on a fetch"), pytest.param(False, id="by itself")])
 def test_a_renewal_restarts_the_lock_and_fetches_nothing(by_fetch: bool) -> None:
-    desk = Desk()
-    desk.produce(0, 10)
-    member = desk.member("m")
+    harness = LeaderHarness()
+    harness.produce(0, 10)
+    member = harness.member("m")
     member.fetch("0")
-    desk.produce(0, 10)
-    desk.pass_time(20_000)
+    harness.produce(0, 10)
+    harness.pass_time(20_000)
     exchange = member.renew({0: "0-9:4"}) if by_fetch else member.acknowledge({0: "0-9:4"}, renew=True)
     assert (exchange.error, exchange.waiting) == (E.NONE, False)
     if by_fetch:
         assert exchange.acquired == {}
-    assert desk.writes == [], "a renewal is not written"
-    desk.pass_time(29_999)
+    assert harness.writes == [], "a renewal is not written"
+    harness.pass_time(29_999)
     assert member.acknowledge({0: "0-9:1"}).errors == {0: E.NONE}
 
 
-def test_worked_example_20_a_later_error_does_not_undo_a_renewal() -> None:
-    desk = Desk()
-    desk.produce(0, 10, 10)
-    member, other = desk.member("m"), desk.member("n")
+def test_a_later_error_does_not_undo_a_renewal() -> None:
+    """BEHAVIOUR.md, example 20."""
+    harness = LeaderHarness()
+    harness.produce(0, 10, 10)
+    member, other = harness.member("m"), harness.member("n")
     assert member.fetch("0", max_records=10).acquired == {0: [(0, 9, 1)]}
     assert other.fetch("0", max_records=10).acquired == {0: [(10, 19, 1)]}
-    desk.pass_time(20_000)
+    harness.pass_time(20_000)
     assert member.renew({0: "0-4:4 10-14:1"}).acks == {0: E.INVALID_RECORD_STATE}
-    desk.pass_time(10_000)
-    third = desk.member("k")
+    harness.pass_time(10_000)
+    third = harness.member("k")
     assert third.fetch("0", max_records=5).acquired == {0: [(5, 9, 2)]}, "only what was not renewed"
-    desk.pass_time(20_000)
+    harness.pass_time(20_000)
     assert third.fetch(max_records=5).acquired == {0: [(0, 4, 2)]}
 
 
 def test_a_renewal_may_end_earlier_than_the_lock_that_it_renews() -> None:
-    desk = Desk(group={"share.record.lock.duration.ms": "60000"})
-    desk.produce(0, 10)
-    member = desk.member("m")
+    harness = LeaderHarness(group={"share.record.lock.duration.ms": "60000"})
+    harness.produce(0, 10)
+    member = harness.member("m")
     member.fetch("0")
-    desk.set_group(record_lock_duration_ms="15000")
+    harness.set_group(record_lock_duration_ms="15000")
     member.renew({0: "0-9:4"})
-    waiting = desk.member("n").fetch("0", max_wait_ms=60_000)
-    desk.pass_time(15_000)
+    waiting = harness.member("n").fetch("0", max_wait_ms=60_000)
+    harness.pass_time(15_000)
     assert waiting.acquired == {0: [(0, 9, 2)]}
 
 
 def test_renewals_can_be_switched_off() -> None:
-    desk = Desk()
-    desk.produce(0, 10)
-    member = desk.member("m")
+    harness = LeaderHarness()
+    harness.produce(0, 10)
+    member = harness.member("m")
     member.fetch("0")
-    desk.set_group(renew_acknowledge_enable="false")
+    harness.set_group(renew_acknowledge_enable="false")
     assert member.renew({0: "0-9:4"}).acks == {0: E.INVALID_RECORD_STATE}
 
 
@@ -268,9 +269,9 @@ def test_renewals_can_be_switched_off() -> None:
     ],
 )
 def test_a_partition_that_cannot_be_fetched(topic_id: TopicId, part: str, error: Errors) -> None:
-    desk = Desk(partitions=2)
-    desk.set_leader(1, 1, 4)
-    exchange = desk.send(fetch_request(topics=parts(topic_id, **{part: ""})))
+    harness = LeaderHarness(partitions=2)
+    harness.set_leader(1, 1, 4)
+    exchange = harness.send(fetch_request(topics=parts(topic_id, **{part: ""})))
     found = exchange.parts[int(part[1:])]
     assert (exchange.error, found.error_code, found.error_message) == (E.NONE, error, None)
     if error is E.NOT_LEADER_OR_FOLLOWER:
@@ -279,74 +280,76 @@ def test_a_partition_that_cannot_be_fetched(topic_id: TopicId, part: str, error:
 
 
 def test_errors_of_some_partitions_do_not_keep_others_from_being_waited_for() -> None:
-    desk = Desk(partitions=2)
-    desk.set_leader(1, 1, 4)
-    exchange = desk.member("m").fetch("01")
+    harness = LeaderHarness(partitions=2)
+    harness.set_leader(1, 1, 4)
+    exchange = harness.member("m").fetch("01")
     assert exchange.waiting
-    desk.produce(0, 5)
+    harness.produce(0, 5)
     assert (exchange.acquired, exchange.errors) == ({0: [(0, 4, 1)]}, {0: E.NONE, 1: E.NOT_LEADER_OR_FOLLOWER})
 
 
-def test_hard_case_20_leadership_loss_ends_a_waiting_fetch_at_once() -> None:
-    desk = Desk(partitions=2)
-    exchange = desk.member("m").fetch("01")
+def test_leadership_loss_ends_a_waiting_fetch_at_once() -> None:
+    """BEHAVIOUR.md, hard case 20."""
+    harness = LeaderHarness(partitions=2)
+    exchange = harness.member("m").fetch("01")
     assert exchange.waiting
-    desk.set_leader(1, 1, 1)
+    harness.set_leader(1, 1, 1)
     assert exchange.errors == {0: E.NONE, 1: E.NOT_LEADER_OR_FOLLOWER}
     assert exchange.parts[1].current_leader == LeaderIdAndEpoch(leader_id=1, leader_epoch=1)
 
 
 def test_leadership_loss_while_the_log_is_being_read() -> None:
-    desk = Desk(partitions=2)
-    member = desk.member("m")
+    harness = LeaderHarness(partitions=2)
+    member = harness.member("m")
     member.fetch("01", max_wait_ms=0)
-    desk.produce(0, 5)
-    desk.produce(1, 5)
-    desk.hold_reads = True
+    harness.produce(0, 5)
+    harness.produce(1, 5)
+    harness.hold_reads = True
     exchange = member.fetch()
-    desk.set_leader(1, 1, 1)
-    while desk.held_logs:
-        desk.release_logs()
+    harness.set_leader(1, 1, 1)
+    while harness.held_logs:
+        harness.release_logs()
     assert (exchange.errors[1], exchange.acquired) == (E.NOT_LEADER_OR_FOLLOWER, {0: [(0, 4, 1)]})
 
 
 def test_a_partition_that_comes_back_is_loaded_anew() -> None:
-    desk = Desk()
-    desk.produce(0, 10)
-    member = desk.member("m")
+    harness = LeaderHarness()
+    harness.produce(0, 10)
+    member = harness.member("m")
     member.fetch("0")
     member.acknowledge({0: "0-4:1"})
-    desk.set_leader(0, 1, 1)
+    harness.set_leader(0, 1, 1)
     assert member.acknowledge({0: "5-9:1"}).errors == {0: E.UNKNOWN_TOPIC_OR_PARTITION}
     assert member.fetch().errors == {0: E.NOT_LEADER_OR_FOLLOWER}
-    desk.set_leader(0, 0, 2)
+    harness.set_leader(0, 0, 2)
     assert member.fetch().acquired == {0: [(5, 9, 1)]}
 
 
 def test_a_leader_epoch_that_moved_on_means_that_somebody_else_may_have_led() -> None:
-    desk = Desk(traced=True)
-    desk.produce(0, 10)
-    member = desk.member("m")
+    harness = LeaderHarness(traced=True)
+    harness.produce(0, 10)
+    member = harness.member("m")
     member.fetch("0")
-    desk.set_leader(0, 0, 2)
+    harness.set_leader(0, 0, 2)
     assert member.fetch().acquired == {0: [(0, 9, 1)]}
 
 
-def test_hard_case_30_a_topic_created_again_starts_afresh() -> None:
-    desk = Desk()
-    desk.produce(0, 10)
-    member = desk.member("m")
+def test_a_topic_created_again_starts_afresh() -> None:
+    """BEHAVIOUR.md, hard case 30."""
+    harness = LeaderHarness()
+    harness.produce(0, 10)
+    member = harness.member("m")
     member.fetch("0")
     waiting = member.fetch()
-    topic = desk.image.topics["t"]
-    desk.set_topics(replace(topic, topic_id=TopicId("V" * 22)))
+    topic = harness.image.topics["t"]
+    harness.set_topics(replace(topic, topic_id=TopicId("V" * 22)))
     assert waiting.errors == {0: E.UNKNOWN_TOPIC_OR_PARTITION}
     assert member.fetch().errors == {0: E.UNKNOWN_TOPIC_OR_PARTITION}
     assert member.acknowledge({0: "0-9:1"}).errors == {0: E.UNKNOWN_TOPIC_ID}
-    fresh = desk.send(fetch_request(member_id="n", topics=parts(TopicId("V" * 22), p0="")))
+    fresh = harness.send(fetch_request(member_id="n", topics=parts(TopicId("V" * 22), p0="")))
     assert fresh.acquired == {0: [(0, 9, 1)]}
 
 
 def test_messages_that_no_leader_understands_are_the_callers_mistake() -> None:
     with pytest.raises(KeyError):
-        Desk().leader.handle("hello", 0)  # type: ignore[arg-type]
+        LeaderHarness().leader.handle("hello", 0)  # type: ignore[arg-type]

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from shareq.leader.share_partition import SharePartition
-from shareq.leader.window import TERMINAL
 from shareq.model.errors import Errors
 from shareq.model.events import SharePartitionDropped
 from shareq.model.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
-from tests.leader.desk import Desk, Exchange, Log, Member, offsets
+from shareq.model.states import TERMINAL
+from tests.leader.leader_harness import FakeLog, LeaderHarness, Member, SentRequest, offsets
 
 PARTITIONS = 4
 LOCK_MS = 15_000
@@ -57,7 +57,7 @@ class Story:
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
-        self.desk = Desk(
+        self.harness = LeaderHarness(
             partitions=PARTITIONS,
             broker={"group.share.max.share.sessions": 6, "group.share.max.size": 6},
             group={
@@ -67,8 +67,8 @@ class Story:
             },
             traced=True,
         )
-        self.members = [self.desk.member(f"m{i}", connection_id=i) for i in range(8)]
-        self.open: list[tuple[Member, Exchange, dict[int, str], Sent]] = []
+        self.members = [self.harness.member(f"m{i}", connection_id=i) for i in range(8)]
+        self.open: list[tuple[Member, SentRequest, dict[int, str], Sent]] = []
         self.held: dict[tuple[int, int], Hold] = {}
         self.mine: dict[Member, set[tuple[int, int]]] = {member: set() for member in self.members}
         self.accepted: dict[tuple[int, int], int] = {}
@@ -133,16 +133,16 @@ class Story:
         self.sent(member, member.renew(found), found)
 
     def cut(self) -> None:
-        log = self.rng.choice(self.desk.logs)
+        log = self.rng.choice(self.harness.logs)
         log.cut(self.rng.randrange(log.start, log.end + 1))
 
     def compact(self) -> None:
         """The log loses some batches, also the first and the last."""
-        log = self.rng.choice(self.desk.logs)
+        log = self.rng.choice(self.harness.logs)
         log.batches = [batch for batch in log.batches if self.rng.random() < 0.9]
 
-    def sent(self, member: Member, exchange: Exchange, acks: dict[int, str]) -> None:
-        self.open.append((member, exchange, acks, Sent(self.steps, self.desk.now_ms)))
+    def sent(self, member: Member, exchange: SentRequest, acks: dict[int, str]) -> None:
+        self.open.append((member, exchange, acks, Sent(self.steps, self.harness.now_ms)))
 
     def acks(self, member: Member) -> dict[int, str]:
         """Acknowledge some of what the member was given, and now and then something else. From here on the records may
@@ -161,22 +161,22 @@ class Story:
 
     def produce(self) -> None:
         rng = self.rng
-        self.desk.produce(
+        self.harness.produce(
             rng.randrange(PARTITIONS),
             *[rng.choice((1, 2, 5, 8, 60)) for _ in range(rng.randrange(1, 5))],
             size=rng.randrange(200),
         )
 
     def answer_some(self) -> None:
-        desk, rng = self.desk, self.rng
-        if desk.held:
-            which = rng.sample(range(len(desk.held)), rng.randrange(1, len(desk.held) + 1))
-            desk.release(*which, error=rng.choice(FAILURES) if rng.random() < 0.1 else Errors.NONE)
+        harness, rng = self.harness, self.rng
+        if harness.held:
+            which = rng.sample(range(len(harness.held)), rng.randrange(1, len(harness.held) + 1))
+            harness.release(*which, error=rng.choice(FAILURES) if rng.random() < 0.1 else Errors.NONE)
         if rng.random() < 0.5:
-            desk.release_logs()
+            harness.release_logs()
 
     def time(self) -> None:
-        self.desk.pass_time(self.rng.choice((1, 50, 500, 5000, LOCK_MS)))
+        self.harness.pass_time(self.rng.choice((1, 50, 500, 5000, LOCK_MS)))
 
     def nonsense(self) -> None:
         member, rng = self.rng.choice(self.members), self.rng
@@ -190,7 +190,7 @@ class Story:
         request = ShareFetchRequest(
             **{"group_id": "g", "member_id": "nobody", "share_session_epoch": 1, **rng.choice(odd)}
         )
-        self.sent(member, self.desk.send(request, 99), {})
+        self.sent(member, self.harness.send(request, 99), {})
 
     def close(self) -> None:
         member = self.rng.choice(self.members)
@@ -199,18 +199,18 @@ class Story:
 
     def disconnect(self) -> None:
         member = self.rng.choice(self.members)
-        self.desk.close_connection(member.connection_id)
+        self.harness.close_connection(member.connection_id)
         self.lost(member)
 
     def move_leader(self) -> None:
         partition = self.rng.randrange(PARTITIONS)
         self.epochs[partition] += 2
-        self.desk.set_leader(partition, 1, self.epochs[partition] - 1)
-        self.desk.set_leader(partition, 0, self.epochs[partition])
+        self.harness.set_leader(partition, 1, self.epochs[partition] - 1)
+        self.harness.set_leader(partition, 0, self.epochs[partition])
 
     def hold_or_not(self) -> None:
-        self.desk.hold = self.rng.random() < 0.5
-        self.desk.hold_reads = self.rng.random() < 0.2
+        self.harness.hold = self.rng.random() < 0.5
+        self.harness.hold_reads = self.rng.random() < 0.2
 
     def lost(self, member: Member) -> None:
         self.held = {at: holder for at, holder in self.held.items() if holder.member is not member}
@@ -221,11 +221,11 @@ class Story:
 
     def collect(self) -> None:
         """Look at what has been answered since."""
-        desk = self.desk
-        dropped = {e.partition for e in desk.events if isinstance(e, SharePartitionDropped)}
+        harness = self.harness
+        dropped = {e.partition for e in harness.events if isinstance(e, SharePartitionDropped)}
         self.dropped.update(dict.fromkeys(dropped, self.steps))
         self.held = {at: holder for at, holder in self.held.items() if at[0] not in dropped}
-        desk.events.clear()
+        harness.events.clear()
         done = [entry for entry in self.open if not entry[1].waiting]
         self.open = [entry for entry in self.open if entry[1].waiting]
         for member, exchange, acks, sent in done:
@@ -239,7 +239,7 @@ class Story:
             if isinstance(exchange.response, ShareFetchResponse):
                 self.take(member, exchange, sent)
 
-    def well_formed(self, exchange: Exchange, acks: dict[int, str]) -> None:
+    def well_formed(self, exchange: SentRequest, acks: dict[int, str]) -> None:
         listed = [part.partition_index for topic in exchange.response.responses for part in topic.partitions]
         assert len(listed) == len(set(listed)), "a partition is named once"
         assert set(acks) <= set(listed), "every acknowledgement has a result"
@@ -247,7 +247,7 @@ class Story:
             taken = offsets(runs)
             assert taken == sorted(set(taken)), "runs ascend and do not overlap"
 
-    def accept(self, exchange: Exchange, acks: dict[int, str]) -> None:
+    def accept(self, exchange: SentRequest, acks: dict[int, str]) -> None:
         """Remember what was said to be accepted."""
         is_fetch = isinstance(exchange.response, ShareFetchResponse)
         for partition, text in acks.items():
@@ -255,7 +255,7 @@ class Story:
                 accepted = [ack.split(":")[0] for ack in text.split() if ack.endswith(":1")]
                 self.accepted.update({(partition, int(offset)): self.steps for offset in accepted})
 
-    def take(self, member: Member, exchange: Exchange, sent: Sent) -> None:
+    def take(self, member: Member, exchange: SentRequest, sent: Sent) -> None:
         """A record that somebody surely holds must not come, nor one that is accepted."""
         for partition, runs in exchange.acquired.items():
             covered = [(batch.base_offset, batch.last_offset) for batch in exchange.parts[partition].records]
@@ -266,66 +266,66 @@ class Story:
                 assert self.accepted.get(at, self.steps) >= sent.step, f"{at} was accepted before"
                 hold = self.held.pop(at, None)
                 if hold is not None and hold.step < sent.step:
-                    assert self.desk.now_ms >= hold.until_ms, f"{at} is held by {hold.member.member_id}"
+                    assert self.harness.now_ms >= hold.until_ms, f"{at} is held by {hold.member.member_id}"
                 if hold is None and max(self.dropped.get(partition, -1), self.spoken.get(at, -1)) < sent.step:
                     self.held[at] = Hold(member, self.steps, sent.ms + LOCK_MS)
                 self.mine[member].add(at)
                 self.counts["delivered"] += 1
 
     def in_log(self, at: tuple[int, int]) -> bool:
-        return any(batch.base_offset <= at[1] <= batch.last_offset for batch in self.desk.logs[at[0]].batches)
+        return any(batch.base_offset <= at[1] <= batch.last_offset for batch in self.harness.logs[at[0]].batches)
 
     # ---- the end -----------------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
         """Let everything be answered, work off the rest, and see what is durable."""
-        desk = self.desk
-        desk.hold = desk.hold_reads = False
-        while desk.held or desk.held_logs:
-            desk.release()
-            desk.release_logs()
-        desk.pass_time(3000)
+        harness = self.harness
+        harness.hold = harness.hold_reads = False
+        while harness.held or harness.held_logs:
+            harness.release()
+            harness.release_logs()
+        harness.pass_time(3000)
         self.collect()
         assert self.open == [], "everything has been answered"
         self.quiet()
         for member in self.members:
-            desk.close_connection(member.connection_id)
+            harness.close_connection(member.connection_id)
             self.lost(member)
         self.work_off("last")
         for partition in range(PARTITIONS):
             self.epochs[partition] += 2
-            desk.set_leader(partition, 1, self.epochs[partition] - 1)
-            desk.set_leader(partition, 0, self.epochs[partition])
+            harness.set_leader(partition, 1, self.epochs[partition] - 1)
+            harness.set_leader(partition, 0, self.epochs[partition])
         self.collect()
         self.work_off("after a reload")
 
     def quiet(self) -> None:
         """Members stay, fetch, and accept all they have. In the end nothing is in flight, and what is produced then is
         delivered to those that wait, at once."""
-        desk = self.desk
-        desk.close_connection(99)
-        desk.pass_time(LOCK_MS)  # records below a start that has moved are held until their locks end
+        harness = self.harness
+        harness.close_connection(99)
+        harness.pass_time(LOCK_MS)  # records below a start that has moved are held until their locks end
         for member in self.members * 2:  # the first attempt may be at an epoch that its session has passed
             self.sent(member, member.fetch("0123", max_wait_ms=0, max_records=0), {})
-            desk.pass_time(0)
+            harness.pass_time(0)
             self.collect()
         members = [member for member in self.members if member.epoch]
         assert len(members) == 6, "as many as may have a session"
         for _ in range(200):
             self.accept_all(members)
-            desk.pass_time(500)
+            harness.pass_time(500)
             self.collect()
             if not any(self.mine.values()) and not any(self.unfinished()):
                 break
         assert list(self.unfinished()) == []
         for partition in range(PARTITIONS):
-            desk.produce(partition, 3)
+            harness.produce(partition, 3)
         for member in members:
             self.sent(member, member.fetch(max_wait_ms=500, max_records=50, batch_size=50), {})
         self.collect()
         assert sorted(at[0] for mine in self.mine.values() for at in mine) == [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3
         self.accept_all(members)
-        assert [window.in_flight for window, _ in self.windows()] == [0] * PARTITIONS, (
+        assert [window.window_size for window, _ in self.windows()] == [0] * PARTITIONS, (
             "every window has moved to its end"
         )
 
@@ -340,10 +340,10 @@ class Story:
             self.held = {at: hold for at, hold in self.held.items() if hold.member is not member}
             self.sent(member, member.fetch(acks=acks, max_wait_ms=500, max_records=50, batch_size=50), acks)
 
-    def windows(self) -> Iterator[tuple[SharePartition, Log]]:
-        for led in self.desk.leader._partitions._leds.values():
+    def windows(self) -> Iterator[tuple[SharePartition, FakeLog]]:
+        for led in self.harness.leader._partitions._leds.values():
             if led.key.group_id == "g":
-                yield led.share_partition, self.desk.logs[led.key.partition]
+                yield led.share_partition, self.harness.logs[led.key.partition]
 
     def unfinished(self) -> Iterator[str]:
         """The share-partitions in which a record is not finished, or that have not taken in all of the log."""
@@ -354,16 +354,16 @@ class Story:
 
     def work_off(self, name: str) -> None:
         """One member takes and accepts everything until there is no more."""
-        desk = self.desk
-        desk.pass_time(LOCK_MS)
-        member = desk.member(name, connection_id=50)
+        harness = self.harness
+        harness.pass_time(LOCK_MS)
+        member = harness.member(name, connection_id=50)
         self.mine[member] = set()
         member.fetch("0123", max_wait_ms=0, max_records=0)
         for _ in range(1000):
             exchange = member.fetch(max_wait_ms=0, max_records=1000, batch_size=1000)
             assert not any(exchange.errors.values())
             self.steps += 1
-            self.take(member, exchange, Sent(self.steps, desk.now_ms))
+            self.take(member, exchange, Sent(self.steps, harness.now_ms))
             acks = {p: " ".join(f"{o}:1" for o in offsets(runs)) for p, runs in exchange.acquired.items()}
             if not acks:
                 return

@@ -8,15 +8,15 @@ from shareq.model.actor import ConnectionClosed
 from shareq.model.configs import INT_MAX
 from shareq.model.errors import Errors
 from shareq.model.events import ShareSessionClosed, ShareSessionOpened
-from tests.leader.desk import TOPIC_ID, Desk, Member
+from tests.leader.leader_harness import TOPIC_ID, LeaderHarness, Member
 
 E = Errors
 
 
-def holding(desk: Desk, member_id: str = "m", *, connection_id: int = 1) -> Member:
+def holding(harness: LeaderHarness, member_id: str = "m", *, connection_id: int = 1) -> Member:
     """A member that holds records 0-9 of partition 0."""
-    desk.produce(0, 10)
-    member = desk.member(member_id, connection_id=connection_id)
+    harness.produce(0, 10)
+    member = harness.member(member_id, connection_id=connection_id)
     assert member.fetch("0").acquired
     return member
 
@@ -25,8 +25,8 @@ def holding(desk: Desk, member_id: str = "m", *, connection_id: int = 1) -> Memb
 
 
 def test_the_epoch_grows_with_each_request_whatever_becomes_of_it() -> None:
-    desk = Desk()
-    member = holding(desk)
+    harness = LeaderHarness()
+    member = holding(harness)
     assert member.acknowledge({0: "9-0:1"}, epoch=1).error is E.NONE
     assert member.fetch(epoch=2, max_wait_ms=0).error is E.NONE
     assert member.fetch(epoch=2, max_wait_ms=0).error is E.INVALID_SHARE_SESSION_EPOCH
@@ -35,29 +35,30 @@ def test_the_epoch_grows_with_each_request_whatever_becomes_of_it() -> None:
 
 
 def test_a_refused_epoch_changes_nothing() -> None:
-    desk = Desk(partitions=2)
-    member = holding(desk)
-    desk.produce(1, 5)
+    harness = LeaderHarness(partitions=2)
+    member = holding(harness)
+    harness.produce(1, 5)
     assert member.fetch("1", acks={0: "0-9:1"}, epoch=7).error is E.INVALID_SHARE_SESSION_EPOCH
     exchange = member.fetch(max_wait_ms=0)
-    assert (exchange.parts, desk.writes) == ({}, [])
+    assert (exchange.parts, harness.writes) == ({}, [])
 
 
 def test_the_highest_epoch_wraps_to_one() -> None:
-    desk = Desk()
-    member = desk.member("m")
+    harness = LeaderHarness()
+    member = harness.member("m")
     member.fetch("0", max_wait_ms=0)
-    desk.leader._sessions.all()[0].epoch = INT_MAX
+    harness.leader._sessions.all()[0].epoch = INT_MAX
     assert member.fetch(epoch=INT_MAX, max_wait_ms=0).error is E.NONE
     assert member.fetch(epoch=1, max_wait_ms=0).error is E.NONE
 
 
-def test_hard_case_26_epoch_0_replaces_the_session_and_its_records_stay_locked() -> None:
-    desk = Desk(traced=True)
-    member = holding(desk)
-    again = desk.member("m")
+def test_epoch_0_replaces_the_session_and_its_records_stay_locked() -> None:
+    """BEHAVIOUR.md, hard case 26."""
+    harness = LeaderHarness(traced=True)
+    member = holding(harness)
+    again = harness.member("m")
     assert again.fetch("0", max_wait_ms=0).acquired == {}
-    assert [e for e in desk.events if isinstance(e, (ShareSessionOpened, ShareSessionClosed))] == [
+    assert [e for e in harness.events if isinstance(e, (ShareSessionOpened, ShareSessionClosed))] == [
         ShareSessionOpened("g", "m"),
         ShareSessionClosed("g", "m", "replaced"),
         ShareSessionOpened("g", "m"),
@@ -67,18 +68,18 @@ def test_hard_case_26_epoch_0_replaces_the_session_and_its_records_stay_locked()
 
 
 def test_epoch_0_with_acknowledgements_keeps_the_old_session() -> None:
-    desk = Desk()
-    member = holding(desk)
+    harness = LeaderHarness()
+    member = holding(harness)
     assert member.fetch(acks={0: "0-9:1"}, epoch=0).error is E.INVALID_REQUEST
     assert member.fetch(acks={0: "0-9:1"}, max_wait_ms=0).acks == {0: E.NONE}
 
 
 def test_a_fetch_that_waits_ends_empty_when_its_session_is_replaced() -> None:
-    desk = Desk()
-    member = desk.member("m")
+    harness = LeaderHarness()
+    member = harness.member("m")
     member.fetch("0", max_wait_ms=0)
     waiting = member.fetch()
-    desk.member("m").fetch("0")
+    harness.member("m").fetch("0")
     assert (waiting.error, waiting.acquired) == (E.NONE, {})
 
 
@@ -86,13 +87,13 @@ def test_a_fetch_that_waits_ends_empty_when_its_session_is_replaced() -> None:
 
 
 def test_a_full_cache_refuses_after_max_wait() -> None:
-    desk = Desk(broker={"group.share.max.share.sessions": 1, "group.share.max.size": 1})
-    first, second = desk.member("m"), desk.member("n")
+    harness = LeaderHarness(broker={"group.share.max.share.sessions": 1, "group.share.max.size": 1})
+    first, second = harness.member("m"), harness.member("n")
     first.fetch("0", max_wait_ms=0)
     refused = second.fetch("0", max_wait_ms=300)
-    desk.pass_time(299)
+    harness.pass_time(299)
     assert refused.waiting
-    desk.pass_time(1)
+    harness.pass_time(1)
     assert refused.error is E.SHARE_SESSION_LIMIT_REACHED
     assert first.fetch(epoch=0, max_wait_ms=0).error is E.NONE, "replacing needs no room"
     first.close()
@@ -104,87 +105,88 @@ def test_a_full_cache_refuses_after_max_wait() -> None:
 
 @pytest.mark.parametrize("by_fetch", [pytest.param(True, id="by a fetch"), pytest.param(False, id="by an acknowledge")])
 def test_closing_acknowledges_first_and_releases_the_rest(by_fetch: bool) -> None:
-    desk = Desk()
-    member = holding(desk)
-    desk.hold = True
+    harness = LeaderHarness()
+    member = holding(harness)
+    harness.hold = True
     closed = member.fetch(acks={0: "0-4:1"}, epoch=-1) if by_fetch else member.close({0: "0-4:1"})
     assert closed.waiting, "for its acknowledgements"
-    desk.release(0)
-    assert (closed.error, list(closed.parts), len(desk.held)) == (E.NONE, [0], 1), "but not for the release"
+    harness.release(0)
+    assert (closed.error, list(closed.parts), len(harness.held)) == (E.NONE, [0], 1), "but not for the release"
     assert member.fetch(epoch=1).error is E.SHARE_SESSION_NOT_FOUND
-    desk.release()
-    assert desk.member("n").fetch("0").acquired == {0: [(5, 9, 2)]}
+    harness.release()
+    assert harness.member("n").fetch("0").acquired == {0: [(5, 9, 2)]}
 
 
 def test_closing_fetches_nothing() -> None:
-    desk = Desk()
-    member = holding(desk)
-    desk.produce(0, 10)
+    harness = LeaderHarness()
+    member = holding(harness)
+    harness.produce(0, 10)
     assert member.fetch(epoch=-1).parts == {}
-    assert desk.member("n").fetch("0").acquired == {0: [(0, 9, 2), (10, 19, 1)]}
+    assert harness.member("n").fetch("0").acquired == {0: [(0, 9, 2), (10, 19, 1)]}
 
 
 def test_a_fetch_that_waits_ends_empty_when_its_session_is_closed() -> None:
-    desk = Desk()
-    member = desk.member("m")
+    harness = LeaderHarness()
+    member = harness.member("m")
     member.fetch("0", max_wait_ms=0)
     waiting = member.fetch()
     member.close()
     assert (waiting.error, waiting.parts) == (E.NONE, {})
-    desk.produce(0, 10)
-    assert desk.member("n").fetch("0").acquired == {0: [(0, 9, 1)]}
+    harness.produce(0, 10)
+    assert harness.member("n").fetch("0").acquired == {0: [(0, 9, 1)]}
 
 
 @pytest.mark.parametrize("loaded", [pytest.param(True, id="at once"), pytest.param(False, id="after a wait")])
 def test_a_fetch_whose_log_is_being_read_ends_empty_when_its_session_is_closed(loaded: bool) -> None:
-    desk = Desk()
+    harness = LeaderHarness()
     if loaded:
-        desk.member("z").fetch("0", max_wait_ms=0)
-    desk.produce(0, 10)
-    member = desk.member("m")
-    desk.hold_reads = True
+        harness.member("z").fetch("0", max_wait_ms=0)
+    harness.produce(0, 10)
+    member = harness.member("m")
+    harness.hold_reads = True
     waiting = member.fetch("0")
     member.close()
     assert (waiting.waiting, waiting.acquired) == (False, {})
-    desk.hold_reads = False
-    other = desk.member("n").fetch("0")
+    harness.hold_reads = False
+    other = harness.member("n").fetch("0")
     assert other.acquired == {0: [(0, 9, 1)]}
-    desk.release_logs()
-    desk.produce(0, 5)
-    desk.pass_time(1000)
-    assert desk.member("k").fetch("0").acquired == {0: [(10, 14, 1)]}, "the late answer acquired nothing for nobody"
+    harness.release_logs()
+    harness.produce(0, 5)
+    harness.pass_time(1000)
+    assert harness.member("k").fetch("0").acquired == {0: [(10, 14, 1)]}, "the late answer acquired nothing for nobody"
 
 
 def test_a_fetch_that_has_its_records_but_not_its_acknowledgements_gives_them_back_on_close() -> None:
-    desk = Desk()
-    member = holding(desk)
-    desk.produce(0, 10)
-    desk.hold = True
+    harness = LeaderHarness()
+    member = holding(harness)
+    harness.produce(0, 10)
+    harness.hold = True
     waiting = member.fetch(acks={0: "0-9:1"})
     member.close()
-    desk.release()
+    harness.release()
     assert (waiting.acks, waiting.acquired) == ({0: E.NONE}, {})
-    assert desk.member("n").fetch("0").acquired == {0: [(10, 19, 2)]}
+    assert harness.member("n").fetch("0").acquired == {0: [(10, 19, 2)]}
 
 
 def test_release_skips_forgotten_partitions_which_wait_for_their_locks() -> None:
-    desk = Desk(partitions=2)
-    desk.produce(0, 10)
-    desk.produce(1, 10)
-    member = desk.member("m")
+    harness = LeaderHarness(partitions=2)
+    harness.produce(0, 10)
+    harness.produce(1, 10)
+    member = harness.member("m")
     assert set(member.fetch("01").acquired) == {0, 1}
     member.fetch(forget="0", max_wait_ms=0)
     member.close()
-    other = desk.member("n")
+    other = harness.member("n")
     assert other.fetch("01", max_wait_ms=0).acquired == {1: [(0, 9, 2)]}
-    desk.pass_time(30_000)
+    harness.pass_time(30_000)
     assert other.fetch(max_wait_ms=0).acquired[0] == [(0, 9, 2)]
 
 
-def test_worked_example_18_close_counts_as_an_attempt() -> None:
-    desk = Desk(group={"share.delivery.count.limit": "2"})
-    desk.produce(0, 5, 5, 5)
-    m, n = desk.member("m"), desk.member("n")
+def test_close_counts_as_an_attempt() -> None:
+    """BEHAVIOUR.md, example 18."""
+    harness = LeaderHarness(group={"share.delivery.count.limit": "2"})
+    harness.produce(0, 5, 5, 5)
+    m, n = harness.member("m"), harness.member("n")
     assert m.fetch("0", max_records=5).acquired == {0: [(0, 4, 1)]}
     assert m.fetch(max_records=5).acquired == {0: [(5, 9, 1)]}
     assert n.fetch("0", max_records=5).acquired == {0: [(10, 14, 1)]}
@@ -194,19 +196,20 @@ def test_worked_example_18_close_counts_as_an_attempt() -> None:
     assert {count for _, _, count in taken} == {2}
     assert [o for first, last, _ in taken for o in range(first, last + 1)] == [0, 1, 3, 4, 5, 6, 7, 8, 9]
     n.close()
-    assert (desk.writes[-1].start_offset, desk.writes[-1].delivery_complete_count) == (0, 10)
-    assert desk.member("k").fetch("0").acquired == {0: [(10, 14, 2)]}
+    assert (harness.writes[-1].start_offset, harness.writes[-1].delivery_complete_count) == (0, 10)
+    assert harness.member("k").fetch("0").acquired == {0: [(10, 14, 2)]}
 
 
-def test_hard_case_14_release_skips_what_others_hold() -> None:
-    desk = Desk()
-    desk.produce(0, 5, 5, 5)
-    m, n = desk.member("m"), desk.member("n")
+def test_release_skips_records_of_other_members() -> None:
+    """BEHAVIOUR.md, hard case 14."""
+    harness = LeaderHarness()
+    harness.produce(0, 5, 5, 5)
+    m, n = harness.member("m"), harness.member("n")
     m.fetch("0", max_records=5)
     n.fetch("0", max_records=5)
     m.fetch(max_records=5)
     m.close()
-    assert desk.member("k").fetch("0", max_wait_ms=0).acquired == {0: [(0, 4, 2), (10, 14, 2)]}
+    assert harness.member("k").fetch("0", max_wait_ms=0).acquired == {0: [(0, 4, 2), (10, 14, 2)]}
     assert n.acknowledge({0: "5-9:1"}).errors == {0: E.NONE}
 
 
@@ -214,84 +217,84 @@ def test_hard_case_14_release_skips_what_others_hold() -> None:
 
 
 def test_a_lost_connection_gives_back_what_was_held() -> None:
-    desk = Desk(traced=True)
-    member = holding(desk, connection_id=7)
-    other = desk.member("n", connection_id=8)
+    harness = LeaderHarness(traced=True)
+    member = holding(harness, connection_id=7)
+    other = harness.member("n", connection_id=8)
     waiting = other.fetch("0")
-    desk.close_connection(7)
+    harness.close_connection(7)
     assert waiting.acquired == {0: [(0, 9, 2)]}
     assert member.fetch(epoch=1).error is E.SHARE_SESSION_NOT_FOUND
-    assert ShareSessionClosed("g", "m", "connection lost") in desk.events
+    assert ShareSessionClosed("g", "m", "connection lost") in harness.events
 
 
 def test_a_lost_connection_leaves_alone_a_session_replaced_from_elsewhere() -> None:
-    desk = Desk()
-    holding(desk, connection_id=7)
-    again = desk.member("m", connection_id=8)
+    harness = LeaderHarness()
+    holding(harness, connection_id=7)
+    again = harness.member("m", connection_id=8)
     again.fetch("0", max_wait_ms=0)
-    desk.close_connection(7)
+    harness.close_connection(7)
     assert again.acknowledge({0: "0-9:1"}).errors == {0: E.NONE}
 
 
 def test_a_fetch_of_a_lost_connection_acquires_nothing() -> None:
-    desk = Desk()
-    waiting = desk.member("m", connection_id=7).fetch("0")
-    desk.close_connection(7)
+    harness = LeaderHarness()
+    waiting = harness.member("m", connection_id=7).fetch("0")
+    harness.close_connection(7)
     assert (waiting.waiting, waiting.acquired) == (False, {})
 
 
 def test_when_nobody_of_a_group_is_connected_its_share_partitions_are_forgotten() -> None:
-    desk = Desk()
-    member = holding(desk, connection_id=7)
+    harness = LeaderHarness()
+    member = holding(harness, connection_id=7)
     member.fetch(forget="0", max_wait_ms=0)  # so that closing releases nothing
-    other_group = desk.member("m", group_id="h", connection_id=8)
+    other_group = harness.member("m", group_id="h", connection_id=8)
     assert other_group.fetch("0").acquired == {0: [(0, 9, 1)]}
-    desk.close_connection(7)
-    assert desk.member("n", connection_id=9).fetch("0").acquired == {0: [(0, 9, 1)]}, "loaded anew"
+    harness.close_connection(7)
+    assert harness.member("n", connection_id=9).fetch("0").acquired == {0: [(0, 9, 1)]}, "loaded anew"
     assert other_group.acknowledge({0: "0-9:1"}).errors == {0: E.NONE}
 
 
 def test_a_group_whose_last_session_was_closed_is_forgotten_with_its_connection() -> None:
-    desk = Desk(traced=True)
-    member = holding(desk, connection_id=7)
+    harness = LeaderHarness(traced=True)
+    member = holding(harness, connection_id=7)
     member.close({0: "0-9:1"})
-    state = desk.state()
+    state = harness.state()
     state.start_offset, state.records = 0, {}  # as if an admin had altered the empty group's offsets
-    desk.close_connection(7)
-    assert desk.member("n").fetch("0").acquired == {0: [(0, 9, 1)]}
+    harness.close_connection(7)
+    assert harness.member("n").fetch("0").acquired == {0: [(0, 9, 1)]}
 
 
 def test_an_unknown_connection_is_nobodys() -> None:
-    desk = Desk()
-    desk.deliver(ConnectionClosed(99))
-    assert desk.effects == []
+    harness = LeaderHarness()
+    harness.deliver(ConnectionClosed(99))
+    assert harness.effects == []
 
 
 # ---- what responses name ---------------------------------------------------------------------------------------------
 
 
 def test_the_first_response_names_all_later_ones_what_has_news() -> None:
-    desk = Desk(partitions=3)
-    member = desk.member("m")
+    harness = LeaderHarness(partitions=3)
+    member = harness.member("m")
     assert list(member.fetch("012", max_wait_ms=0).parts) == [0, 1, 2]
     assert list(member.fetch(max_wait_ms=0).parts) == []
-    desk.produce(2, 5)
+    harness.produce(2, 5)
     assert list(member.fetch(max_wait_ms=0).parts) == [2]
     assert list(member.fetch(acks={2: "0-4:1"}, max_wait_ms=0).parts) == [2]
-    desk.set_leader(1, 1, 1)
+    harness.set_leader(1, 1, 1)
     assert member.fetch(max_wait_ms=0).errors == {1: E.NOT_LEADER_OR_FOLLOWER}
-    desk.set_leader(1, 0, 2)
+    harness.set_leader(1, 0, 2)
     assert member.fetch(max_wait_ms=0).errors == {1: E.NONE}
     assert member.fetch(max_wait_ms=0).errors == {}
-    assert member.desk.image.topics["t"].topic_id == TOPIC_ID
+    assert member.harness.image.topics["t"].topic_id == TOPIC_ID
 
 
 def test_turns_follow_the_order_in_which_partitions_were_added() -> None:
-    desk = Desk(partitions=3)
-    member = desk.member("m")
+    harness = LeaderHarness(partitions=3)
+    member = harness.member("m")
     member.fetch("120", max_wait_ms=0)
     for partition in range(3):
-        desk.produce(partition, 1)
+        harness.produce(partition, 1)
     assert list(member.fetch().acquired) == [1, 2, 0]
 
 
@@ -309,10 +312,10 @@ def test_turns_follow_the_order_in_which_partitions_were_added() -> None:
 @pytest.mark.parametrize("members", [1, 3])
 def test_every_partition_has_an_even_share(partitions: int, commits: tuple[int, ...], members: int) -> None:
     """Whatever else moves the session's epoch, the partition that has waited longest is served next."""
-    desk, names, rounds = Desk(partitions=partitions), "0123456789"[:partitions], 10 * partitions
+    harness, names, rounds = LeaderHarness(partitions=partitions), "0123456789"[:partitions], 10 * partitions
     for partition in range(partitions):
-        desk.produce(partition, *[1] * rounds * members)
-    sessions = [desk.member(f"m{i}", connection_id=i) for i in range(members)]
+        harness.produce(partition, *[1] * rounds * members)
+    sessions = [harness.member(f"m{i}", connection_id=i) for i in range(members)]
     for member in sessions:
         member.fetch(names, max_records=1, max_wait_ms=0)
         if partitions > 10:

@@ -14,7 +14,7 @@ from shareq.model.messages.share_state import (
     StateBatch,
     WriteShareGroupStateResponse,
 )
-from tests.leader.desk import TOPIC_ID, Desk, Member
+from tests.leader.leader_harness import TOPIC_ID, LeaderHarness, Member
 
 E = Errors
 
@@ -36,9 +36,9 @@ def rows() -> list[Any]:
     return [pytest.param(error, told, id=error.name) for error, told in SEEN_BY_CLIENTS]
 
 
-def holding(desk: Desk) -> Member:
-    desk.produce(0, 10)
-    member = desk.member("m")
+def holding(harness: LeaderHarness) -> Member:
+    harness.produce(0, 10)
+    member = harness.member("m")
     assert member.fetch("0").acquired
     return member
 
@@ -47,12 +47,12 @@ def holding(desk: Desk) -> Member:
 
 
 def test_the_first_fetch_loads_with_the_leader_epoch_and_the_second_does_not() -> None:
-    desk = Desk()
-    desk.set_leader(0, 0, 5)
-    desk.hold = True
-    desk.member("m").fetch("0")
-    desk.member("n").fetch("0")
-    (persist,) = desk.held
+    harness = LeaderHarness()
+    harness.set_leader(0, 0, 5)
+    harness.hold = True
+    harness.member("m").fetch("0")
+    harness.member("n").fetch("0")
+    (persist,) = harness.held
     assert persist.request == ReadShareGroupStateRequest(
         group_id="g",
         topics=(
@@ -65,12 +65,12 @@ def test_the_first_fetch_loads_with_the_leader_epoch_and_the_second_does_not() -
 
 
 def test_what_was_durable_is_what_is_loaded() -> None:
-    desk = Desk()
-    desk.produce(0, 20)
-    state = desk.state()
+    harness = LeaderHarness()
+    harness.produce(0, 20)
+    state = harness.state()
     state.start_offset = 5
     state.records = {5: (0, 2), 6: (2, 1), 7: (4, 5)}
-    assert desk.member("m").fetch("0").acquired == {0: [(5, 5, 3), (8, 19, 1)]}
+    assert harness.member("m").fetch("0").acquired == {0: [(5, 5, 3), (8, 19, 1)]}
 
 
 @pytest.mark.parametrize(
@@ -83,28 +83,28 @@ def test_what_was_durable_is_what_is_loaded() -> None:
     ],
 )
 def test_without_durable_state_the_group_says_where_to_start(reset: str, timestamp: int, first: int) -> None:
-    desk = Desk(group={"share.auto.offset.reset": reset})
-    desk.produce(0, 5, 5)
+    harness = LeaderHarness(group={"share.auto.offset.reset": reset})
+    harness.produce(0, 5, 5)
     found = []
 
     def find(effect: FindOffset) -> OffsetFound:
         found.append(effect.timestamp)
         return OffsetFound(effect.id, E.NONE, first)
 
-    desk._found = find  # type: ignore[method-assign]
-    exchange = desk.member("m").fetch("0")
-    desk.produce(0, 5)
+    harness._found = find  # type: ignore[method-assign]
+    exchange = harness.member("m").fetch("0")
+    harness.produce(0, 5)
     assert found == [timestamp]
     assert exchange.acquired[0][0][0] == first
 
 
 def test_latest_is_the_high_watermark_also_for_read_committed() -> None:
-    desk = Desk(group={"share.auto.offset.reset": "latest", "share.isolation.level": "read_committed"})
-    desk.produce(0, 5, 5)
-    desk.logs[0].stable = 5
-    exchange = desk.member("m").fetch("0")
-    desk.logs[0].stable = None
-    desk.produce(0, 5)
+    harness = LeaderHarness(group={"share.auto.offset.reset": "latest", "share.isolation.level": "read_committed"})
+    harness.produce(0, 5, 5)
+    harness.logs[0].stable = 5
+    exchange = harness.member("m").fetch("0")
+    harness.logs[0].stable = None
+    harness.produce(0, 5)
     assert exchange.acquired == {0: [(10, 14, 1)]}
 
 
@@ -116,23 +116,23 @@ def test_latest_is_the_high_watermark_also_for_read_committed() -> None:
     ],
 )
 def test_a_start_offset_that_cannot_be_found(found: tuple[Errors, int], error: Errors) -> None:
-    desk = Desk()
-    desk.produce(0, 5)
-    desk.find_offset = found
-    member = desk.member("m")
+    harness = LeaderHarness()
+    harness.produce(0, 5)
+    harness.find_offset = found
+    member = harness.member("m")
     assert member.fetch("0").errors == {0: error}
-    desk.find_offset = None
+    harness.find_offset = None
     assert member.fetch().acquired == {0: [(0, 4, 1)]}, "the next fetch loads anew"
 
 
 @pytest.mark.parametrize(("error", "told"), rows())
 def test_state_that_cannot_be_read(error: Errors, told: Errors) -> None:
-    desk = Desk(traced=True)
-    desk.produce(0, 5)
-    desk.persister_errors.append(error)
-    member = desk.member("m")
+    harness = LeaderHarness(traced=True)
+    harness.produce(0, 5)
+    harness.persister_errors.append(error)
+    member = harness.member("m")
     assert member.fetch("0").errors == {0: told}
-    assert [e.reason for e in desk.events if isinstance(e, SharePartitionDropped)] == [
+    assert [e.reason for e in harness.events if isinstance(e, SharePartitionDropped)] == [
         f"its state could not be read: {error.name}"
     ]
     assert member.fetch().acquired == {0: [(0, 4, 1)]}, "the next fetch loads anew"
@@ -157,10 +157,10 @@ def read_response(*partitions: int, topic_id: TopicId = TOPIC_ID) -> ReadShareGr
     ],
 )
 def test_an_answer_that_is_not_about_this_partition_fails_the_load(response: Any) -> None:
-    desk = Desk()
-    desk.hold = True
-    exchange = desk.member("m").fetch("0")
-    desk.deliver(Answer(desk.held[0].id, response, E.NETWORK_EXCEPTION if response is None else E.NONE))
+    harness = LeaderHarness()
+    harness.hold = True
+    exchange = harness.member("m").fetch("0")
+    harness.deliver(Answer(harness.held[0].id, response, E.NETWORK_EXCEPTION if response is None else E.NONE))
     assert exchange.errors == {0: E.UNKNOWN_SERVER_ERROR}
 
 
@@ -169,126 +169,127 @@ def test_an_answer_that_is_not_about_this_partition_fails_the_load(response: Any
     [pytest.param(StateBatch(4, 9, 0, 1), id="below the start"), pytest.param(StateBatch(9, 8, 0, 1), id="backwards")],
 )
 def test_durable_state_that_makes_no_sense_fails_the_load(batch: StateBatch) -> None:
-    desk = Desk()
-    desk.produce(0, 5)
-    desk.state().start_offset = 5
-    desk.state().batches = lambda: (batch,)  # type: ignore[method-assign]
-    assert desk.member("m").fetch("0").errors == {0: E.UNKNOWN_SERVER_ERROR}
+    harness = LeaderHarness()
+    harness.produce(0, 5)
+    harness.state().start_offset = 5
+    harness.state().batches = lambda: (batch,)  # type: ignore[method-assign]
+    assert harness.member("m").fetch("0").errors == {0: E.UNKNOWN_SERVER_ERROR}
 
 
 def test_dropped_while_it_loads() -> None:
-    desk = Desk()
-    desk.hold = True
-    exchange = desk.member("m").fetch("0")
-    desk.set_leader(0, 1, 1)
+    harness = LeaderHarness()
+    harness.hold = True
+    exchange = harness.member("m").fetch("0")
+    harness.set_leader(0, 1, 1)
     assert exchange.errors == {0: E.NOT_LEADER_OR_FOLLOWER}
-    desk.release()
-    assert desk.effects == []
+    harness.release()
+    assert harness.effects == []
 
 
 def test_dropped_while_its_start_offset_is_looked_up() -> None:
-    desk = Desk()
-    desk.hold = True
-    exchange = desk.member("m").fetch("0")
-    (read,) = desk.held
-    effects = desk.leader.handle(desk.persist(read), desk.now_ms)
-    desk.set_leader(0, 1, 1)
+    harness = LeaderHarness()
+    harness.hold = True
+    exchange = harness.member("m").fetch("0")
+    (read,) = harness.held
+    effects = harness.leader.handle(harness.persist(read), harness.now_ms)
+    harness.set_leader(0, 1, 1)
     assert exchange.errors == {0: E.NOT_LEADER_OR_FOLLOWER}
     assert isinstance(effects[0], FindOffset)
-    assert desk.leader.handle(OffsetFound(effects[0].id, E.NONE, 0), desk.now_ms) == []
+    assert harness.leader.handle(OffsetFound(effects[0].id, E.NONE, 0), harness.now_ms) == []
 
 
 def test_a_session_closed_while_its_partition_loads_has_nothing_to_release() -> None:
-    desk = Desk()
-    desk.hold = True
-    member = desk.member("m")
+    harness = LeaderHarness()
+    harness.hold = True
+    member = harness.member("m")
     waiting = member.fetch("0")
     assert member.close().error is E.NONE
-    assert (waiting.error, len(desk.held)) == (E.NONE, 1)
+    assert (waiting.error, len(harness.held)) == (E.NONE, 1)
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_write_carries_the_epochs() -> None:
-    desk = Desk()
-    desk.set_leader(0, 0, 5)
-    desk._read = lambda group_id, partition, error: ReadShareGroupStateResponse.Partition(  # type: ignore[method-assign]
+    harness = LeaderHarness()
+    harness.set_leader(0, 0, 5)
+    harness._read = lambda group_id, partition, error: ReadShareGroupStateResponse.Partition(  # type: ignore[method-assign]
         partition=partition, error_code=error, state_epoch=7, start_offset=0
     )
-    member = holding(desk)
+    member = holding(harness)
     member.acknowledge({0: "0-9:1"})
-    (write,) = desk.writes
+    (write,) = harness.writes
     assert (write.partition, write.state_epoch, write.leader_epoch) == (0, 7, 5)
 
 
 def test_the_answer_waits_until_all_that_was_acknowledged_is_durable() -> None:
-    desk = Desk(partitions=2)
-    desk.produce(1, 10)
-    member = holding(desk)
+    harness = LeaderHarness(partitions=2)
+    harness.produce(1, 10)
+    member = holding(harness)
     member.fetch("1")
-    desk.hold = True
+    harness.hold = True
     exchange = member.acknowledge({0: "0-9:1", 1: "0-9:1"})
-    desk.release(1)
+    harness.release(1)
     assert exchange.waiting
-    desk.release()
+    harness.release()
     assert exchange.errors == {0: E.NONE, 1: E.NONE}
 
 
 def test_a_fetch_with_acknowledgements_waits_for_both() -> None:
-    desk = Desk()
-    member = holding(desk)
-    desk.hold = True
+    harness = LeaderHarness()
+    member = holding(harness)
+    harness.hold = True
     exchange = member.fetch(acks={0: "0-9:1"})
-    desk.produce(0, 5)
+    harness.produce(0, 5)
     assert exchange.waiting
-    desk.release()
+    harness.release()
     assert (exchange.acks, exchange.acquired) == ({0: E.NONE}, {0: [(10, 14, 1)]})
 
 
 @pytest.mark.parametrize("order", [pytest.param((0, 1, 2), id="in order"), pytest.param((2, 0, 1), id="out of order")])
 def test_several_writes_of_one_share_partition_settle_in_any_order(order: tuple[int, ...]) -> None:
-    desk = Desk()
-    member = holding(desk)
-    desk.hold = True
+    harness = LeaderHarness()
+    member = holding(harness)
+    harness.hold = True
     exchanges = [member.acknowledge({0: text}) for text in ("0-2:1", "3-5:2", "6-9:3")]
-    held = list(desk.held)
+    held = list(harness.held)
     for i in order:
-        desk.deliver(desk.persist(held[i]))
+        harness.deliver(harness.persist(held[i]))
         assert not exchanges[i].waiting
-    desk.hold = False
+    harness.hold = False
     assert [e.errors for e in exchanges] == [{0: E.NONE}] * 3
-    assert desk.member("n").fetch("0").acquired == {0: [(3, 5, 2)]}
+    assert harness.member("n").fetch("0").acquired == {0: [(3, 5, 2)]}
 
 
-def test_hard_case_2_records_under_a_write_are_nobodys_to_acknowledge_or_acquire() -> None:
-    desk = Desk()
-    member = holding(desk)
-    desk.hold = True
+def test_records_under_a_write_cannot_be_acknowledged_or_acquired() -> None:
+    """BEHAVIOUR.md, hard case 2."""
+    harness = LeaderHarness()
+    member = holding(harness)
+    harness.hold = True
     first = member.acknowledge({0: "0-9:2"})
     assert member.acknowledge({0: "0-9:1"}).errors == {0: E.INVALID_RECORD_STATE}
-    other = desk.member("n").fetch("0")
+    other = harness.member("n").fetch("0")
     assert other.waiting
-    desk.release()
+    harness.release()
     assert (first.errors, other.acquired) == ({0: E.NONE}, {0: [(0, 9, 2)]})
 
 
 @pytest.mark.parametrize("by_fetch", [pytest.param(True, id="on a fetch"), pytest.param(False, id="by itself")])
 @pytest.mark.parametrize(("error", "told"), rows())
 def test_a_write_that_fails(error: Errors, told: Errors, by_fetch: bool) -> None:
-    desk = Desk(traced=True)
-    member = holding(desk)
-    desk.persister_errors.append(error)
+    harness = LeaderHarness(traced=True)
+    member = holding(harness)
+    harness.persister_errors.append(error)
     if by_fetch:
         part = member.fetch(acks={0: "0-9:1"}, max_wait_ms=0).parts[0]
         assert (part.acknowledge_error_code, part.current_leader.leader_epoch) == (told, 0)
     else:
         assert member.acknowledge({0: "0-9:1"}).errors == {0: told}
-    dropped = [e for e in desk.events if isinstance(e, SharePartitionDropped)]
+    dropped = [e for e in harness.events if isinstance(e, SharePartitionDropped)]
     assert bool(dropped) == (told in DROPPING)
     if told in DROPPING:
         assert member.acknowledge({0: "0-9:1"}).errors == {0: E.UNKNOWN_TOPIC_OR_PARTITION}
-        assert desk.member("n").fetch("0").acquired == {0: [(0, 9, 1)]}, "loaded anew, as it was last durable"
+        assert harness.member("n").fetch("0").acquired == {0: [(0, 9, 1)]}, "loaded anew, as it was last durable"
     else:
         assert member.acknowledge({0: "0-9:1"}).errors == {0: E.NONE}, "the records are still the member's"
 
@@ -301,68 +302,71 @@ def test_a_write_that_fails(error: Errors, told: Errors, by_fetch: bool) -> None
     ],
 )
 def test_a_write_without_a_result_has_failed(answer: Answer) -> None:
-    desk = Desk()
-    member = holding(desk)
-    desk.hold = True
+    harness = LeaderHarness()
+    member = holding(harness)
+    harness.hold = True
     exchange = member.acknowledge({0: "0-9:1"})
-    desk.deliver(answer._replace(id=desk.held[0].id))
+    harness.deliver(answer._replace(id=harness.held[0].id))
     assert exchange.errors == {0: E.UNKNOWN_SERVER_ERROR}
 
 
 def test_fetches_that_wait_are_told_when_a_failed_write_drops_the_share_partition() -> None:
-    desk = Desk()
-    member = holding(desk)
-    waiting = desk.member("n").fetch("0")
-    desk.persister_errors.append(E.GROUP_ID_NOT_FOUND)
+    harness = LeaderHarness()
+    member = holding(harness)
+    waiting = harness.member("n").fetch("0")
+    harness.persister_errors.append(E.GROUP_ID_NOT_FOUND)
     member.acknowledge({0: "0-9:1"})
     assert waiting.errors == {0: E.GROUP_ID_NOT_FOUND}
 
 
-def test_hard_case_7_a_lock_time_out_stands_even_if_its_write_fails() -> None:
-    desk = Desk(traced=True)
-    holding(desk)
-    desk.persister_errors.append(E.FENCED_STATE_EPOCH)
-    desk.pass_time(30_000)
-    assert len(desk.writes) == 1
-    assert not [e for e in desk.events if isinstance(e, SharePartitionDropped)], "a failed time-out is only noted"
-    assert desk.member("n").fetch("0").acquired == {0: [(0, 9, 2)]}
+def test_a_lock_time_out_stands_even_if_its_write_fails() -> None:
+    """BEHAVIOUR.md, hard case 7."""
+    harness = LeaderHarness(traced=True)
+    holding(harness)
+    harness.persister_errors.append(E.FENCED_STATE_EPOCH)
+    harness.pass_time(30_000)
+    assert len(harness.writes) == 1
+    assert not [e for e in harness.events if isinstance(e, SharePartitionDropped)], "a failed time-out is only noted"
+    assert harness.member("n").fetch("0").acquired == {0: [(0, 9, 2)]}
 
 
-def test_hard_case_3_a_lock_that_expires_under_a_write_that_fails() -> None:
-    desk = Desk()
-    member = holding(desk)
-    desk.hold = True
+def test_a_lock_that_expires_under_a_write_that_fails() -> None:
+    """BEHAVIOUR.md, hard case 3."""
+    harness = LeaderHarness()
+    member = holding(harness)
+    harness.hold = True
     exchange = member.acknowledge({0: "0-9:1"})
-    desk.pass_time(31_000)
-    desk.release(error=E.COORDINATOR_NOT_AVAILABLE)
-    desk.hold = False
+    harness.pass_time(31_000)
+    harness.release(error=E.COORDINATOR_NOT_AVAILABLE)
+    harness.hold = False
     assert exchange.errors == {0: E.COORDINATOR_NOT_AVAILABLE}
-    assert desk.member("n").fetch("0").acquired == {0: [(0, 9, 2)]}
+    assert harness.member("n").fetch("0").acquired == {0: [(0, 9, 2)]}
     assert member.acknowledge({0: "0-9:1"}).errors == {0: E.INVALID_RECORD_STATE}
 
 
-def test_hard_case_4_what_was_acknowledged_in_time_is_not_given_back_by_its_timer() -> None:
-    desk = Desk()
-    member = holding(desk)
-    desk.pass_time(29_999)
+def test_an_expired_lock_does_not_release_acknowledged_records() -> None:
+    """BEHAVIOUR.md, hard case 4."""
+    harness = LeaderHarness()
+    member = holding(harness)
+    harness.pass_time(29_999)
     assert member.acknowledge({0: "0-9:1"}).errors == {0: E.NONE}
-    desk.pass_time(100_000)
-    assert desk.member("n").fetch("0", max_wait_ms=0).acquired == {}
-    assert len(desk.writes) == 1
+    harness.pass_time(100_000)
+    assert harness.member("n").fetch("0", max_wait_ms=0).acquired == {}
+    assert len(harness.writes) == 1
 
 
 def test_locks_of_different_times_expire_one_after_the_other() -> None:
-    desk = Desk()
-    desk.produce(0, 5, 5)
-    member, other = desk.member("m"), desk.member("n")
+    harness = LeaderHarness()
+    harness.produce(0, 5, 5)
+    member, other = harness.member("m"), harness.member("n")
     member.fetch("0", max_records=5)
-    desk.pass_time(10_000)
+    harness.pass_time(10_000)
     member.fetch(max_records=5)
     exchange = other.fetch("0", max_wait_ms=100_000)
-    desk.pass_time(20_000)
+    harness.pass_time(20_000)
     assert exchange.acquired == {0: [(0, 4, 2)]}
     again = other.fetch(max_wait_ms=100_000)
-    desk.pass_time(10_000)
+    harness.pass_time(10_000)
     assert again.acquired == {0: [(5, 9, 2)]}
 
 
@@ -370,95 +374,95 @@ def test_locks_of_different_times_expire_one_after_the_other() -> None:
 
 
 def test_requests_of_a_dropped_share_partition_still_get_the_result_of_their_write() -> None:
-    desk = Desk()
-    member = holding(desk)
-    desk.hold = True
+    harness = LeaderHarness()
+    member = holding(harness)
+    harness.hold = True
     one, two = member.acknowledge({0: "0-4:1"}), member.acknowledge({0: "5-9:1"})
-    desk.set_leader(0, 1, 1)
-    desk.release(1, error=E.FENCED_LEADER_EPOCH)
-    desk.release()
+    harness.set_leader(0, 1, 1)
+    harness.release(1, error=E.FENCED_LEADER_EPOCH)
+    harness.release()
     assert (one.errors, two.errors) == ({0: E.NONE}, {0: E.NOT_LEADER_OR_FOLLOWER})
     assert two.parts[0].current_leader.leader_id == 1
 
 
 def test_state_is_not_read_again_while_old_writes_are_on_their_way() -> None:
-    desk = Desk()
-    member = holding(desk)
-    desk.hold = True
+    harness = LeaderHarness()
+    member = holding(harness)
+    harness.hold = True
     acknowledged = member.acknowledge({0: "0-4:1"})
     failed = member.acknowledge({0: "5-9:1"})
-    desk.release(1, error=E.UNKNOWN_TOPIC_OR_PARTITION)
+    harness.release(1, error=E.UNKNOWN_TOPIC_OR_PARTITION)
     assert failed.errors == {0: E.UNKNOWN_TOPIC_OR_PARTITION}
     exchange = member.fetch()
-    assert [type(p.request).__name__ for p in desk.held] == ["WriteShareGroupStateRequest"]
-    desk.hold = False
-    desk.release()
+    assert [type(p.request).__name__ for p in harness.held] == ["WriteShareGroupStateRequest"]
+    harness.hold = False
+    harness.release()
     assert acknowledged.errors == {0: E.NONE}
     assert exchange.acquired == {0: [(5, 9, 1)]}, "what was accepted is not delivered again"
 
 
 def test_state_is_read_again_after_the_last_of_several_old_writes() -> None:
-    desk = Desk()
-    member = holding(desk)
-    desk.hold = True
+    harness = LeaderHarness()
+    member = holding(harness)
+    harness.hold = True
     slow = [member.acknowledge({0: "0-1:1"}), member.acknowledge({0: "2-4:1"})]
     member.acknowledge({0: "5-9:1"})
-    desk.release(2, error=E.UNKNOWN_TOPIC_OR_PARTITION)
+    harness.release(2, error=E.UNKNOWN_TOPIC_OR_PARTITION)
     exchange = member.fetch()
-    desk.release(0)
-    assert [type(p.request).__name__ for p in desk.held] == ["WriteShareGroupStateRequest"]
-    desk.hold = False
-    desk.release()
+    harness.release(0)
+    assert [type(p.request).__name__ for p in harness.held] == ["WriteShareGroupStateRequest"]
+    harness.hold = False
+    harness.release()
     assert [acknowledged.errors for acknowledged in slow] == [{0: E.NONE}] * 2
     assert exchange.acquired == {0: [(5, 9, 1)]}
 
 
 @pytest.mark.parametrize("error", [pytest.param(error, id=error.name) for error in (E.NONE, E.FENCED_LEADER_EPOCH)])
 def test_what_was_read_for_a_dropped_share_partition_is_not_its_successor_s(error: Errors) -> None:
-    desk = Desk(traced=True)
-    desk.produce(0, 10)
-    member = desk.member("m")
-    desk.hold = True
+    harness = LeaderHarness(traced=True)
+    harness.produce(0, 10)
+    member = harness.member("m")
+    harness.hold = True
     lost = member.fetch("0")
-    desk.set_leader(0, 1, 1)
+    harness.set_leader(0, 1, 1)
     assert lost.errors == {0: E.NOT_LEADER_OR_FOLLOWER}
-    desk.set_leader(0, 0, 2)
+    harness.set_leader(0, 0, 2)
     exchange = member.fetch()
-    desk.release(0, error=error)
+    harness.release(0, error=error)
     assert exchange.waiting
-    desk.release(0)
+    harness.release(0)
     assert exchange.acquired == {0: [(0, 9, 1)]}
-    assert [event.leader_epoch for event in desk.events if isinstance(event, SharePartitionLoaded)] == [2]
+    assert [event.leader_epoch for event in harness.events if isinstance(event, SharePartitionLoaded)] == [2]
 
 
 def test_a_successor_dropped_before_it_could_read() -> None:
-    desk = Desk()
-    member = holding(desk)
-    desk.hold = True
+    harness = LeaderHarness()
+    member = holding(harness)
+    harness.hold = True
     slow, failed = member.acknowledge({0: "0-4:1"}), member.acknowledge({0: "5-9:1"})
-    desk.release(1, error=E.UNKNOWN_TOPIC_OR_PARTITION)
+    harness.release(1, error=E.UNKNOWN_TOPIC_OR_PARTITION)
     exchange = member.fetch()
-    desk.set_leader(0, 1, 1)
+    harness.set_leader(0, 1, 1)
     assert exchange.errors == {0: E.NOT_LEADER_OR_FOLLOWER}
-    desk.hold = False
-    desk.release()
+    harness.hold = False
+    harness.release()
     assert (slow.errors, failed.errors) == ({0: E.NONE}, {0: E.UNKNOWN_TOPIC_OR_PARTITION})
-    desk.set_leader(0, 0, 2)
+    harness.set_leader(0, 0, 2)
     assert member.fetch().acquired == {0: [(5, 9, 1)]}
 
 
 def test_a_dropped_share_partition_has_no_timers() -> None:
-    desk = Desk()
-    holding(desk)
-    desk.set_leader(0, 1, 1)
-    assert desk.leader.wake_at_ms is None
+    harness = LeaderHarness()
+    holding(harness)
+    harness.set_leader(0, 1, 1)
+    assert harness.leader.wake_at_ms is None
 
 
 def test_every_write_is_one_persist_of_one_group() -> None:
-    desk = Desk(partitions=2)
-    desk.produce(1, 10)
-    member = holding(desk)
+    harness = LeaderHarness(partitions=2)
+    harness.produce(1, 10)
+    member = holding(harness)
     member.fetch("1")
-    desk.hold = True
+    harness.hold = True
     member.acknowledge({0: "0-9:1", 1: "0-9:1"})
-    assert [type(effect) for effect in desk.effects] == [Persist, Persist]
+    assert [type(effect) for effect in harness.effects] == [Persist, Persist]

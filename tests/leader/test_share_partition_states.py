@@ -11,82 +11,82 @@ import pytest
 
 from shareq.model.errors import Errors
 from shareq.model.states import TRANSITIONS, RecordEvent, RecordState, next_state
-from tests.leader.stand import Stand
+from tests.leader.share_partition_harness import SharePartitionHarness
 
 IRS = "INVALID_RECORD_STATE"
 ACKNOWLEDGEMENTS = ("gap", "accept", "release", "reject", "renew")
 
 
-def prepare(state: str, *, limit: int = 5) -> Stand:
+def prepare(state: str, *, limit: int = 5) -> SharePartitionHarness:
     """Record 5 in this state, @m where held; 0-4 and 6-9 are held by z and keep the window in place."""
-    stand = Stand(limit=limit, committed=True)
-    stand.fetch("z", "0-4")
+    harness = SharePartitionHarness(limit=limit, committed=True)
+    harness.fetch("z", "0-4")
     if state == "ACQ":
-        stand.fetch("m", "5")
+        harness.fetch("m", "5")
     elif state == "AV":
-        stand.fetch("n", "5")
-        stand.say("n", "5:2")
+        harness.fetch("n", "5")
+        harness.say("n", "5:2")
     elif state in ("ACK", "AR"):
-        stand.fetch("n", "5")
-        stand.say("n", "5:1" if state == "ACK" else "5:3")
+        harness.fetch("n", "5")
+        harness.say("n", "5:1" if state == "ACK" else "5:3")
     else:
-        stand.fetch("m", "5")
-        stand.under_way = stand.ack("m", f"5:{state[-1]}")
-    stand.fetch("z", "6-9", offset=6)
-    return stand
+        harness.fetch("m", "5")
+        harness.under_way = harness.ack("m", f"5:{state[-1]}")
+    harness.fetch("z", "6-9", offset=6)
+    return harness
 
 
-def record(stand: Stand) -> str:
+def record(harness: SharePartitionHarness) -> str:
     """What 5 is now; below the window it is gone."""
-    cell = stand.partition._window.cells.get(5)
+    cell = harness.partition._window.states.get(5)
     return "gone" if cell is None else cell.state.name + ("~" if cell.write_id is not None else "")
 
 
-def acknowledge(kind: int) -> Callable[[Stand], str]:
-    def event(stand: Stand) -> str:
-        outcome = stand.outcome("m", f"5:{kind}")
+def acknowledge(kind: int) -> Callable[[SharePartitionHarness], str]:
+    def event(harness: SharePartitionHarness) -> str:
+        outcome = harness.outcome("m", f"5:{kind}")
         if isinstance(outcome, Errors):
             return outcome.name
         if outcome is not None:
-            stand.ok(outcome)
-        return record(stand)
+            harness.ok(outcome)
+        return record(harness)
 
     return event
 
 
-def acquire(stand: Stand) -> str:
-    stand.fetch("k", "5", offset=5)
-    return record(stand)
+def acquire(harness: SharePartitionHarness) -> str:
+    harness.fetch("k", "5", offset=5)
+    return record(harness)
 
 
-def time_out(stand: Stand) -> str:
-    stand.tick(30000)
-    return record(stand)
+def time_out(harness: SharePartitionHarness) -> str:
+    harness.tick(30000)
+    return record(harness)
 
 
-def close(stand: Stand) -> str:
-    write = stand.close("m")
+def close(harness: SharePartitionHarness) -> str:
+    write = harness.close("m")
     if write is not None:
-        stand.ok(write)
-    return record(stand)
+        harness.ok(write)
+    return record(harness)
 
 
-def log_start(stand: Stand) -> str:
-    stand.log_start(7)
-    return record(stand)
+def log_start(harness: SharePartitionHarness) -> str:
+    harness.log_start(7)
+    return record(harness)
 
 
-def missing(stand: Stand) -> str:
-    stand.fetch("k", "6-9", offset=5)
-    return record(stand)
+def missing(harness: SharePartitionHarness) -> str:
+    harness.fetch("k", "6-9", offset=5)
+    return record(harness)
 
 
-def aborted(stand: Stand) -> str:
-    stand.fetch("k", "5:t,6-9:t", offset=5, aborted="5-20")
-    return record(stand)
+def aborted(harness: SharePartitionHarness) -> str:
+    harness.fetch("k", "5:t,6-9:t", offset=5, aborted="5-20")
+    return record(harness)
 
 
-EVENTS: dict[str, Callable[[Stand], str]] = {
+EVENTS: dict[str, Callable[[SharePartitionHarness], str]] = {
     "gap": acknowledge(0),
     "accept": acknowledge(1),
     "release": acknowledge(2),
@@ -127,11 +127,11 @@ STATES = ("AV", "ACQ", "ACK", "AR", "~1", "~2")
     ],
 )
 def test_every_event_in_every_state(state: str, event: str, outcome: str) -> None:
-    stand = prepare(state)
-    before = stand.state
-    assert EVENTS[event](stand) == outcome
+    harness = prepare(state)
+    before = harness.state
+    assert EVENTS[event](harness) == outcome
     if outcome == IRS:
-        assert stand.state == before
+        assert harness.state == before
 
 
 @pytest.mark.parametrize("event", [event for event in TABLE if event != "aborted"])
@@ -146,9 +146,9 @@ def test_the_table_is_the_vocabulary_s(event: str, state: RecordState) -> None:
 @pytest.mark.parametrize("event", ["release", "lock_timeout", "session_release"])
 @pytest.mark.parametrize(("limit", "outcome"), [(2, "ARCHIVED"), (3, "AVAILABLE")])
 def test_at_the_limit_what_comes_back_is_archived(event: str, limit: int, outcome: str) -> None:
-    stand = prepare("AV", limit=limit)
-    stand.fetch("m", "5", offset=5)
-    assert EVENTS[event](stand) == outcome
+    harness = prepare("AV", limit=limit)
+    harness.fetch("m", "5", offset=5)
+    assert EVENTS[event](harness) == outcome
     assert (
         next_state(RecordState.ACQUIRED, RecordEvent(event), delivery_count=2, delivery_count_limit=limit)
         is RecordState[outcome]
@@ -157,18 +157,18 @@ def test_at_the_limit_what_comes_back_is_archived(event: str, limit: int, outcom
 
 @pytest.mark.parametrize("kind", range(5), ids=ACKNOWLEDGEMENTS)
 def test_only_the_owner_acknowledges(kind: int) -> None:
-    stand = prepare("ACQ")
-    assert stand.error("n", f"5:{kind}") is Errors.INVALID_RECORD_STATE
-    assert record(stand) == "ACQUIRED"
+    harness = prepare("ACQ")
+    assert harness.error("n", f"5:{kind}") is Errors.INVALID_RECORD_STATE
+    assert record(harness) == "ACQUIRED"
 
 
 class TestWhenTheWriteFails:
     @pytest.mark.parametrize("kind", ["~0", "~1", "~2", "~3"])
     def test_held_as_before(self, kind: str) -> None:
-        stand = prepare(kind)
+        harness = prepare(kind)
         held = prepare("ACQ")
-        stand.fail(stand.under_way)
-        assert (stand.state, stand.dcc) == (held.state, held.dcc)
+        harness.fail(harness.under_way)
+        assert (harness.state, harness.dcc) == (held.state, held.dcc)
 
     @pytest.mark.parametrize(
         ("limit", "outcome"),
@@ -176,47 +176,49 @@ class TestWhenTheWriteFails:
     )
     @pytest.mark.parametrize("kind", ["~0", "~1", "~2", "~3"])
     def test_the_lock_has_run_out_meanwhile(self, kind: str, limit: int, outcome: str) -> None:
-        stand = prepare(kind, limit=limit)
-        stand.tick(30000)
-        stand.fail(stand.under_way)
-        assert record(stand) == outcome
+        harness = prepare(kind, limit=limit)
+        harness.tick(30000)
+        harness.fail(harness.under_way)
+        assert record(harness) == outcome
 
     @pytest.mark.parametrize(("happens", "state"), [(log_start, "~2"), (missing, "~2")])
-    def test_archived_meanwhile_stays_archived(self, happens: Callable[[Stand], str], state: str) -> None:
-        stand = prepare(state)
-        assert happens(stand) == "ARCHIVED"
-        stand.fail(stand.under_way)
-        assert record(stand) == "ARCHIVED"
+    def test_archived_meanwhile_stays_archived(
+        self, happens: Callable[[SharePartitionHarness], str], state: str
+    ) -> None:
+        harness = prepare(state)
+        assert happens(harness) == "ARCHIVED"
+        harness.fail(harness.under_way)
+        assert record(harness) == "ARCHIVED"
 
     def test_the_same_when_it_comes_through(self) -> None:
-        stand = prepare("~2")
-        missing(stand)
-        stand.ok(stand.under_way)
-        assert record(stand) == "ARCHIVED"
+        harness = prepare("~2")
+        missing(harness)
+        harness.ok(harness.under_way)
+        assert record(harness) == "ARCHIVED"
 
 
 @pytest.mark.parametrize("log_start_offset", [0, 4, 5])
 def test_a_log_start_at_or_below_the_spso_changes_nothing(log_start_offset: int) -> None:
-    stand = Stand(start=5)
-    stand.fetch("m", "5-9")
-    stand.log_start(log_start_offset)
-    assert (stand.spso, stand.state) == (5, "5-9 ACQ(1)@m")
+    harness = SharePartitionHarness(start=5)
+    harness.fetch("m", "5-9")
+    harness.log_start(log_start_offset)
+    assert (harness.spso, harness.state) == (5, "5-9 ACQ(1)@m")
 
 
 class TestBelowTheSpso:
     """What was held when the log's start passed stays held, and comes to nothing."""
 
     @pytest.mark.parametrize("event", [time_out, close])
-    def test_given_back_is_archived_and_forgotten(self, event: Callable[[Stand], str]) -> None:
-        stand = prepare("ACQ")
-        stand.log_start(7)
-        stand.close("z")
-        assert event(stand) == "ARCHIVED"
+    def test_given_back_is_archived_and_forgotten(self, event: Callable[[SharePartitionHarness], str]) -> None:
+        harness = prepare("ACQ")
+        harness.log_start(7)
+        harness.close("z")
+        assert event(harness) == "ARCHIVED"
 
     @pytest.mark.parametrize("kind", range(5))
     def test_acknowledged_is_fine_and_has_no_effect(self, kind: int) -> None:
-        stand = prepare("ACQ")
-        stand.log_start(7)
-        assert stand.outcome("m", f"5:{kind}") is None
-        assert stand.outcome("nobody", f"5:{kind}") is None
-        assert record(stand) == "ACQUIRED"
+        harness = prepare("ACQ")
+        harness.log_start(7)
+        assert harness.outcome("m", f"5:{kind}") is None
+        assert harness.outcome("nobody", f"5:{kind}") is None
+        assert record(harness) == "ACQUIRED"

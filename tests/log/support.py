@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from shareq.log.batches import stamp_crc
-from shareq.log.interface import ReadResult
 from shareq.log.memory import MemoryLog
 from shareq.log.records import decode, encode_batch
+from shareq.log.results import ReadResult
 from shareq.model.records import RecordBatch
 from shareq.model.states import IsolationLevel
 

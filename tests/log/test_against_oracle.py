@@ -7,9 +7,9 @@ import hypothesis.strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from shareq.log.config import LogConfig
-from shareq.log.interface import AppendResult, ReadResult
 from shareq.log.memory import MemoryLog
 from shareq.log.records import decode, encode_batch
+from shareq.log.results import AppendResult, ReadResult
 from shareq.model.errors import Errors
 from tests.log.support import COMMITTED, EVERYTHING, NOW, UNCOMMITTED, visible
 

@@ -4,7 +4,7 @@ from dataclasses import fields
 
 import pytest
 
-from shareq.log.config import TOPIC_CONFIGS, ConfigType, LogConfig
+from shareq.log.config import TOPIC_CONFIGS, LogConfig, TopicConfigType
 from shareq.log.topic_configs import DAY_MS
 from shareq.model.errors import ConfigException
 
@@ -31,7 +31,7 @@ def test_the_view_has_the_defaults_of_the_table() -> None:
     ],
 )
 def test_defaults_and_types(key: str, default: object, kind: str) -> None:
-    assert (TOPIC_CONFIGS[key].default, TOPIC_CONFIGS[key].type) == (default, ConfigType(kind))
+    assert (TOPIC_CONFIGS[key].default, TOPIC_CONFIGS[key].type) == (default, TopicConfigType(kind))
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from shareq.log.config import LogConfig
-from shareq.log.interface import AppendResult, EpochEndOffset, Log, OffsetForTimestamp
 from shareq.log.memory import MemoryLog
 from shareq.log.records import encode_batch
+from shareq.log.results import AppendResult, EpochEndOffset, OffsetForTimestamp
 from shareq.model.errors import Errors
 from shareq.model.states import IsolationLevel
 from tests.log.support import (
@@ -36,8 +36,8 @@ def log() -> MemoryLog:
     return log
 
 
-def test_a_memory_log_is_a_log() -> None:
-    log: Log = MemoryLog()
+def test_a_new_log_is_empty() -> None:
+    log = MemoryLog()
     assert (log.log_start_offset, log.log_end_offset, log.high_watermark, log.last_stable_offset) == (0, 0, 0, 0)
     assert repr(log) == "MemoryLog([0, 0), 0 batches, 0 bytes)"
 

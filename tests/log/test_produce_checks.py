@@ -4,9 +4,9 @@ import pytest
 
 from shareq.log.batches import CRC_AT, complete_size, parse_batch, restamp
 from shareq.log.config import LogConfig
-from shareq.log.interface import AppendResult
 from shareq.log.memory import MemoryLog
 from shareq.log.records import CODECS, decode, encode_batch
+from shareq.log.results import AppendResult
 from shareq.model.errors import Errors
 from tests.log.support import NOW, batch, batches, broken, contents, patched
 

@@ -3,10 +3,10 @@
 import pytest
 
 from shareq.log.batches import ControlType, control_batch, parse_batch, restamp
-from shareq.log.interface import AppendResult
 from shareq.log.memory import MemoryLog
-from shareq.log.producers import PRODUCER_ID_EXPIRATION_MS, Producers
+from shareq.log.producer_states import PRODUCER_ID_EXPIRATION_MS, ProducerStates
 from shareq.log.records import decode, decode_control
+from shareq.log.results import AppendResult
 from shareq.model.errors import Errors
 from shareq.model.records import AbortedTransaction
 from tests.log.support import COMMITTED, EVERYTHING, NOW, UNCOMMITTED, batch, batches, from_producer, offsets
@@ -212,7 +212,7 @@ def test_the_index_of_aborted_transactions_follows_the_log_start(history: Memory
 
 
 def test_the_index_does_not_grow_for_ever() -> None:
-    producers = Producers()
+    producers = ProducerStates()
     for marker in range(1, 20, 2):
         producers.appended(parse_batch(restamp(from_producer(1, 0, transactional=True), marker - 1, 0)), NOW)
         ended = control_batch(ControlType.ABORT, producer_id=7, producer_epoch=0, coordinator_epoch=0, timestamp_ms=NOW)

@@ -13,7 +13,7 @@ from shareq.model.image import BrokerImage, ClusterImage, PartitionImage, TopicI
 from shareq.model.messages.base import Request
 from shareq.model.messages.cluster import FindCoordinatorRequest, FindCoordinatorResponse
 from shareq.model.messages.share_state import ReadShareGroupStateRequest, WriteShareGroupStateRequest
-from shareq.persister.joint import RESPONSES
+from shareq.persister.combined_response import RESPONSES
 from shareq.persister.state_topic import StateTopicPersister
 
 TOPIC, OTHER = topic_id_from_bytes(b"T" * 16), topic_id_from_bytes(b"U" * 16)

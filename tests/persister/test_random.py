@@ -13,7 +13,7 @@ from shareq.model.errors import Errors
 from shareq.model.ids import SharePartitionKey
 from shareq.model.messages.cluster import FindCoordinatorRequest, FindCoordinatorResponse
 from shareq.model.messages.share_state import ReadShareGroupStateResponse
-from shareq.persister.joint import RESPONSES
+from shareq.persister.combined_response import RESPONSES
 from tests.coordinator.share import support as coordination
 from tests.persister.support import OTHER, TOPIC, Read, Stage, Write, cluster, read, write
 

@@ -12,7 +12,7 @@ from shareq.model.errors import Errors, IllegalStateException, KafkaError, Kafka
 from shareq.model.messages.cluster import CoordinatorType, FindCoordinatorRequest, FindCoordinatorResponse
 from shareq.model.messages.transactions import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from shareq.producer import ConsumerGroupMetadata
-from shareq.producer.transaction import TransactionState
+from shareq.producer.transaction import ProducerTransactionState
 from tests.client.fake import Fake
 from tests.producer.test_transactions import setup, transactional
 
@@ -74,18 +74,22 @@ def test_nothing_is_sent_where_there_is_no_offset(positions: list[TopicPartition
 @pytest.mark.parametrize(
     ("error", "attempts", "state"),
     [
-        pytest.param(Errors.COORDINATOR_LOAD_IN_PROGRESS, 2, TransactionState.IN_TRANSACTION, id="loading: again"),
-        pytest.param(Errors.NOT_COORDINATOR, 2, TransactionState.IN_TRANSACTION, id="moved: again"),
-        pytest.param(Errors.NETWORK_EXCEPTION, 2, TransactionState.IN_TRANSACTION, id="disconnected: again"),
-        pytest.param(Errors.CONCURRENT_TRANSACTIONS, 2, TransactionState.IN_TRANSACTION, id="still ending: again"),
-        pytest.param(Errors.ILLEGAL_GENERATION, 1, TransactionState.ABORTABLE, id="generation: abort"),
-        pytest.param(Errors.UNKNOWN_MEMBER_ID, 1, TransactionState.ABORTABLE, id="member: abort"),
-        pytest.param(Errors.TRANSACTION_ABORTABLE, 1, TransactionState.ABORTABLE, id="abortable: abort"),
-        pytest.param(Errors.INVALID_PRODUCER_EPOCH, 1, TransactionState.FATAL, id="epoch: fatal"),
-        pytest.param(Errors.PRODUCER_FENCED, 1, TransactionState.FATAL, id="fenced: fatal"),
+        pytest.param(
+            Errors.COORDINATOR_LOAD_IN_PROGRESS, 2, ProducerTransactionState.IN_TRANSACTION, id="loading: again"
+        ),
+        pytest.param(Errors.NOT_COORDINATOR, 2, ProducerTransactionState.IN_TRANSACTION, id="moved: again"),
+        pytest.param(Errors.NETWORK_EXCEPTION, 2, ProducerTransactionState.IN_TRANSACTION, id="disconnected: again"),
+        pytest.param(
+            Errors.CONCURRENT_TRANSACTIONS, 2, ProducerTransactionState.IN_TRANSACTION, id="still ending: again"
+        ),
+        pytest.param(Errors.ILLEGAL_GENERATION, 1, ProducerTransactionState.ABORTABLE, id="generation: abort"),
+        pytest.param(Errors.UNKNOWN_MEMBER_ID, 1, ProducerTransactionState.ABORTABLE, id="member: abort"),
+        pytest.param(Errors.TRANSACTION_ABORTABLE, 1, ProducerTransactionState.ABORTABLE, id="abortable: abort"),
+        pytest.param(Errors.INVALID_PRODUCER_EPOCH, 1, ProducerTransactionState.FATAL, id="epoch: fatal"),
+        pytest.param(Errors.PRODUCER_FENCED, 1, ProducerTransactionState.FATAL, id="fenced: fatal"),
     ],
 )
-def test_each_answer(error: Errors, attempts: int, state: TransactionState) -> None:
+def test_each_answer(error: Errors, attempts: int, state: ProducerTransactionState) -> None:
     fake, _, coordinator, producer = transactional()
     group = GroupCoordinator(fake, error)
     if attempts == 2:
@@ -93,9 +97,12 @@ def test_each_answer(error: Errors, attempts: int, state: TransactionState) -> N
     else:
         with pytest.raises(KafkaException) as raised:
             producer.send_offsets_to_transaction(POSITIONS, GROUP)
-        assert (raised.value.error.code(), raised.value.error.fatal()) == (error, state is TransactionState.FATAL)
+        assert (raised.value.error.code(), raised.value.error.fatal()) == (
+            error,
+            state is ProducerTransactionState.FATAL,
+        )
     assert (len(group.asked), producer._core.identity.state) == (attempts, state)
-    if state is TransactionState.ABORTABLE:
+    if state is ProducerTransactionState.ABORTABLE:
         producer.abort_transaction()
         assert coordinator.ended == [False]
 

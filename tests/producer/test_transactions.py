@@ -19,11 +19,11 @@ from shareq.model.messages.transactions import (
     InitProducerIdResponse,
 )
 from shareq.producer import Producer
-from shareq.producer.transaction import TRANSITIONS, TransactionEvent, TransactionState
+from shareq.producer.transaction import TRANSITIONS, ProducerTransactionEvent, ProducerTransactionState
 from tests.client.fake import Fake, Later
 from tests.producer.test_producer import Desk, Reports
 
-S, E = TransactionState, TransactionEvent
+S, E = ProducerTransactionState, ProducerTransactionEvent
 
 LEGAL = {
     S.UNINITIALIZED: {E.INIT: S.INITIALIZING},
@@ -38,7 +38,7 @@ LEGAL = {
 
 
 @pytest.mark.parametrize(("state", "event"), [pytest.param(s, e, id=f"{s} {e}") for s, e in product(S, E)])
-def test_every_pair_of_state_and_event(state: TransactionState, event: TransactionEvent) -> None:
+def test_every_pair_of_state_and_event(state: ProducerTransactionState, event: ProducerTransactionEvent) -> None:
     assert TRANSITIONS.get((state, event)) == (LEGAL[state] | {E.REFUSED: S.FATAL}).get(event)
 
 

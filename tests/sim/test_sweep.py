@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import shareq.sim.grid as grid_module
+import shareq.sim.sweep_grid as grid_module
 from shareq.model.errors import ConfigException
 from shareq.sim import Scenario, Sweep, run, sweep
-from shareq.sim.grid import COLUMNS
 from shareq.sim.sweep import RUNS_KEPT_AT_ONCE
+from shareq.sim.sweep_grid import COLUMNS
 
 SMALL = Scenario(records=40, max_poll_records=10, consumers=2, failure_rate=0.1)
 GRID: dict[str, list[Any]] = {"consumers": [1, 3], "lock_duration_ms": [1000, 5000]}

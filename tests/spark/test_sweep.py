@@ -13,7 +13,7 @@ import pytest
 import shareq.sim
 from shareq.model.errors import ConfigException
 from shareq.sim import Scenario
-from shareq.sim.grid import Setting
+from shareq.sim.sweep_grid import SweepRun
 from shareq.spark import sweep
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def test_how_the_work_is_cut_does_not_show_in_the_rows(
     ],
 )
 def test_tasks_follow_what_runs_cost_and_get_smaller_in_the_end(cost: float, sizes: list[int]) -> None:
-    shares, cut = sweep_module._Shares([Setting(SMALL, seed) for seed in range(200)]), []
+    shares, cut = sweep_module._Shares([SweepRun(SMALL, seed) for seed in range(200)]), []
     while share := shares.next(2, 1):
         cut.append(share)
         shares.learn(cost)
@@ -90,7 +90,7 @@ def test_the_rows_that_came_before_a_broken_job_are_kept(
     """A driver that is lost half-way: the fifth job is never carried out."""
     carry_out, jobs = sweep_module._job, count(1)
 
-    def breaking(session: SparkSession, settings: list[Setting], tasks: int) -> Any:
+    def breaking(session: SparkSession, settings: list[SweepRun], tasks: int) -> Any:
         if next(jobs) == 5:  # of several threads, one draws it
             raise ConnectionError("the driver is gone")
         return carry_out(session, settings, tasks)

@@ -81,7 +81,7 @@ def test_the_fold_equals_the_leaders_state_after_every_step(seed: int) -> None:
             assert (state.spso, state.speo) == (rig.subject.spso, rig.subject.speo)
             assert state.delivery_complete_count == rig.subject.delivery_complete_count
             assert set(state.writes) == set(rig.oracle.writes)
-            assert state.in_flight == rig.subject.in_flight
+            assert state.in_flight == rig.subject.window_size
 
 
 def test_states_in_any_order_equal_the_naive_fold(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Iterable
 
 from shareq.client.calls import Backoff
+from shareq.client.interruptible import InterruptibleCondition
 from shareq.client.uninterrupted import SLICE_S, acquire, uninterrupted
-from shareq.client.waiting import Waiting
 from shareq.model.actor import ANY_NODE, Actor, Answer, Call, Effect, Message, Tick
 from shareq.model.errors import ClientFailedException, Errors, KafkaError, KafkaException
 from shareq.model.messages.fetch import FetchRequest
@@ -40,7 +40,7 @@ class ClientHost:
     def __init__(
         self, actor: Actor, client_id: str, servers: tuple[Address, ...], rng: random.Random, settings: Settings
     ) -> None:
-        self._waiting = Waiting()
+        self._waiting = InterruptibleCondition()
         self.lock: threading.Condition = self._waiting
         self.client_id = client_id
         self.settings = settings

@@ -1,0 +1,74 @@
+"""From fetch responses into the buffer: which records the application gets, and which are released or void."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from shareq.client.metadata import NO_LEADER, Metadata
+from shareq.consumer.acknowledgements import Acknowledgements, AcknowledgeRun, Range
+from shareq.consumer.fetch_buffer import AcquiredPiece, FetchBuffer, cut_at_batches, without_acknowledged
+from shareq.consumer.session_handler import ShareSessionHandler
+from shareq.model.ids import TopicIdPartition
+from shareq.model.messages.share_fetch import ShareFetchResponse
+from shareq.model.states import AcknowledgeType
+
+
+class BufferFiller:
+    """`topics`: the subscribed ones. `acknowledge` queues an acknowledgement for its node."""
+
+    def __init__(
+        self, metadata: Metadata, buffer: FetchBuffer, acknowledge: Callable[[Acknowledgements], None]
+    ) -> None:
+        self.topics: frozenset[str] = frozenset()
+        self._metadata = metadata
+        self._buffer = buffer
+        self._acknowledge = acknowledge
+
+    def subscribe(self, topics: frozenset[str]) -> None:
+        """Release buffered records of other topics, and those that fetches under way return."""
+        self.topics = topics
+        for piece in self._buffer.drop(lambda piece: piece.topic not in topics):
+            self._release(piece.key, piece.topic, piece.node, [(piece.first, piece.end)])
+
+    def lost(self, key: TopicIdPartition, topic: str, node: int) -> bool:
+        """True if locks from this node are void: another node leads the partition, or the topic was created again."""
+        known = self._metadata.topics.get(topic)
+        moved = self._metadata.leader(key) not in (NO_LEADER, node)
+        return moved or (known is not None and known.topic_id != key.topic_id)
+
+    def drop_lost(self) -> bool:
+        """Drop buffered records of former leaders. True if that empties the buffer."""
+        dropped = self._buffer.drop(lambda piece: self.lost(piece.key, piece.topic, piece.node))
+        return bool(dropped) and not self._buffer
+
+    def take(
+        self, session: ShareSessionHandler, results: Mapping[TopicIdPartition, ShareFetchResponse.Partition]
+    ) -> tuple[int, int]:
+        """Buffer the acquired records. Returns how many records and bytes, of the partitions that contribute any."""
+        records = size = 0
+        for key, partition in results.items():
+            if partition.acquired_records and self._take_partition(session, key, partition):
+                records += sum(a.last_offset - a.first_offset + 1 for a in partition.acquired_records)
+                size += sum(batch.size for batch in partition.records)
+        return records, size
+
+    def _take_partition(
+        self, session: ShareSessionHandler, key: TopicIdPartition, partition: ShareFetchResponse.Partition
+    ) -> bool:
+        """False if the application gets none of the acquired records."""
+        topic = self._metadata.by_id.get(key.topic_id)
+        if topic is None or self.lost(key, topic.name, session.node):
+            return False
+        acquired = partition.acquired_records
+        if topic.name not in self.topics:
+            self._release(key, topic.name, session.node, [(a.first_offset, a.last_offset + 1) for a in acquired])
+            return False
+        pieces: Iterable[AcquiredPiece] = cut_at_batches(key, topic.name, session.node, acquired, partition.records)
+        if session.waiting:
+            pieces = without_acknowledged(pieces, [each for each in session.waiting if each.key == key])
+        return self._buffer.extend(pieces)
+
+    def _release(self, key: TopicIdPartition, topic: str, node: int, ranges: Iterable[Range]) -> None:
+        """Release records that the application has never seen."""
+        runs = [AcknowledgeRun(first, end, AcknowledgeType.RELEASE) for first, end in ranges]
+        self._acknowledge(Acknowledgements(key, topic, node, runs, {}, silent=True))

@@ -1,0 +1,38 @@
+"""Shared by the actor's parts: the cluster image, the time, and the effects of the current message."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shareq.leader.deadlines import Deadlines
+from shareq.model.actor import Effect, Respond
+from shareq.model.configs import GroupConfig
+from shareq.model.image import ClusterImage
+
+if TYPE_CHECKING:
+    from shareq.leader.led_partition import LedPartition
+    from shareq.leader.share_fetch import ShareFetch
+
+
+class LeaderContext:
+    """One per actor. `now_ms` and `effects` belong to the message that is being handled."""
+
+    __slots__ = ("_ids", "broker_id", "deadlines", "effects", "image", "now_ms", "traced")
+
+    def __init__(self, broker_id: int, *, traced: bool) -> None:
+        self.broker_id = broker_id
+        self.traced = traced
+        self.image = ClusterImage()
+        self.now_ms = 0
+        self.effects: list[Effect] = []
+        self.deadlines: Deadlines[LedPartition | ShareFetch | Respond] = Deadlines()
+        self._ids = 0
+
+    def next_id(self) -> int:
+        """A new id for an effect that is answered later."""
+        self._ids += 1
+        return self._ids
+
+    def config(self, group_id: str) -> GroupConfig:
+        """The current configuration of the group. Read it at each use; do not keep it."""
+        return self.image.group_config(group_id)

@@ -1,0 +1,97 @@
+"""One ShareFetch under way, and its reads of single share-partitions."""
+
+from __future__ import annotations
+
+from shareq.leader.led_partition import LedPartition
+from shareq.leader.share_requests import FetchedPartition
+from shareq.leader.share_sessions import PendingRequest, ShareSession
+from shareq.model.actor import LogRead
+from shareq.model.messages.share_fetch import ShareFetchRequest
+from shareq.model.states import AcquireMode
+
+
+class PartitionRead:
+    """One share-partition's read in an attempt. The fetch lock is held from the read until the records are acquired.
+
+    `size`: the bytes that the log returned; `counted_bytes`: what they count towards the fetch's minimum.
+    """
+
+    __slots__ = ("answer", "counted_bytes", "fetch", "led", "max_bytes", "offset", "size")
+
+    def __init__(self, fetch: ShareFetch, led: LedPartition, offset: int, max_bytes: int) -> None:
+        self.fetch = fetch
+        self.led = led
+        self.offset = offset
+        self.max_bytes = max_bytes
+        self.answer: LogRead | None = None
+        self.size = 0
+        self.counted_bytes = 0
+
+    def answered(self, answer: LogRead, end: int) -> None:
+        """Take the log's answer; `end` is the first offset that cannot be read.
+
+        Kafka counts the distance of two positions in a segment, capped by the partition's maximum. A log without
+        segments gives the same result: the size of a read that reaches the end, else the maximum that was allowed.
+        """
+        self.answer = answer
+        if answer.batches:
+            self.size = sum([len(batch.data) for batch in answer.batches])
+            reaches_end = answer.batches[-1].last_offset + 1 >= end
+            self.counted_bytes = self.size if reaches_end else max(self.size, self.max_bytes)
+
+
+class ShareFetch(PendingRequest):
+    """A ShareFetch under way.
+
+    `leds`: its share-partitions in the order of turns; `position`: how many the attempt has visited; `reads`: the ones
+    it has locked; `unread`: reads without an answer. `final`: acquire what was read, because the minimum is met or
+    MaxWaitMs have passed. `again`: a visited share-partition changed during the attempt. `waiting`: the fetch is in the
+    queues. `max_bytes`: the request's limit, capped by the broker's `fetch.max.bytes`.
+    """
+
+    __slots__ = (
+        "again",
+        "bytes_left",
+        "final",
+        "leds",
+        "limits",
+        "max_bytes",
+        "min_bytes",
+        "mode",
+        "position",
+        "reads",
+        "records_left",
+        "unread",
+        "waiting",
+        "wave",
+    )
+
+    def __init__(
+        self, request_id: int, request: ShareFetchRequest, session: ShareSession, mode: AcquireMode, max_bytes: int
+    ) -> None:
+        super().__init__(request_id, request, session)
+        self.fetching = True
+        self.limits = request
+        self.mode = mode
+        self.max_bytes = min(request.max_bytes, max_bytes)
+        self.min_bytes = min(request.min_bytes, self.max_bytes)
+        self.records_left = request.max_records
+        self.final = request.max_wait_ms <= 0
+        self.waiting = False
+        self.reads: list[PartitionRead] = []
+        self.leds: list[LedPartition] = []
+        self.start_over()
+
+    def take_session_partitions(self) -> None:
+        """Take the session's partitions as they are now, in the order of turns."""
+        self.leds = list(self.session.leds)
+        for at, error in self.session.errors.items():
+            self.fetched[at] = FetchedPartition(error)
+
+    def start_over(self) -> None:
+        """Return to the first share-partition for a new attempt."""
+        self.again = False
+        self.position = 0
+        self.unread = 0
+        self.wave = 1
+        self.bytes_left = self.max_bytes

@@ -1,0 +1,125 @@
+"""Records on their way to one partition: the batch that fills, the batches that wait, the one under way."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from shareq.client.message import Fields, Message, Origin, ReceivedMessage
+from shareq.log.records import Headers, encode_batch
+from shareq.model.errors import KafkaError
+
+DeliveryCallback = Callable[[KafkaError | None, Message], object]
+
+
+ProducedRecord = tuple[str, int, bytes | None, bytes | None, Headers, int, DeliveryCallback | None, int]
+"""A record as `produce` took it: (topic, partition, key, value, headers, timestamp, on_delivery, size). Partition -1:
+the partitioner decides; timestamp 0: when its batch was begun. A plain tuple, as there is one for every record."""
+
+RECORD_OVERHEAD_BYTES = 16
+"""What a record takes beside its key and value, about: lengths, deltas, header count."""
+
+
+NEVER_MS = 1 << 62
+"""What a message.timeout.ms of 0 stands for."""
+
+
+def timed_out(timeout_ms: int) -> KafkaError:
+    return KafkaError(KafkaError._MSG_TIMED_OUT, f"not delivered within message.timeout.ms={timeout_ms}")
+
+
+class ProducerBatch:
+    """A record batch of one partition. Its bytes, once built, never change: a retry has to be recognisable as one."""
+
+    __slots__ = ("_bytes", "attempts", "created_ms", "records", "room_bytes", "wants_reports")
+
+    def __init__(self, now_ms: int, room_bytes: int) -> None:
+        self.created_ms = now_ms
+        self.room_bytes = room_bytes
+        self.attempts = 0
+        self.records: list[ProducedRecord] = []
+        self.wants_reports = False
+        self._bytes: bytes | None = None
+
+    @property
+    def record_count(self) -> int:
+        return len(self.records)
+
+    @property
+    def built(self) -> bool:
+        return self._bytes is not None
+
+    def build(
+        self, *, compression: str, producer_id: int, producer_epoch: int, sequence: int, transactional: bool
+    ) -> None:
+        """Encode the batch with its place among its producer's, for brokers to notice what is missing or doubled."""
+        created_ms = self.created_ms
+        self._bytes = encode_batch(
+            [
+                (key, value, headers, timestamp or created_ms)
+                for _, _, key, value, headers, timestamp, _, _ in self.records
+            ],
+            compression=compression,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=sequence,
+            transactional=transactional,
+        )
+
+    @property
+    def encoded(self) -> bytes:
+        assert self._bytes is not None, "not built"
+        return self._bytes
+
+
+class Delivery(NamedTuple):
+    """What became of a record, for its callback. `offset` -1001: not delivered, or acks=0."""
+
+    record: ProducedRecord
+    offset: int
+    created_ms: int
+    origin: Origin
+    """What all records of a batch have in common."""
+
+    def report(self) -> tuple[DeliveryCallback, KafkaError | None, Message]:
+        """The callback, and what it is called with."""
+        record, offset, created_ms, origin = self
+        _, _, key, value, headers, timestamp, on_delivery, _ = record
+        assert on_delivery is not None
+        fields = Fields(offset, key, value, list(headers), timestamp or created_ms, 0)
+        return on_delivery, origin.error, ReceivedMessage(fields, origin)
+
+
+class PartitionQueue:
+    """One partition. At most one of its batches is under way, so that a retry cannot change the order.
+
+    `sequence` is the next record's, for brokers to check; it starts anew with a new producer id or epoch.
+    """
+
+    __slots__ = ("filling", "not_before_ms", "partition", "sequence", "topic", "under_way", "waiting")
+
+    def __init__(self, topic: str, partition: int) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.filling: ProducerBatch | None = None
+        self.waiting: deque[ProducerBatch] = deque()
+        self.under_way: ProducerBatch | None = None
+        self.sequence = 0
+        self.not_before_ms = 0
+
+    def close(self) -> None:
+        """No further record joins the batch that fills."""
+        if self.filling is not None:
+            self.waiting.append(self.filling)
+            self.filling = None
+
+    @property
+    def head(self) -> ProducerBatch | None:
+        """The oldest batch that is not settled, but for the one that fills."""
+        if self.under_way is not None:
+            return self.under_way
+        return self.waiting[0] if self.waiting else None
+
+    def sendable(self, now_ms: int) -> bool:
+        return bool(self.waiting) and self.under_way is None and now_ms >= self.not_before_ms

@@ -1,0 +1,77 @@
+"""What a sweep has to do: every combination of a grid, each with every seed; and what a row of its results holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from itertools import product
+from typing import Any, NamedTuple
+
+from shareq.model.errors import ConfigException
+from shareq.sim.result import Result
+from shareq.sim.run import check_seed, run
+from shareq.sim.scenario import Scenario
+
+PARAMETERS = tuple(field.name for field in fields(Scenario))
+_RESULT = {field.name: field.type for field in fields(Result) if field.name != "scenario"}
+FIGURES = tuple(name for name in _RESULT if name != "seed")
+COLUMNS: dict[str, str] = {
+    name: str(kind).removesuffix(" | None")
+    for name, kind in [*((field.name, field.type) for field in fields(Scenario)), *_RESULT.items(), ("error", "str")]
+}
+"""Name -> "int", "float", "str" or "bool", in the order of a row."""
+
+Row = dict[str, Any]
+
+
+class SweepRun(NamedTuple):
+    """One run to be made. Equal settings give equal rows, wherever they are carried out."""
+
+    scenario: Scenario
+    seed: int
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What tells this run from every other one: all parameters and the seed."""
+        return (*(getattr(self.scenario, name) for name in PARAMETERS), self.seed)
+
+    def row(self) -> Row:
+        """Make the run. A defect that it meets is the row's `error`, with no figures; nothing else is lost by it."""
+        try:
+            return {**run(self.scenario, self.seed).row(), "error": None}
+        except Exception as failure:
+            said = f"{type(failure).__name__}: {failure}"
+            return {**dict.fromkeys(COLUMNS), **dict(zip((*PARAMETERS, "seed"), self.key, strict=True)), "error": said}
+
+
+def expand(grid: Mapping[str, Iterable[Any]], seeds: int | Iterable[int], scenario: Scenario) -> list[SweepRun]:
+    """All combinations, the last parameter of the grid varying fastest, then the seeds; each once.
+
+    `seeds`: the seeds themselves, or how many (0, 1, ...). ConfigException names what makes no sense, before any run.
+    """
+    values = {name: _values(name, choices) for name, choices in grid.items()}
+    chosen = _seeds(seeds)
+    scenarios = [replace(scenario, **dict(zip(values, one, strict=True))) for one in product(*values.values())]
+    return list({s.key: s for s in (SweepRun(one, seed) for one in scenarios for seed in chosen)}.values())
+
+
+def _values(name: str, choices: object) -> list[Any]:
+    if name not in PARAMETERS:
+        raise ConfigException(f"grid[{name!r}]: must be one of {', '.join(PARAMETERS)}")
+    if isinstance(choices, str) or not isinstance(choices, Iterable):
+        raise ConfigException(f"grid[{name!r}]={choices!r}: must be a list of values")
+    found = list(choices)
+    if not found:
+        raise ConfigException(f"grid[{name!r}]={choices!r}: must hold at least one value")
+    return found
+
+
+def _seeds(seeds: object) -> list[int]:
+    if isinstance(seeds, int) and not isinstance(seeds, bool) and seeds > 0:
+        return list(range(seeds))
+    found = list(seeds) if isinstance(seeds, Iterable) and not isinstance(seeds, str) else []
+    if not found:
+        raise ConfigException(f"seeds={seeds!r}: must be how many (>= 1), or the seeds themselves")
+    for seed in found:
+        check_seed(seed)
+    return found

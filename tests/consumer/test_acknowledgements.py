@@ -1,0 +1,96 @@
+"""Verdicts become runs, runs become acknowledgement batches, against naive per-offset readings."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shareq.consumer.acknowledgements import MANY_RUNS, AcknowledgeRun, counts_of, encode, merge_runs, runs_of
+from tests.consumer.fake_share_group import spread
+
+verdicts_of = st.dictionaries(st.integers(0, 300), st.integers(0, 4), max_size=200)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "runs"),
+    [
+        pytest.param({}, [], id="nothing"),
+        pytest.param({5: 1}, [(5, 6, 1)], id="one"),
+        pytest.param({0: 1, 1: 1, 2: 1}, [(0, 3, 1)], id="a run"),
+        pytest.param({0: 1, 2: 1}, [(0, 1, 1), (2, 3, 1)], id="a hole parts"),
+        pytest.param({0: 1, 1: 2}, [(0, 1, 1), (1, 2, 2)], id="a type parts"),
+        pytest.param({2: 0, 0: 0}, [(0, 1, 0), (2, 3, 0)], id="gaps, out of order"),
+    ],
+)
+def test_verdicts_become_runs(verdicts: dict[int, int], runs: list[tuple[int, int, int]]) -> None:
+    assert runs_of(verdicts) == runs
+
+
+@given(verdicts_of)
+def test_runs_say_what_the_verdicts_said(verdicts: dict[int, int]) -> None:
+    runs = runs_of(verdicts)
+    assert {offset: run.type for run in runs for offset in range(run.first, run.end)} == verdicts
+    assert all(a.end < b.first or a.type != b.type for a, b in pairwise(runs))
+
+
+@given(verdicts_of)
+def test_batches_say_what_the_runs_said(verdicts: dict[int, int]) -> None:
+    assert spread(encode(runs_of(verdicts))) == verdicts
+
+
+def test_few_runs_have_one_type_each() -> None:
+    batches = encode([AcknowledgeRun(0, 1, 1), AcknowledgeRun(1, 2, 2), AcknowledgeRun(2, 5, 1)])
+    assert [(b.first_offset, b.last_offset, b.acknowledge_types) for b in batches] == [
+        (0, 0, (1,)),
+        (1, 1, (2,)),
+        (2, 4, (1,)),
+    ]
+
+
+def test_many_short_runs_share_a_batch_and_long_ones_do_not() -> None:
+    short = [AcknowledgeRun(offset, offset + 1, 1 + offset % 2) for offset in range(MANY_RUNS + 1)]
+    end = short[-1].end
+    batches = encode([*short, AcknowledgeRun(end, end + 11, 1), AcknowledgeRun(end + 20, end + 21, 3)])
+    assert [(b.first_offset, b.last_offset, len(b.acknowledge_types)) for b in batches] == [
+        (0, end - 1, end),
+        (end, end + 10, 1),
+        (end + 20, end + 20, 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("several", "expected"),
+    [
+        pytest.param(
+            [[AcknowledgeRun(0, 2, 1)], [AcknowledgeRun(2, 3, 2)]],
+            [AcknowledgeRun(0, 2, 1), AcknowledgeRun(2, 3, 2)],
+            id="touching",
+        ),
+        pytest.param(
+            [[AcknowledgeRun(5, 6, 1)], [AcknowledgeRun(0, 1, 2)]],
+            [AcknowledgeRun(0, 1, 2), AcknowledgeRun(5, 6, 1)],
+            id="out of order",
+        ),
+        pytest.param([[AcknowledgeRun(0, 3, 1)], [AcknowledgeRun(2, 4, 2)]], None, id="overlapping"),
+        pytest.param([[AcknowledgeRun(0, 1, 1)], [AcknowledgeRun(0, 1, 1)]], None, id="the same twice"),
+    ],
+)
+def test_runs_of_several_calls_are_joined(
+    several: list[list[AcknowledgeRun]], expected: list[AcknowledgeRun] | None
+) -> None:
+    assert merge_runs(several) == expected
+
+
+def test_counts_are_by_type() -> None:
+    assert counts_of(
+        [
+            AcknowledgeRun(0, 1, 0),
+            AcknowledgeRun(1, 4, 1),
+            AcknowledgeRun(4, 6, 2),
+            AcknowledgeRun(6, 7, 3),
+            AcknowledgeRun(7, 8, 4),
+        ]
+    ) == (1, 3, 2, 1, 1)

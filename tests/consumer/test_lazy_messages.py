@@ -1,0 +1,136 @@
+"""Delivered runs: messages that are made when somebody looks, beside the naive list of all of them."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shareq.client.message import Message, Origin, ReceivedMessage
+from shareq.consumer.lazy_messages import BatchMessages, decodable_later
+from shareq.consumer.messages import Messages
+from shareq.log.batches import CorruptBatch, parse_batch, stamp_crc
+from shareq.log.records import decode
+from shareq.model.records import RecordBatch
+from tests.client.fake import batch
+from tests.consumer.test_fetch_buffer import without
+
+FIVE = batch(10, *"abcde")
+ORIGIN = Origin("t", 3, 2, 7)
+
+
+def run(first: int = 10, end: int = 15, whole: RecordBatch = FIVE, *, decoded: bool = False) -> BatchMessages:
+    records = [record for record in decode(whole) if first <= record.offset < end] if decoded else None
+    return BatchMessages(whole, first, end, ORIGIN, records)
+
+
+def fields(messages: Sequence[Message]) -> list[tuple[object, ...]]:
+    return [
+        (m.topic(), m.partition(), m.offset(), m.key(), m.value(), m.timestamp(), m.delivery_count(), m.leader_epoch())
+        for m in messages
+    ]
+
+
+@pytest.mark.parametrize("decoded", [False, True], ids=["decoded when wanted", "decoded already"])
+@given(edges=st.lists(st.integers(10, 15), min_size=2, max_size=2, unique=True).map(sorted), data=st.data())
+def test_a_run_is_the_list_of_its_messages(decoded: bool, edges: list[int], data: st.DataObject) -> None:
+    first, end = edges
+    lazy = run(first, end, decoded=decoded)
+    naive = [ReceivedMessage(record, ORIGIN) for record in decode(FIVE) if first <= record.offset < end]
+    size = len(naive)
+    assert len(lazy) == size
+    for _ in range(2):
+        assert fields(list(lazy)) == fields(naive)
+    index = data.draw(st.integers(-size, size - 1))
+    assert fields([lazy[index]]) == fields([naive[index]])
+    cut = data.draw(st.slices(size))
+    assert fields(lazy[cut]) == fields(naive[cut])
+    assert fields(list(reversed(lazy))) == fields(naive[::-1])
+    for outside in (size, -size - 1):
+        with pytest.raises(IndexError):
+            lazy[outside]
+
+
+def test_two_messages_of_one_record_are_equal() -> None:
+    lazy = run()
+    first, again, second, foreign = lazy[0], next(iter(lazy)), lazy[1], run()[0]
+    assert first == again
+    assert hash(first) == hash(again)
+    assert len({first, again, second, foreign}) == 3
+    assert first not in (second, foreign, None)
+    assert lazy.index(again) == 0
+    assert again in lazy
+    assert foreign not in lazy
+
+
+@pytest.mark.parametrize("change", ["key", "value", "headers", "topic", "error"])
+def test_a_message_that_was_changed_is_kept(change: str) -> None:
+    lazy = run()
+    message = lazy[2]
+    getattr(message, f"set_{change}")("new")
+    for found in (lazy[2], list(lazy)[2], lazy[1:4][1]):
+        assert found is message
+        assert getattr(found, change)() == "new"
+    assert [m.value() for m in lazy][:2] == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("value", [None, b"", 3], ids=["nothing", "empty", "an object without a length"])
+def test_a_changed_message_is_kept_whatever_its_value(value: object) -> None:
+    lazy = run()
+    changed = lazy[0]
+    changed.set_value(value)
+    assert lazy[0] is changed
+    assert next(iter(lazy)) is changed
+
+
+def test_looking_keeps_nothing_alive() -> None:
+    """What the garbage collector would have to look through grows by what an application keeps, and by nothing else."""
+    lazy = run(0, 1000, batch(0, *["v"] * 1000))
+    gc.collect()
+    before = gc.get_count()[0]
+    for message in lazy:
+        assert message.value() == b"v"
+    assert gc.get_count()[0] - before < 100
+
+
+@pytest.mark.parametrize(
+    ("whole", "waits"),
+    [
+        pytest.param(FIVE, True, id="sound"),
+        pytest.param(batch(0, "x" * 500, compression="gzip"), False, id="compressed: nobody knows whether it opens"),
+        pytest.param(without(FIVE, 12), False, id="compacted: gaps are to be found"),
+        pytest.param(FIVE._replace(data=FIVE.data[:-1] + b"!"), False, id="a wrong CRC"),
+    ],
+)
+def test_which_batches_can_wait(whole: RecordBatch, waits: bool) -> None:
+    assert decodable_later(whole) == waits
+
+
+def test_bytes_that_only_their_crc_calls_records() -> None:
+    """No broker lets such a batch pass; whoever looks at it hears of it."""
+    data = bytearray(FIVE.data)
+    data[61:] = b"\xff" * (len(data) - 61)
+    broken = parse_batch(stamp_crc(data))
+    assert decodable_later(broken)
+    with pytest.raises(CorruptBatch):
+        list(run(whole=broken))
+
+
+@given(sizes=st.lists(st.integers(1, 4), max_size=4))
+def test_messages_of_several_runs(sizes: list[int]) -> None:
+    runs: list[Sequence[Message]] = []
+    base = 0
+    for size in sizes:
+        runs.append(run(base, base + size, batch(base, *["v"] * size)))
+        base += size
+    messages = Messages.of(runs)
+    assert (len(messages), messages.is_empty(), bool(messages)) == (base, not base, bool(base))
+    assert [m.offset() for m in messages] == list(range(base))
+    assert [messages[i].offset() for i in range(base)] == list(range(base))
+    assert [messages[i - base].offset() for i in range(base)] == list(range(base))
+    assert [messages.index(m) for m in messages.records()] == list(range(base))
+    with pytest.raises(IndexError):
+        messages[base]

@@ -1,0 +1,219 @@
+"""A share-partition on a stand: fetch, acknowledge and look at it in the shorthand of the worked examples.
+
+    stand = Stand()
+    stand.fetch("m", "0-4,5-9")          # two record batches in the log; "0-9(1)"
+    stand.say("m", "0-4:1,5-9:2")        # accept five, release five; the write comes through at once
+    stand.state                          # "5-9 AV(1)"
+    write = stand.ack("m", "5-9:1")      # the write is under way: stand.ok(write), stand.fail(write)
+
+Ranges are inclusive, as in the protocol. Types: 0 gap, 1 accept, 2 release, 3 reject, 4 renew; one, or one per offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from shareq.leader.share_partition import PreparedWrite, SharePartition
+from shareq.model.configs import GroupConfig
+from shareq.model.errors import Errors
+from shareq.model.ids import SharePartitionKey, TopicId
+from shareq.model.messages.share_fetch import AcknowledgementBatch
+from shareq.model.messages.share_state import StateBatch
+from shareq.model.records import AbortedTransaction, RecordBatch
+from shareq.model.states import AcquireMode, IsolationLevel, RecordState
+
+KEY = SharePartitionKey("g", TopicId("B" * 22), 0)
+CODES = {
+    "AV": RecordState.AVAILABLE,
+    "ACK": RecordState.ACKNOWLEDGED,
+    "AI": RecordState.ARCHIVING,
+    "AR": RecordState.ARCHIVED,
+}
+NAMES = {state: code for code, state in CODES.items()} | {RecordState.ACQUIRED: "ACQ"}
+
+
+def ranges(text: str) -> Iterator[tuple[int, int, str]]:
+    """ "0-4,5:x" as (0, 4, "") and (5, 5, "x")."""
+    for item in filter(None, text.split(",")):
+        bounds, _, suffix = item.strip().partition(":")
+        first, _, last = bounds.partition("-")
+        yield int(first), int(last or first), suffix
+
+
+def record_batches(text: str) -> list[RecordBatch]:
+    """Record batches by offsets; the suffix t marks one of producer 7's transaction, x its end."""
+    attributes = {"": 0, "t": 0x10, "x": 0x30}
+    return [
+        RecordBatch(first, last, 0, 0, 0, 7 if kind else -1, 0, -1, last - first + 1, attributes[kind], b"")
+        for first, last, kind in ranges(text)
+    ]
+
+
+def acknowledgements(text: str) -> list[AcknowledgementBatch]:
+    return [
+        AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=tuple(map(int, types)))
+        for first, last, types in ranges(text)
+    ]
+
+
+def state_batches(text: str) -> list[StateBatch]:
+    """ "21-30:ACK,31-40:AV2": a state and a delivery count, 1 if not told."""
+    stored = []
+    for first, last, state in ranges(text):
+        code = state.rstrip("0123456789")
+        stored.append(StateBatch(first, last, CODES[code], int(state[len(code) :] or 1)))
+    return stored
+
+
+def show(write: PreparedWrite | None) -> str:
+    """ "start 0, dcc 6: 0-5 ACK(1)"."""
+    if write is None:
+        return "none"
+    batches = ", ".join(
+        f"{span(b.first_offset, b.last_offset)} {NAMES[RecordState(b.delivery_state)]}({b.delivery_count})"
+        for b in write.state_batches
+    )
+    return f"start {write.start_offset}, dcc {write.delivery_complete_count}: {batches}"
+
+
+def span(first: int, last: int) -> str:
+    return f"{first}-{last}" if last > first else str(first)
+
+
+class SharePartitionHarness:
+    """One share-partition, its clock and its configuration; `stored` is what it is loaded from."""
+
+    def __init__(
+        self,
+        *,
+        limit: int = 5,
+        locks: int = 2000,
+        committed: bool = False,
+        start: int = 0,
+        stored: str = "",
+        traced: bool = False,
+    ) -> None:
+        self.now_ms = 0
+        self.under_way: PreparedWrite | None = None
+        self.config = GroupConfig(
+            delivery_count_limit=limit, partition_max_record_locks=locks, isolation_level=IsolationLevel(committed)
+        )
+        self.partition = SharePartition(KEY, "t", leader_epoch=1, traced=traced)
+        assert self.partition.load(3, start, state_batches(stored), config=self.config)
+
+    def configure(self, *, limit: int | None = None, locks: int | None = None, renew: bool = True) -> None:
+        config = self.config
+        self.config = replace(
+            config,
+            delivery_count_limit=limit or config.delivery_count_limit,
+            partition_max_record_locks=locks or config.partition_max_record_locks,
+            renew_acknowledge_enable=renew,
+        )
+
+    # ---- events ------------------------------------------------------------------------------------------------------
+
+    def fetch(
+        self,
+        member: str,
+        data: str,
+        *,
+        offset: int | None = None,
+        most: int = 500,
+        size: int = 500,
+        mode: str = "B",
+        aborted: str = "",
+    ) -> str:
+        """Acquire from what the log gives at the next fetch offset; "0-11(1), 12-29(1)"."""
+        batches = record_batches(data)
+        acquired, self.records = self.partition.acquire(
+            batches,
+            self.next if offset is None else offset,
+            member_id=member,
+            max_records=most,
+            batch_size=size,
+            mode=AcquireMode.RECORD_LIMIT if mode == "R" else AcquireMode.BATCH_OPTIMIZED,
+            config=self.config,
+            aborted=[AbortedTransaction(7, first, last) for first, last, _ in ranges(aborted)],
+            now_ms=self.now_ms,
+        )
+        return ", ".join(f"{span(a.first_offset, a.last_offset)}({a.delivery_count})" for a in acquired)
+
+    def outcome(self, member: str, text: str) -> Errors | PreparedWrite | None:
+        return self.partition.acknowledge(member, acknowledgements(text), self.config, self.now_ms)
+
+    def ack(self, member: str, text: str) -> PreparedWrite:
+        """Acknowledge; the write is under way."""
+        write = self.outcome(member, text)
+        assert isinstance(write, PreparedWrite)
+        return write
+
+    def error(self, member: str, text: str) -> Errors:
+        """Acknowledge, to be refused."""
+        error = self.outcome(member, text)
+        assert isinstance(error, Errors)
+        return error
+
+    def say(self, member: str, text: str) -> str:
+        """Acknowledge, and the write comes through; what was written."""
+        write = self.ack(member, text)
+        self.ok(write)
+        return show(write)
+
+    def close(self, member: str) -> PreparedWrite | None:
+        return self.partition.release_member(member, self.config)
+
+    def ok(self, write: PreparedWrite | None) -> bool:
+        assert write is not None
+        return self.partition.settle(write.write_id, Errors.NONE, self.config, self.now_ms)
+
+    def fail(self, write: PreparedWrite | None) -> bool:
+        assert write is not None
+        return self.partition.settle(write.write_id, Errors.UNKNOWN_SERVER_ERROR, self.config, self.now_ms)
+
+    def tick(self, now_ms: int) -> PreparedWrite | None:
+        """It is now so late."""
+        self.now_ms = now_ms
+        return self.partition.expire(now_ms, self.config)
+
+    def expire_all(self) -> str:
+        """Every lock runs out, and what that does is written."""
+        write = self.tick(self.now_ms + self.config.record_lock_duration_ms)
+        self.ok(write)
+        return show(write)
+
+    def log_start(self, offset: int) -> None:
+        self.partition.advance_log_start(offset)
+
+    # ---- what there is -----------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> str:
+        """Every run, those held below the SPSO too: "10-14 ACQ(1)@m, 15-19 ACQ(1)@m>ACK"."""
+        runs = []
+        for first, end, cell in self.partition._window.states.runs():
+            text = f"{span(first, end - 1)} {NAMES[cell.state]}({cell.delivery_count})"
+            text += f"@{cell.member_id}" if cell.member_id else ""
+            runs.append(text + (f">{NAMES[cell.to_state]}" if cell.write_id is not None else ""))
+        return ", ".join(runs)
+
+    @property
+    def next(self) -> int:
+        return self.partition.next_fetch_offset
+
+    @property
+    def spso(self) -> int:
+        return self.partition.spso
+
+    @property
+    def speo(self) -> int:
+        """Half-open, as inside: the KIP's SPEO plus one unless the window is empty."""
+        return self.partition.speo
+
+    @property
+    def dcc(self) -> int:
+        return self.partition.delivery_complete_count
+
+    @property
+    def can_acquire(self) -> bool:
+        return self.partition.can_acquire(self.config.partition_max_record_locks)
