@@ -115,7 +115,7 @@ def serve(
     verbose: bool,
 ) -> None:
     """Serve a cluster to real Kafka clients until Ctrl-C. Everything is in memory and is gone afterwards."""
-    wire, hints = _needed("shareq.wire.server"), _needed("shareq.wire.hints")
+    wire, client_examples = _needed("shareq.wire.server"), _needed("shareq.wire.client_examples")
     with _plain_errors(), _told_to_end() as ended:
         kept = KEPT_EVENTS if journal else False
         with Cluster(brokers, clock=clock, seed=seed, config=configs, journal=kept) as cluster:
@@ -126,7 +126,7 @@ def serve(
             with file as flush, wire.Server(cluster, host, port or None, observer=observer) as server:
                 gc.freeze()  # what is loaded stays: else the collector looks at all of it again, while clients wait
                 click.echo(f"shareq serves {brokers} broker{'s' * (brokers > 1)} at {server.bootstrap_servers}")
-                click.echo(f"\n{hints.hints_text(server.bootstrap_servers)}\n\nCtrl-C stops it.")
+                click.echo(f"\n{client_examples.client_examples_text(server.bootstrap_servers)}\n\nCtrl-C stops it.")
                 while not ended.wait(FLUSH_S):
                     flush()
     click.echo("shareq has stopped.")

@@ -12,10 +12,10 @@ from itertools import count
 from types import TracebackType
 from typing import Any, Self
 
+from shareq.broker.cluster_html import cluster_html
+from shareq.broker.cluster_runtime import ClusterRuntime
 from shareq.broker.loop import VirtualLoop, make_loop
-from shareq.broker.machines import Machines
-from shareq.broker.placement import Outcome
-from shareq.broker.reprs import cluster_html
+from shareq.broker.placement import ErrorWithMessage
 from shareq.broker.transport import InProcessConnection, publish
 from shareq.log.memory import MemoryLog
 from shareq.model.actor import Actor
@@ -65,7 +65,7 @@ class Cluster:
         self.origin_ms = self.loop.now_ms()
         capacity = journal if isinstance(journal, int) and not isinstance(journal, bool) else None
         self.journal = Journal(self.origin_ms, capacity=capacity, enabled=journal is not False)
-        self._machines = Machines(
+        self._runtime = ClusterRuntime(
             list(racks or [None] * brokers),
             broker_config,
             loop=self.loop,
@@ -74,35 +74,35 @@ class Cluster:
             latency_ms=latency_ms,
             trace_messages=trace_messages,
         )
-        self.network = self._machines.network
-        self.record = self._machines.record
-        self._brokers = self._machines.brokers
+        self.network = self._runtime.network
+        self.record = self._runtime.record
+        self._brokers = self._runtime.brokers
         self._connections: dict[int, InProcessConnection] = {}
         self._connection_ids = count()
         self._server: Served | None = None
         self.bootstrap_servers = publish(self, rng)
-        self.loop.enter(self._machines.start_all)
+        self.loop.enter(self._runtime.start_all)
 
     # ---- brokers -----------------------------------------------------------------------------------------------------
 
     def kill_broker(self, broker_id: int) -> None:
         """Lose a broker without a goodbye: connections break, its memory is gone, what it led and coordinated moves."""
         self._check_broker(broker_id, alive=True)
-        self.loop.enter(lambda: self._machines.kill(broker_id))
+        self.loop.enter(lambda: self._runtime.kill(broker_id))
 
     def stop_broker(self, broker_id: int) -> None:
         """Stop a broker in an orderly way: what it leads moves first, then its connections are closed."""
         self._check_broker(broker_id, alive=True)
-        self.loop.enter(lambda: self._machines.stop(broker_id))
+        self.loop.enter(lambda: self._runtime.stop(broker_id))
 
     def start_broker(self, broker_id: int) -> None:
         """Start a stopped or killed broker again; its logs are as they were, its memory is empty."""
         self._check_broker(broker_id, alive=False)
-        self.loop.enter(lambda: self._machines.start(broker_id))
+        self.loop.enter(lambda: self._runtime.start(broker_id))
 
     def elect_preferred_leaders(self) -> None:
         """Give each partition back to the first of its replicas that is alive."""
-        self.loop.enter(self._machines.controller.elect_preferred_leaders)
+        self.loop.enter(self._runtime.controller.elect_preferred_leaders)
 
     def _check_broker(self, broker_id: int, *, alive: bool) -> None:
         self._check_open()
@@ -122,7 +122,7 @@ class Cluster:
 
     def client_rng(self) -> random.Random:
         """A generator for a client's ids, seeded from the cluster's."""
-        return self._machines.fork_rng()
+        return self._runtime.fork_rng()
 
     def crash(self, client: Any) -> None:
         """Lose a client as when its machine loses power: nobody is told, and its locks have to expire."""
@@ -176,8 +176,8 @@ class Cluster:
 
         def move_in() -> None:
             if watcher is not None:
-                self._machines.watcher = watcher
-            self._machines.readdress(addresses)
+                self._runtime.watcher = watcher
+            self._runtime.readdress(addresses)
 
         self.loop.enter(move_in)
 
@@ -193,16 +193,16 @@ class Cluster:
     ) -> None:
         """Create a topic; KafkaException says what is wrong. `Admin.create_topics` does the same from outside."""
         texts = {key: str(value) for key, value in (configs or {}).items()}
-        self._control(lambda: self._machines.controller.create_topic(name, partitions, replication_factor, texts)[0])
+        self._control(lambda: self._runtime.controller.create_topic(name, partitions, replication_factor, texts)[0])
 
     def configure_group(self, group_id: str, configs: Mapping[str, object | None]) -> None:
         """Set configurations of a group, or remove them with None."""
         texts = {key: None if value is None else str(value) for key, value in configs.items()}
-        self._control(lambda: self._machines.controller.alter_group_configs(group_id, texts))
+        self._control(lambda: self._runtime.controller.alter_group_configs(group_id, texts))
 
-    def _control(self, change: Callable[[], Outcome]) -> None:
+    def _control(self, change: Callable[[], ErrorWithMessage]) -> None:
         self._check_open()
-        outcomes: list[Outcome] = []
+        outcomes: list[ErrorWithMessage] = []
         self.loop.enter(lambda: outcomes.append(change()))
         error, why = outcomes[0]
         if error:
@@ -241,18 +241,18 @@ class Cluster:
         if times < 1:
             raise ConfigException(f"times={times!r}: must be >= 1")
         self.record(FaultInjected(f"the next {times} appends to {topic} fail with {error.name}"))
-        self._machines.storage.break_appends(topic, error, times)
+        self._runtime.storage.break_appends(topic, error, times)
 
     def clear_faults(self) -> None:
         """Let every append succeed again that was told to fail and has not been tried yet."""
-        self._machines.storage.clear_faults()
+        self._runtime.storage.clear_faults()
 
     # ---- looking -----------------------------------------------------------------------------------------------------
 
     @property
     def image(self) -> ClusterImage:
         """The cluster's metadata now."""
-        return self._machines.controller.image
+        return self._runtime.controller.image
 
     @property
     def brokers_alive(self) -> tuple[int, ...]:
@@ -260,7 +260,7 @@ class Cluster:
 
     def log(self, topic: str, partition: int) -> MemoryLog:
         """The log of a partition, to look into; raises KafkaException where there is none."""
-        found = self._machines.storage.log(topic, partition)
+        found = self._runtime.storage.log(topic, partition)
         if found is None:
             why = f"{topic}-{partition} does not exist"
             raise KafkaException(KafkaError(Errors.UNKNOWN_TOPIC_OR_PARTITION, why))

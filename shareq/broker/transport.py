@@ -22,7 +22,7 @@ _COLOURS = ("amber", "azure", "blue", "coral", "green", "grey", "indigo", "ivory
 _ANIMALS = ("crane", "finch", "fox", "hare", "heron", "ibis", "lynx", "mole", "newt", "otter", "owl", "wren")
 
 
-class Home(Protocol):
+class ClusterAccess(Protocol):
     """What a client's connection knows of the cluster that it lives on."""
 
     loop: EventLoop
@@ -37,10 +37,10 @@ class Home(Protocol):
     def client_rng(self) -> random.Random: ...
 
 
-_clusters: WeakValueDictionary[str, Home] = WeakValueDictionary()
+_clusters: WeakValueDictionary[str, ClusterAccess] = WeakValueDictionary()
 
 
-class ClientHost(Host):
+class InProcessClientHost(Host):
     """The host of a client's actor. What the actor raises ends this client; others, and the cluster, go on."""
 
     __slots__ = ("failure",)
@@ -69,12 +69,12 @@ class InProcessConnection:
     notice a client that has crashed.
     """
 
-    def __init__(self, cluster: Home, actor: Actor, client_id: str, connection_id: int) -> None:
+    def __init__(self, cluster: ClusterAccess, actor: Actor, client_id: str, connection_id: int) -> None:
         self.client_id = client_id
         self.connection_id = connection_id
         self._cluster = cluster
         self._context = ClientContext(client_id=client_id, connection_id=connection_id)
-        self._host = ClientHost(client_id, actor, cluster.loop, {Call: self._call}, cluster.record)
+        self._host = InProcessClientHost(client_id, actor, cluster.loop, {Call: self._call}, cluster.record)
         self._host.failure = None
         self._used_ms: dict[int, int] = {}  # by broker: when it was called last
         self._idle_timer: Timer | None = None
@@ -162,7 +162,7 @@ class InProcessConnection:
 class InProcessTransport:
     """What `inproc://name` resolves to."""
 
-    def __init__(self, cluster: Home) -> None:
+    def __init__(self, cluster: ClusterAccess) -> None:
         self._cluster = cluster
 
     def connect(self, actor: Actor, client_id: str) -> InProcessConnection:
@@ -172,7 +172,7 @@ class InProcessTransport:
         return self._cluster.client_rng()
 
 
-def publish(cluster: Home, rng: random.Random) -> str:
+def publish(cluster: ClusterAccess, rng: random.Random) -> str:
     """Make the cluster known under a name such as blue-fox (blue-fox-2 where that is taken); answers its address."""
     taken = 1
     name = unique = f"{rng.choice(_COLOURS)}-{rng.choice(_ANIMALS)}"

@@ -17,7 +17,7 @@ from shareq import Journal
 from shareq.cli import main
 from shareq.model.events import TopicCreated
 from shareq.model.messages.cluster import MetadataRequest
-from shareq.wire.hints import hints
+from shareq.wire.client_examples import client_examples
 from tests.wire.raw import Raw
 
 ENDS = "shareq has stopped.\n"
@@ -116,7 +116,7 @@ def test_help_lists_the_commands() -> None:
 
 
 def test_the_lines_to_paste_are_python() -> None:
-    for title, lines in hints("127.0.0.1:9092,127.0.0.1:9093").items():
+    for title, lines in client_examples("127.0.0.1:9092,127.0.0.1:9093").items():
         assert "127.0.0.1:9092,127.0.0.1:9093" in lines
         if title.startswith("Python"):
             compile(lines, title, "exec")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from shareq.model.html import Html, html
 
 
-def hints(bootstrap_servers: str, topic: str = "orders", group_id: str = "payments") -> dict[str, str]:
+def client_examples(bootstrap_servers: str, topic: str = "orders", group_id: str = "payments") -> dict[str, str]:
     """By title: Python with confluent-kafka, properties of Java clients, Kafka's own console tools.
 
     A new share group starts at the end of its topics, so whoever is to see records is shown first.
@@ -41,16 +41,16 @@ kafka-share-groups.sh {tool} --describe --group {group_id}""",
     }
 
 
-def hints_text(bootstrap_servers: str) -> str:
+def client_examples_text(bootstrap_servers: str) -> str:
     """For a terminal."""
-    return "\n\n".join(f"# {title}\n{lines}" for title, lines in hints(bootstrap_servers).items())
+    return "\n\n".join(f"# {title}\n{lines}" for title, lines in client_examples(bootstrap_servers).items())
 
 
-def hints_html(bootstrap_servers: str) -> Html:
+def client_examples_html(bootstrap_servers: str) -> Html:
     """For a notebook: one fold for each kind of client."""
     return Html(
         "".join(
             f"<details><summary>{html(title)}</summary><pre>{html(lines)}</pre></details>"
-            for title, lines in hints(bootstrap_servers).items()
+            for title, lines in client_examples(bootstrap_servers).items()
         )
     )
