@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from types import TracebackType
-from typing import Any, Self
+from typing import Protocol, Self
 
 from shareq.broker.cluster_html import cluster_html
 from shareq.broker.cluster_runtime import ClusterRuntime
@@ -23,10 +23,17 @@ from shareq.model.configs import BrokerConfig
 from shareq.model.errors import ConfigException, Errors, IllegalStateException, KafkaError, KafkaException
 from shareq.model.events import FaultInjected
 from shareq.model.image import ClusterImage
-from shareq.model.transport import Served, serve
+from shareq.model.transport import Connection, Served, serve
 from shareq.trace import Journal
 
 MAX_BROKERS = 100
+
+
+class Client(Protocol):
+    """A client as `Cluster.crash` needs it: ShareConsumer, Producer, Admin."""
+
+    @property
+    def connection(self) -> Connection: ...
 
 
 class Cluster:
@@ -77,7 +84,6 @@ class Cluster:
         self.network = self._runtime.network
         self.record = self._runtime.record
         self._brokers = self._runtime.brokers
-        self._connections: dict[int, InProcessConnection] = {}
         self._connection_ids = count()
         self._server: Served | None = None
         self.bootstrap_servers = publish(self, rng)
@@ -116,24 +122,26 @@ class Cluster:
     def connect(self, actor: Actor, client_id: str) -> InProcessConnection:
         """Let a client's actor live here; clients do this themselves through `bootstrap_servers`."""
         self._check_open()
-        connection = InProcessConnection(self, actor, client_id, self.connection_id())
-        self._connections[connection.connection_id] = connection
-        return connection
+        return InProcessConnection(self, actor, client_id, self.connection_id())
 
     def client_rng(self) -> random.Random:
         """A generator for a client's ids, seeded from the cluster's."""
         return self._runtime.fork_rng()
 
-    def crash(self, client: Any) -> None:
-        """Lose a client as when its machine loses power: nobody is told, and its locks have to expire."""
+    def crash(self, client: Client) -> None:
+        """Crash a client of this cluster: it sends no further request, and its locks have to expire.
+
+        IllegalStateException for anything but an open client that was connected through `bootstrap_servers`.
+        """
         self._check_open()
-        mine = getattr(client, "__dict__", {}).values()
-        for connection in self._connections.values():
-            if connection in mine:
-                self.record(FaultInjected(f"{connection.client_id} crashed"))
-                connection.crash()
-                return
-        raise IllegalStateException(f"{client!r} is not a client of {self.bootstrap_servers}")
+        connection = getattr(client, "connection", None)
+        if not (isinstance(connection, InProcessConnection) and connection.alive and connection.belongs_to(self)):
+            raise IllegalStateException(
+                f"{client!r} is not an open client of {self.bootstrap_servers}: "
+                "pass a ShareConsumer, Producer or Admin that is connected to it"
+            )
+        self.record(FaultInjected(f"{connection.client_id} crashed"))
+        connection.crash()
 
     def connection_id(self) -> int:
         """A number for a connection, from within or over TCP; share sessions belong to it."""

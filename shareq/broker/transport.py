@@ -41,11 +41,20 @@ _clusters: WeakValueDictionary[str, ClusterAccess] = WeakValueDictionary()
 
 
 class InProcessClientHost(Host):
-    """The host of a client's actor. What the actor raises ends this client; others, and the cluster, go on."""
+    """The host of a client's actor. An exception of the actor ends this client; the cluster and other clients go on."""
 
     __slots__ = ("failure",)
 
-    failure: Exception | None
+    def __init__(
+        self,
+        name: str,
+        actor: Actor,
+        loop: EventLoop,
+        carry: Mapping[type, Callable[[Host, Any], None]],
+        record: Callable[[Event], None],
+    ) -> None:
+        super().__init__(name, actor, loop, carry, record)
+        self.failure: Exception | None = None
 
     def deliver(self, message: Message) -> None:
         if self.alive and self.failure is None:
@@ -75,7 +84,6 @@ class InProcessConnection:
         self._cluster = cluster
         self._context = ClientContext(client_id=client_id, connection_id=connection_id)
         self._host = InProcessClientHost(client_id, actor, cluster.loop, {Call: self._call}, cluster.record)
-        self._host.failure = None
         self._used_ms: dict[int, int] = {}  # by broker: when it was called last
         self._idle_timer: Timer | None = None
 
@@ -109,9 +117,9 @@ class InProcessConnection:
     def failure(self) -> Exception | None:
         return self._host.failure
 
-    def uses(self, actor: object) -> bool:
-        """Whether this is the connection of that actor."""
-        return self._host.actor is actor
+    def belongs_to(self, cluster: object) -> bool:
+        """True if the client was connected to `cluster`."""
+        return self._cluster is cluster
 
     @property
     def alive(self) -> bool:
