@@ -19,7 +19,7 @@ from shareq.broker.placement import ErrorWithMessage
 from shareq.broker.transport import InProcessConnection, publish
 from shareq.log.memory import MemoryLog
 from shareq.model.actor import Actor
-from shareq.model.configs import BrokerConfig
+from shareq.model.configs import BROKER_CONFIGS, GROUP_CONFIGS, BrokerConfig
 from shareq.model.errors import ConfigException, Errors, IllegalStateException, KafkaError, KafkaException
 from shareq.model.events import FaultInjected
 from shareq.model.image import ClusterImage
@@ -63,6 +63,7 @@ class Cluster:
         if isinstance(latency_ms, bool) or not isinstance(latency_ms, int) or not 0 <= latency_ms <= 60_000:
             raise ConfigException(f"latency_ms={latency_ms!r}: must be 0..60000")
         _check_racks(racks, brokers)
+        _check_keys(config or {})
         broker_config = BrokerConfig({"default.replication.factor": min(3, brokers), **(config or {})})
         rng = random.Random(seed)
         self.seed = seed
@@ -156,11 +157,16 @@ class Cluster:
                 confluent_kafka.ShareConsumer({"bootstrap.servers": server.bootstrap_servers, "group.id": "payments"})
 
         `ports`: None takes free ones; a number is the first broker's, the others follow it; or one for each broker.
-        Clients in this process go on beside those over TCP, and the journal tells of both. On a virtual clock TCP
-        clients see time move only by `advance()`: a fetch waits, and a lock holds, until then. ConfigException names
-        what is wrong with the host or a port; a cluster is served once at a time (IllegalStateException).
+        Clients in this process and over TCP can be used together, and the journal has the events of both.
+        ConfigException for an invalid host or port. IllegalStateException for a cluster that is served already, or
+        that has a virtual clock: its time would stand still while TCP clients wait.
         """
         self._check_open()
+        if isinstance(self.loop, VirtualLoop):
+            raise IllegalStateException(
+                "clock='virtual': a cluster on a virtual clock cannot be served, because its time would stand still "
+                "while TCP clients wait: use Cluster(clock='wall'), or a factor such as clock=10.0"
+            )
         return serve(self, host, ports)
 
     def served_by(self, server: Served) -> None:
@@ -303,6 +309,18 @@ class Cluster:
     def _check_open(self) -> None:
         if self.closed:
             raise IllegalStateException(f"{self.bootstrap_servers} is closed")
+
+
+def _check_keys(config: Mapping[str, object]) -> None:
+    """ConfigException for a key of groups: brokers have a default of its own name for it."""
+    for key, value in config.items():
+        if key in GROUP_CONFIGS and key not in BROKER_CONFIGS:
+            broker_key = GROUP_CONFIGS[key].broker_key
+            for_all = f"; {broker_key} is the brokers' default for all groups" if broker_key else ""
+            raise ConfigException(
+                f"{key}={value!r}: a configuration of a group, not of a broker: "
+                f"use cluster.configure_group(group_id, {{{key!r}: {value!r}}}){for_all}"
+            )
 
 
 def _check_racks(racks: Sequence[str | None] | None, brokers: int) -> None:

@@ -40,7 +40,6 @@ def start(brokers: str, version: str | None, configs: tuple[str, ...]) -> None:
                 signal.signal(number, lambda *_: ended.set())
             click.echo(f"Apache Kafka {local.version} serves at {local.bootstrap_servers}; logs in {local.logs}")
             click.echo(f"\n{client_examples_text(local.bootstrap_servers)}\n")
-            click.echo("Kafka's tools need no installation either: put `shareq kafka run` before them.")
             click.echo("Ctrl-C stops it.")
             while not ended.wait(_CHECK_S):
                 if not local.brokers_alive:

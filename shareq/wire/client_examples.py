@@ -1,4 +1,4 @@
-"""How to connect: lines that can be pasted as they stand, for a served cluster or any other Kafka."""
+"""Lines to paste that connect clients to a served cluster, or to any other Kafka."""
 
 from __future__ import annotations
 
@@ -6,48 +6,60 @@ from shareq.model.html import Html, html
 
 
 def client_examples(bootstrap_servers: str, topic: str = "orders", group_id: str = "payments") -> dict[str, str]:
-    """By title: Python with confluent-kafka, properties of Java clients, Kafka's own console tools.
+    """Examples by title: Kafka's command-line tools, Python with confluent-kafka, properties of Java clients.
 
-    A new share group starts at the end of its topics, so whoever is to see records is shown first.
+    They work in any order: a new share group starts at the end of its topics by default, so each consumer's lines set
+    the group to start at the beginning before its first member joins.
     """
-    tool = f"--bootstrap-server {bootstrap_servers}"
+    tool, server = "shareq kafka run", f"--bootstrap-server {bootstrap_servers}"
+    earliest = (
+        f"{tool} kafka-configs {server} --alter --entity-type groups --entity-name {group_id} "
+        "--add-config share.auto.offset.reset=earliest"
+    )
     return {
-        "Python (confluent-kafka), for who takes records": f"""\
+        "Kafka's tools in a shell": f"""\
+{earliest}
+{tool} kafka-topics {server} --create --if-not-exists --topic {topic} --partitions 4
+echo hello | {tool} kafka-console-producer {server} --topic {topic}
+{tool} kafka-console-share-consumer {server} --topic {topic} --group {group_id}
+{tool} kafka-share-groups {server} --describe --group {group_id}""",
+        "Python (confluent-kafka): a consumer": f"""\
 from confluent_kafka import ShareConsumer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-consumer = ShareConsumer({{"bootstrap.servers": "{bootstrap_servers}", "group.id": "{group_id}"}})
+servers = {{"bootstrap.servers": "{bootstrap_servers}"}}
+entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
+group = ConfigResource(ResourceType.GROUP, "{group_id}", incremental_configs=[entry])
+admin = AdminClient(servers)
+admin.incremental_alter_configs([group])[group].result()
+
+consumer = ShareConsumer({{**servers, "group.id": "{group_id}"}})
 consumer.subscribe(["{topic}"])
 while True:
     for message in consumer.poll(1):
         print(message.partition(), message.offset(), message.value())""",
-        "Python (confluent-kafka), for who sends them": f"""\
+        "Python (confluent-kafka): a producer": f"""\
 from confluent_kafka import Producer
 
 producer = Producer({{"bootstrap.servers": "{bootstrap_servers}"}})
 producer.produce("{topic}", "hello")
 producer.flush()""",
-        "Java (properties of a share consumer)": f"""\
+        "Java: properties of a share consumer": f"""\
+# {earliest}
 bootstrap.servers={bootstrap_servers}
 group.id={group_id}
 key.deserializer=org.apache.kafka.common.serialization.StringDeserializer
 value.deserializer=org.apache.kafka.common.serialization.StringDeserializer""",
-        "Kafka's own tools": f"""\
-kafka-topics.sh {tool} --create --topic {topic} --partitions 4
-kafka-configs.sh {tool} --alter --entity-type groups --entity-name {group_id} \\
-    --add-config share.auto.offset.reset=earliest
-kafka-console-producer.sh {tool} --topic {topic}
-kafka-console-share-consumer.sh {tool} --topic {topic} --group {group_id}
-kafka-share-groups.sh {tool} --describe --group {group_id}""",
     }
 
 
 def client_examples_text(bootstrap_servers: str) -> str:
-    """For a terminal."""
+    """The examples for a terminal."""
     return "\n\n".join(f"# {title}\n{lines}" for title, lines in client_examples(bootstrap_servers).items())
 
 
 def client_examples_html(bootstrap_servers: str) -> Html:
-    """For a notebook: one fold for each kind of client."""
+    """The examples for a notebook: one fold for each."""
     return Html(
         "".join(
             f"<details><summary>{html(title)}</summary><pre>{html(lines)}</pre></details>"

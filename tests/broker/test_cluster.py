@@ -74,6 +74,17 @@ def coordinator_of(probe: Probe, group_id: str) -> int:
         pytest.param({"racks": "abc"}, r"racks='abc': must be 3", id="one text for three racks"),
         pytest.param({"racks": ["a", "", "c"]}, r"each a name or None", id="an empty rack"),
         pytest.param({"racks": [0, 1, 2]}, r"each a name or None", id="numbers for racks"),
+        pytest.param(
+            {"config": {"share.record.lock.duration.ms": 1000}},
+            r"a configuration of a group, not of a broker: use cluster\.configure_group\(group_id, "
+            r"\{'share\.record\.lock\.duration\.ms': 1000\}\); group\.share\.record\.lock\.duration\.ms is",
+            id="a configuration of groups",
+        ),
+        pytest.param(
+            {"config": {"share.auto.offset.reset": "earliest"}},
+            r"use cluster\.configure_group\(group_id, \{'share\.auto\.offset\.reset': 'earliest'\}\)$",
+            id="a configuration of groups without a default of brokers",
+        ),
         pytest.param({"journal": 0}, r"capacity=0: must be >= 1", id="empty journal"),
     ],
 )
@@ -120,6 +131,11 @@ def test_a_closed_cluster_says_so(cluster: Cluster, probe: Probe) -> None:
         probe.send(MetadataRequest())
     with pytest.raises(KafkaException, match=f"no cluster is running at {address}"):
         transport_for(address)
+
+
+def test_a_cluster_on_a_virtual_clock_is_not_served(cluster: Cluster) -> None:
+    with pytest.raises(IllegalStateException, match=r"clock='virtual': .* use Cluster\(clock='wall'\), or a factor"):
+        cluster.serve()
 
 
 def test_a_wall_clock_cannot_be_stepped() -> None:
