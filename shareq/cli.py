@@ -16,13 +16,14 @@ from types import ModuleType
 
 from shareq import __version__
 from shareq.broker import Cluster
+from shareq.extras import install_command
 from shareq.model.errors import ConfigException, KafkaException
 from shareq.trace.journal.jsonl import growing
 
 try:
     import click
 except ModuleNotFoundError:
-    raise SystemExit("The command shareq needs click, which is missing here: pip install 'shareq[kafka]'") from None
+    raise SystemExit(f"The command shareq needs the package click: {install_command('kafka')}") from None
 
 FLUSH_S = 0.2
 """How often what has happened goes into the file of `--journal`."""
@@ -70,6 +71,11 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     return dict(value.split("=", 1) for value in values)
 
 
+def _racks(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str | None] | None:
+    del ctx, param
+    return None if value is None else [rack.strip() or None for rack in value.split(",")]
+
+
 def _topics(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
     del ctx, param
     topics = {}
@@ -83,6 +89,9 @@ def _topics(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
 
 @main.command()
 @click.option("--brokers", default=1, show_default=True, help="How many, each on a port of its own.")
+@click.option(
+    "--racks", callback=_racks, metavar="NAME,...", help="The rack of each broker, such as a,b,; empty: no rack."
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where clients find them.")
 @click.option("--port", default=9092, show_default=True, help="The first broker's, others follow; 0: free ones.")
 @click.option(
@@ -105,6 +114,7 @@ def _topics(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
 def serve(
     *,
     brokers: int,
+    racks: list[str | None] | None,
     host: str,
     port: int,
     clock: str | float,
@@ -115,10 +125,10 @@ def serve(
     verbose: bool,
 ) -> None:
     """Serve a cluster to real Kafka clients until Ctrl-C. Everything is in memory and is gone afterwards."""
-    wire, hints = _needed("shareq.wire.server"), _needed("shareq.wire.hints")
+    wire, client_examples = _needed("shareq.wire.server"), _needed("shareq.wire.client_examples")
     with _plain_errors(), _told_to_end() as ended:
         kept = KEPT_EVENTS if journal else False
-        with Cluster(brokers, clock=clock, seed=seed, config=configs, journal=kept) as cluster:
+        with Cluster(brokers, clock=clock, seed=seed, config=configs, journal=kept, racks=racks) as cluster:
             for name, partitions in topics.items():
                 cluster.create_topic(name, partitions)
             observer = (lambda exchanged: click.echo(str(exchanged))) if verbose else None
@@ -126,7 +136,7 @@ def serve(
             with file as flush, wire.Server(cluster, host, port or None, observer=observer) as server:
                 gc.freeze()  # what is loaded stays: else the collector looks at all of it again, while clients wait
                 click.echo(f"shareq serves {brokers} broker{'s' * (brokers > 1)} at {server.bootstrap_servers}")
-                click.echo(f"\n{hints.hints_text(server.bootstrap_servers)}\n\nCtrl-C stops it.")
+                click.echo(f"\n{client_examples.client_examples_text(server.bootstrap_servers)}\n\nCtrl-C stops it.")
                 while not ended.wait(FLUSH_S):
                     flush()
     click.echo("shareq has stopped.")
@@ -148,7 +158,8 @@ def _needed(module: str) -> ModuleType:
     try:
         return import_module(module)
     except ModuleNotFoundError as missing:
-        raise click.ClickException(f"{missing.name} is missing here: pip install 'shareq[kafka]'") from missing
+        extra = "spark" if module.startswith("shareq.spark") else "kafka"
+        raise click.ClickException(f"the package {missing.name} is missing: {install_command(extra)}") from missing
 
 
 @contextmanager

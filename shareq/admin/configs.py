@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shareq.admin.asking import Asking
+from shareq.admin.broker_routing import BrokerRouting
 from shareq.admin.core import Ask, Operation
 from shareq.admin.results import ConfigEntry, Results
 from shareq.model.actor import ANY_NODE
@@ -28,13 +28,13 @@ Change = str | tuple[str, str | None] | None
 
 
 def describe_configs(
-    asking: Asking, resource_type: ResourceType, name: str, keys: Sequence[str] | None
+    routing: BrokerRouting, resource_type: ResourceType, name: str, keys: Sequence[str] | None
 ) -> Operation[Results[str, ConfigEntry]]:
     resource = DescribeConfigsRequest.Resource(
         resource_type=resource_type, resource_name=name, configuration_keys=None if keys is None else tuple(keys)
     )
     request = DescribeConfigsRequest(resources=(resource,), include_documentation=True)
-    response = yield from _ask(asking, request, resource_type, name)
+    response = yield from _ask(routing, request, resource_type, name)
     result = response.results[0]
     _check(result.error_code, result.error_message)
     return Results(
@@ -52,7 +52,7 @@ def describe_configs(
 
 
 def incremental_alter_configs(
-    asking: Asking,
+    routing: BrokerRouting,
     resource_type: ResourceType,
     name: str,
     changes: Mapping[str, Change],
@@ -66,21 +66,21 @@ def incremental_alter_configs(
         configs=tuple(_change(key, change) for key, change in changes.items()),
     )
     request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=validate_only)
-    response = yield from _ask(asking, request, resource_type, name)
+    response = yield from _ask(routing, request, resource_type, name)
     result = response.responses[0]
     _check(result.error_code, result.error_message)
 
 
 def _ask(
-    asking: Asking,
+    routing: BrokerRouting,
     request: DescribeConfigsRequest | IncrementalAlterConfigsRequest,
     resource_type: ResourceType,
     name: str,
 ) -> Operation[Any]:
     """A broker answers for itself, everything else is known to all."""
     if resource_type is not ResourceType.BROKER or not name:
-        return (yield from asking.anybody(request))
-    image = yield from asking.metadata(())
+        return (yield from routing.any_broker(request))
+    image = yield from routing.metadata(())
     node = next((broker.node_id for broker in image.brokers if str(broker.node_id) == name), ANY_NODE)
     if node == ANY_NODE:
         raise KafkaException(KafkaError(Errors.BROKER_NOT_AVAILABLE, f"broker {name!r} is not there"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from shareq.admin.asking import Asking
+from shareq.admin.broker_routing import BrokerRouting
 from shareq.admin.core import Operation
 from shareq.admin.results import Done, GroupListing, GroupListings, MemberDescription, Results, ShareGroupDescription
 from shareq.client.topic_partition import TopicPartition
@@ -14,10 +14,10 @@ from shareq.model.messages.cluster import DeleteGroupsRequest, DeleteGroupsRespo
 from shareq.model.messages.share_group import ShareGroupDescribeRequest, ShareGroupDescribeResponse
 
 
-def list_groups(asking: Asking, types: Sequence[str], states: Sequence[str]) -> Operation[GroupListings]:
+def list_groups(routing: BrokerRouting, types: Sequence[str], states: Sequence[str]) -> Operation[GroupListings]:
     """The groups of all brokers that answer, and the errors of those that refuse or do not answer in time."""
     request = ListGroupsRequest(types_filter=tuple(types), states_filter=tuple(states))
-    responses, errors = yield from asking.every_broker(request)
+    responses, errors = yield from routing.every_broker(request)
     found: dict[str, GroupListing] = {}
     for response in responses:
         for group in response.groups:
@@ -30,11 +30,13 @@ def list_groups(asking: Asking, types: Sequence[str], states: Sequence[str]) -> 
     return GroupListings(found, errors)
 
 
-def describe_share_groups(asking: Asking, groups: Sequence[str]) -> Operation[Results[str, ShareGroupDescription]]:
+def describe_share_groups(
+    routing: BrokerRouting, groups: Sequence[str]
+) -> Operation[Results[str, ShareGroupDescription]]:
     def results_of(response: ShareGroupDescribeResponse) -> Iterable[tuple[str, Errors, str | None, Any]]:
         return [(group.group_id, group.error_code, group.error_message, group) for group in response.groups]
 
-    done = yield from asking.by_coordinator(
+    done = yield from routing.by_coordinator(
         groups, lambda names: ShareGroupDescribeRequest(group_ids=names), results_of
     )
     return Results({group: _description(group, *done[group]) for group in dict.fromkeys(groups)})
@@ -71,9 +73,9 @@ def _member(member: ShareGroupDescribeResponse.Member) -> MemberDescription:
     )
 
 
-def delete_share_groups(asking: Asking, groups: Sequence[str]) -> Operation[Results[str, Done]]:
+def delete_share_groups(routing: BrokerRouting, groups: Sequence[str]) -> Operation[Results[str, Done]]:
     def results_of(response: DeleteGroupsResponse) -> Iterable[tuple[str, Errors, str | None, Any]]:
         return [(result.group_id, result.error_code, None, None) for result in response.results]
 
-    done = yield from asking.by_coordinator(groups, lambda names: DeleteGroupsRequest(groups_names=names), results_of)
+    done = yield from routing.by_coordinator(groups, lambda names: DeleteGroupsRequest(groups_names=names), results_of)
     return Results({group: Done(name=group, error=done[group][0]) for group in dict.fromkeys(groups)})

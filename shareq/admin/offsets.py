@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from shareq.admin.asking import Asking, Place, failure
+from shareq.admin.broker_routing import BrokerRouting, PartitionKey, failure
 from shareq.admin.core import Operation
 from shareq.admin.results import AlteredOffset, Done, Lag, Results, ShareGroupOffset
 from shareq.admin.topics import list_offsets
@@ -45,7 +45,7 @@ def timestamp_of(spec: OffsetSpec) -> int | None:
 
 
 def list_share_group_offsets(
-    asking: Asking, group_id: str, places: Mapping[str, Sequence[int]] | None
+    routing: BrokerRouting, group_id: str, places: Mapping[str, Sequence[int]] | None
 ) -> Operation[Lag]:
     """Start offsets and lags; `places` None: of all partitions that the group knows."""
     topics = None
@@ -64,7 +64,7 @@ def list_share_group_offsets(
         group = response.groups[0]
         return group.error_code, group.error_message, group
 
-    group = yield from asking.coordinator(group_id, request, result_of)
+    group = yield from routing.coordinator(group_id, request, result_of)
     return Lag(
         {
             TopicPartition(topic.topic_name, partition.partition_index): _offset(topic.topic_name, partition)
@@ -88,26 +88,26 @@ def _offset(topic: str, found: DescribeShareGroupOffsetsResponse.Partition) -> S
 
 
 def alter_share_group_offsets(
-    asking: Asking, group_id: str, specs: Mapping[tuple[str, int | None], OffsetSpec]
+    routing: BrokerRouting, group_id: str, specs: Mapping[tuple[str, int | None], OffsetSpec]
 ) -> Operation[Results[TopicPartition, AlteredOffset]]:
     """Move start offsets; partition None stands for all of the topic. What cannot be resolved stays as it is."""
-    wanted = yield from _all_partitions(asking, specs)
-    rows, offsets = yield from _resolve(asking, wanted)
+    wanted = yield from _all_partitions(routing, specs)
+    rows, offsets = yield from _resolve(routing, wanted)
     if offsets:
-        rows |= yield from _alter(asking, group_id, offsets)
+        rows |= yield from _alter(routing, group_id, offsets)
     return Results({TopicPartition(*place): rows[place] for place in sorted(rows)})
 
 
 def _all_partitions(
-    asking: Asking, specs: Mapping[tuple[str, int | None], OffsetSpec]
-) -> Operation[dict[Place, OffsetSpec]]:
+    routing: BrokerRouting, specs: Mapping[tuple[str, int | None], OffsetSpec]
+) -> Operation[dict[PartitionKey, OffsetSpec]]:
     """Whole topics as their partitions; an unknown one as partition -1, whose error the caller will see."""
     whole = [topic for topic, index in specs if index is None]
     counts: dict[str, int] = {}
     if whole:
-        response = yield from asking.metadata(whole)
+        response = yield from routing.metadata(whole)
         counts = {topic.name: len(topic.partitions) for topic in response.topics if topic.name and not topic.error_code}
-    wanted: dict[Place, OffsetSpec] = {}
+    wanted: dict[PartitionKey, OffsetSpec] = {}
     for (topic, index), spec in specs.items():
         indexes: Iterable[int] = (range(counts[topic]) if topic in counts else (-1,)) if index is None else (index,)
         for at in indexes:
@@ -116,12 +116,12 @@ def _all_partitions(
 
 
 def _resolve(
-    asking: Asking, wanted: Mapping[Place, OffsetSpec]
-) -> Operation[tuple[dict[Place, AlteredOffset], dict[Place, int]]]:
+    routing: BrokerRouting, wanted: Mapping[PartitionKey, OffsetSpec]
+) -> Operation[tuple[dict[PartitionKey, AlteredOffset], dict[PartitionKey, int]]]:
     """Turn names and times into offsets: (rows of those that have none, offset by place)."""
     timestamps = {place: at for place, spec in wanted.items() if (at := timestamp_of(spec)) is not None}
     offsets = {place: spec for place, spec in wanted.items() if isinstance(spec, int)}
-    rows: dict[Place, AlteredOffset] = {}
+    rows: dict[PartitionKey, AlteredOffset] = {}
     unknown = [place for place in offsets if place[1] < 0]
     for topic, index in unknown:
         del offsets[topic, index]
@@ -130,8 +130,8 @@ def _resolve(
     if not timestamps:
         return rows, offsets
     latest = dict.fromkeys(timestamps, LATEST_TIMESTAMP)
-    found = yield from list_offsets(asking, timestamps, 0)
-    ends = yield from list_offsets(asking, latest, 0)
+    found = yield from list_offsets(routing, timestamps, 0)
+    ends = yield from list_offsets(routing, latest, 0)
     for (topic, index), row in ((place, found[TopicPartition(*place)]) for place in timestamps):
         if row.error is not None:
             rows[topic, index] = AlteredOffset(topic=topic, partition=index, start_offset=None, error=row.error)
@@ -141,7 +141,9 @@ def _resolve(
     return rows, offsets
 
 
-def _alter(asking: Asking, group_id: str, offsets: Mapping[Place, int]) -> Operation[dict[Place, AlteredOffset]]:
+def _alter(
+    routing: BrokerRouting, group_id: str, offsets: Mapping[PartitionKey, int]
+) -> Operation[dict[PartitionKey, AlteredOffset]]:
     topics: dict[str, list[AlterShareGroupOffsetsRequest.Partition]] = {}
     for (topic, index), offset in sorted(offsets.items()):
         partition = AlterShareGroupOffsetsRequest.Partition(partition_index=index, start_offset=offset)
@@ -159,7 +161,7 @@ def _alter(asking: Asking, group_id: str, offsets: Mapping[Place, int]) -> Opera
     ) -> tuple[Errors, str | None, AlterShareGroupOffsetsResponse]:
         return response.error_code, response.error_message, response
 
-    response = yield from asking.coordinator(group_id, request, result_of)
+    response = yield from routing.coordinator(group_id, request, result_of)
     return {
         (topic.topic_name, partition.partition_index): AlteredOffset(
             topic=topic.topic_name,
@@ -172,11 +174,13 @@ def _alter(asking: Asking, group_id: str, offsets: Mapping[Place, int]) -> Opera
     }
 
 
-def delete_share_group_offsets(asking: Asking, group_id: str, topics: Sequence[str]) -> Operation[Results[str, Done]]:
+def delete_share_group_offsets(
+    routing: BrokerRouting, group_id: str, topics: Sequence[str]
+) -> Operation[Results[str, Done]]:
     request = DeleteShareGroupOffsetsRequest(
         group_id=group_id, topics=tuple(DeleteShareGroupOffsetsRequest.Topic(topic_name=topic) for topic in topics)
     )
-    response = yield from asking.coordinator(
+    response = yield from routing.coordinator(
         group_id, request, lambda answer: (answer.error_code, answer.error_message, answer)
     )
     return Results(

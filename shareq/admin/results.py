@@ -41,7 +41,7 @@ class Row(Shown):
 
 
 class Results(dict[K, R]):
-    """Results by item, in the order of asking. Errors of single items are values; `check()` raises the first."""
+    """Results by item, in the order of the request. Errors of single items are values; `check()` raises the first."""
 
     def check(self) -> Self:
         for row in self.values():

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from shareq.admin.asking import Asking, Place, failure
+from shareq.admin.broker_routing import BrokerRouting, PartitionKey, failure
 from shareq.admin.core import Operation
 from shareq.admin.results import (
     CreatedTopic,
@@ -45,7 +45,7 @@ class NewTopic:
 
 
 def create_topics(
-    asking: Asking, topics: Sequence[NewTopic], *, validate_only: bool
+    routing: BrokerRouting, topics: Sequence[NewTopic], *, validate_only: bool
 ) -> Operation[Results[str, CreatedTopic]]:
     """Create topics, and wait until every broker knows them: who comes next must not meet an unknown topic."""
     request = CreateTopicsRequest(
@@ -60,10 +60,10 @@ def create_topics(
         ),
         validate_only=validate_only,
     )
-    response = yield from asking.controller(request, lambda response: [t.error_code for t in response.topics])
+    response = yield from routing.controller(request, lambda response: [t.error_code for t in response.topics])
     created = [topic.name for topic in response.topics if not topic.error_code]
     if created and not validate_only:
-        yield from asking.known(created)
+        yield from routing.wait_until_known(created)
     return Results(
         {
             topic.name: CreatedTopic(
@@ -78,8 +78,8 @@ def create_topics(
     )
 
 
-def delete_topics(asking: Asking, names: Sequence[str]) -> Operation[Results[str, Done]]:
-    response = yield from asking.controller(
+def delete_topics(routing: BrokerRouting, names: Sequence[str]) -> Operation[Results[str, Done]]:
+    response = yield from routing.controller(
         DeleteTopicsRequest(topics=tuple(DeleteTopicsRequest.Topic(name=name) for name in names)),
         lambda response: [t.error_code for t in response.responses],
     )
@@ -87,10 +87,10 @@ def delete_topics(asking: Asking, names: Sequence[str]) -> Operation[Results[str
 
 
 def create_partitions(
-    asking: Asking, counts: Mapping[str, int], *, validate_only: bool
+    routing: BrokerRouting, counts: Mapping[str, int], *, validate_only: bool
 ) -> Operation[Results[str, Done]]:
     topics = tuple(CreatePartitionsRequest.Topic(name=name, count=count) for name, count in counts.items())
-    response = yield from asking.controller(
+    response = yield from routing.controller(
         CreatePartitionsRequest(topics=topics, validate_only=validate_only),
         lambda response: [t.error_code for t in response.results],
     )
@@ -101,9 +101,9 @@ def _done(items: Any) -> Results[str, Done]:
     return Results({name: Done(name=name, error=failure(error, message)) for name, error, message in items})
 
 
-def describe_topics(asking: Asking, names: Sequence[str] | None) -> Operation[Results[str, TopicDescription]]:
+def describe_topics(routing: BrokerRouting, names: Sequence[str] | None) -> Operation[Results[str, TopicDescription]]:
     """The named topics, or all."""
-    response = yield from asking.metadata(names)
+    response = yield from routing.metadata(names)
     return Results({topic.name: _description(topic) for topic in response.topics if topic.name is not None})
 
 
@@ -131,7 +131,7 @@ def _description(topic: MetadataResponse.Topic) -> TopicDescription:
 
 
 def list_offsets(
-    asking: Asking, timestamps: Mapping[Place, int], isolation_level: int
+    routing: BrokerRouting, timestamps: Mapping[PartitionKey, int], isolation_level: int
 ) -> Operation[Results[TopicPartition, OffsetInfo]]:
     """The offset of each timestamp (or LATEST_TIMESTAMP, ...)."""
 
@@ -150,10 +150,10 @@ def list_offsets(
             ),
         )
 
-    def results_of(response: ListOffsetsResponse) -> list[tuple[Place, Errors, ListOffsetsResponse.Partition]]:
+    def results_of(response: ListOffsetsResponse) -> list[tuple[PartitionKey, Errors, ListOffsetsResponse.Partition]]:
         return [((t.name, p.partition_index), p.error_code, p) for t in response.topics for p in t.partitions]
 
-    done = yield from asking.by_leader(timestamps, request, results_of)
+    done = yield from routing.by_leader(timestamps, request, results_of)
     return Results(
         {
             TopicPartition(topic, index): OffsetInfo(
@@ -169,7 +169,9 @@ def list_offsets(
     )
 
 
-def delete_records(asking: Asking, offsets: Mapping[Place, int]) -> Operation[Results[TopicPartition, DeletedRecords]]:
+def delete_records(
+    routing: BrokerRouting, offsets: Mapping[PartitionKey, int]
+) -> Operation[Results[TopicPartition, DeletedRecords]]:
     def request(topics: dict[str, list[int]]) -> Request:
         return DeleteRecordsRequest(
             topics=tuple(
@@ -184,10 +186,12 @@ def delete_records(asking: Asking, offsets: Mapping[Place, int]) -> Operation[Re
             )
         )
 
-    def results_of(response: DeleteRecordsResponse) -> list[tuple[Place, Errors, DeleteRecordsResponse.Partition]]:
+    def results_of(
+        response: DeleteRecordsResponse,
+    ) -> list[tuple[PartitionKey, Errors, DeleteRecordsResponse.Partition]]:
         return [((t.name, p.partition_index), p.error_code, p) for t in response.topics for p in t.partitions]
 
-    done = yield from asking.by_leader(offsets, request, results_of)
+    done = yield from routing.by_leader(offsets, request, results_of)
     return Results(
         {
             TopicPartition(topic, index): DeletedRecords(

@@ -10,23 +10,30 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from types import TracebackType
-from typing import Any, Self
+from typing import Protocol, Self
 
+from shareq.broker.cluster_html import cluster_html
+from shareq.broker.cluster_runtime import ClusterRuntime
 from shareq.broker.loop import VirtualLoop, make_loop
-from shareq.broker.machines import Machines
-from shareq.broker.placement import Outcome
-from shareq.broker.reprs import cluster_html
+from shareq.broker.placement import ErrorWithMessage
 from shareq.broker.transport import InProcessConnection, publish
 from shareq.log.memory import MemoryLog
 from shareq.model.actor import Actor
-from shareq.model.configs import BrokerConfig
+from shareq.model.configs import BROKER_CONFIGS, GROUP_CONFIGS, BrokerConfig
 from shareq.model.errors import ConfigException, Errors, IllegalStateException, KafkaError, KafkaException
 from shareq.model.events import FaultInjected
 from shareq.model.image import ClusterImage
-from shareq.model.transport import Served, serve
+from shareq.model.transport import Connection, Served, serve
 from shareq.trace import Journal
 
 MAX_BROKERS = 100
+
+
+class Client(Protocol):
+    """A client as `Cluster.crash` needs it: ShareConsumer, Producer, Admin."""
+
+    @property
+    def connection(self) -> Connection: ...
 
 
 class Cluster:
@@ -56,6 +63,7 @@ class Cluster:
         if isinstance(latency_ms, bool) or not isinstance(latency_ms, int) or not 0 <= latency_ms <= 60_000:
             raise ConfigException(f"latency_ms={latency_ms!r}: must be 0..60000")
         _check_racks(racks, brokers)
+        _check_keys(config or {})
         broker_config = BrokerConfig({"default.replication.factor": min(3, brokers), **(config or {})})
         rng = random.Random(seed)
         self.seed = seed
@@ -65,7 +73,7 @@ class Cluster:
         self.origin_ms = self.loop.now_ms()
         capacity = journal if isinstance(journal, int) and not isinstance(journal, bool) else None
         self.journal = Journal(self.origin_ms, capacity=capacity, enabled=journal is not False)
-        self._machines = Machines(
+        self._runtime = ClusterRuntime(
             list(racks or [None] * brokers),
             broker_config,
             loop=self.loop,
@@ -74,35 +82,34 @@ class Cluster:
             latency_ms=latency_ms,
             trace_messages=trace_messages,
         )
-        self.network = self._machines.network
-        self.record = self._machines.record
-        self._brokers = self._machines.brokers
-        self._connections: dict[int, InProcessConnection] = {}
+        self.network = self._runtime.network
+        self.record = self._runtime.record
+        self._brokers = self._runtime.brokers
         self._connection_ids = count()
         self._server: Served | None = None
         self.bootstrap_servers = publish(self, rng)
-        self.loop.enter(self._machines.start_all)
+        self.loop.enter(self._runtime.start_all)
 
     # ---- brokers -----------------------------------------------------------------------------------------------------
 
     def kill_broker(self, broker_id: int) -> None:
         """Lose a broker without a goodbye: connections break, its memory is gone, what it led and coordinated moves."""
         self._check_broker(broker_id, alive=True)
-        self.loop.enter(lambda: self._machines.kill(broker_id))
+        self.loop.enter(lambda: self._runtime.kill(broker_id))
 
     def stop_broker(self, broker_id: int) -> None:
         """Stop a broker in an orderly way: what it leads moves first, then its connections are closed."""
         self._check_broker(broker_id, alive=True)
-        self.loop.enter(lambda: self._machines.stop(broker_id))
+        self.loop.enter(lambda: self._runtime.stop(broker_id))
 
     def start_broker(self, broker_id: int) -> None:
         """Start a stopped or killed broker again; its logs are as they were, its memory is empty."""
         self._check_broker(broker_id, alive=False)
-        self.loop.enter(lambda: self._machines.start(broker_id))
+        self.loop.enter(lambda: self._runtime.start(broker_id))
 
     def elect_preferred_leaders(self) -> None:
         """Give each partition back to the first of its replicas that is alive."""
-        self.loop.enter(self._machines.controller.elect_preferred_leaders)
+        self.loop.enter(self._runtime.controller.elect_preferred_leaders)
 
     def _check_broker(self, broker_id: int, *, alive: bool) -> None:
         self._check_open()
@@ -116,24 +123,26 @@ class Cluster:
     def connect(self, actor: Actor, client_id: str) -> InProcessConnection:
         """Let a client's actor live here; clients do this themselves through `bootstrap_servers`."""
         self._check_open()
-        connection = InProcessConnection(self, actor, client_id, self.connection_id())
-        self._connections[connection.connection_id] = connection
-        return connection
+        return InProcessConnection(self, actor, client_id, self.connection_id())
 
     def client_rng(self) -> random.Random:
         """A generator for a client's ids, seeded from the cluster's."""
-        return self._machines.fork_rng()
+        return self._runtime.fork_rng()
 
-    def crash(self, client: Any) -> None:
-        """Lose a client as when its machine loses power: nobody is told, and its locks have to expire."""
+    def crash(self, client: Client) -> None:
+        """Crash a client of this cluster: it sends no further request, and its locks have to expire.
+
+        IllegalStateException for anything but an open client that was connected through `bootstrap_servers`.
+        """
         self._check_open()
-        mine = getattr(client, "__dict__", {}).values()
-        for connection in self._connections.values():
-            if connection in mine:
-                self.record(FaultInjected(f"{connection.client_id} crashed"))
-                connection.crash()
-                return
-        raise IllegalStateException(f"{client!r} is not a client of {self.bootstrap_servers}")
+        connection = getattr(client, "connection", None)
+        if not (isinstance(connection, InProcessConnection) and connection.alive and connection.belongs_to(self)):
+            raise IllegalStateException(
+                f"{client!r} is not an open client of {self.bootstrap_servers}: "
+                "pass a ShareConsumer, Producer or Admin that is connected to it"
+            )
+        self.record(FaultInjected(f"{connection.client_id} crashed"))
+        connection.crash()
 
     def connection_id(self) -> int:
         """A number for a connection, from within or over TCP; share sessions belong to it."""
@@ -148,11 +157,16 @@ class Cluster:
                 confluent_kafka.ShareConsumer({"bootstrap.servers": server.bootstrap_servers, "group.id": "payments"})
 
         `ports`: None takes free ones; a number is the first broker's, the others follow it; or one for each broker.
-        Clients in this process go on beside those over TCP, and the journal tells of both. On a virtual clock TCP
-        clients see time move only by `advance()`: a fetch waits, and a lock holds, until then. ConfigException names
-        what is wrong with the host or a port; a cluster is served once at a time (IllegalStateException).
+        Clients in this process and over TCP can be used together, and the journal has the events of both.
+        ConfigException for an invalid host or port. IllegalStateException for a cluster that is served already, or
+        that has a virtual clock: its time would stand still while TCP clients wait.
         """
         self._check_open()
+        if isinstance(self.loop, VirtualLoop):
+            raise IllegalStateException(
+                "clock='virtual': a cluster on a virtual clock cannot be served, because its time would stand still "
+                "while TCP clients wait: use Cluster(clock='wall'), or a factor such as clock=10.0"
+            )
         return serve(self, host, ports)
 
     def served_by(self, server: Served) -> None:
@@ -176,8 +190,8 @@ class Cluster:
 
         def move_in() -> None:
             if watcher is not None:
-                self._machines.watcher = watcher
-            self._machines.readdress(addresses)
+                self._runtime.watcher = watcher
+            self._runtime.readdress(addresses)
 
         self.loop.enter(move_in)
 
@@ -193,16 +207,16 @@ class Cluster:
     ) -> None:
         """Create a topic; KafkaException says what is wrong. `Admin.create_topics` does the same from outside."""
         texts = {key: str(value) for key, value in (configs or {}).items()}
-        self._control(lambda: self._machines.controller.create_topic(name, partitions, replication_factor, texts)[0])
+        self._control(lambda: self._runtime.controller.create_topic(name, partitions, replication_factor, texts)[0])
 
     def configure_group(self, group_id: str, configs: Mapping[str, object | None]) -> None:
         """Set configurations of a group, or remove them with None."""
         texts = {key: None if value is None else str(value) for key, value in configs.items()}
-        self._control(lambda: self._machines.controller.alter_group_configs(group_id, texts))
+        self._control(lambda: self._runtime.controller.alter_group_configs(group_id, texts))
 
-    def _control(self, change: Callable[[], Outcome]) -> None:
+    def _control(self, change: Callable[[], ErrorWithMessage]) -> None:
         self._check_open()
-        outcomes: list[Outcome] = []
+        outcomes: list[ErrorWithMessage] = []
         self.loop.enter(lambda: outcomes.append(change()))
         error, why = outcomes[0]
         if error:
@@ -241,18 +255,18 @@ class Cluster:
         if times < 1:
             raise ConfigException(f"times={times!r}: must be >= 1")
         self.record(FaultInjected(f"the next {times} appends to {topic} fail with {error.name}"))
-        self._machines.storage.break_appends(topic, error, times)
+        self._runtime.storage.break_appends(topic, error, times)
 
     def clear_faults(self) -> None:
         """Let every append succeed again that was told to fail and has not been tried yet."""
-        self._machines.storage.clear_faults()
+        self._runtime.storage.clear_faults()
 
     # ---- looking -----------------------------------------------------------------------------------------------------
 
     @property
     def image(self) -> ClusterImage:
         """The cluster's metadata now."""
-        return self._machines.controller.image
+        return self._runtime.controller.image
 
     @property
     def brokers_alive(self) -> tuple[int, ...]:
@@ -260,7 +274,7 @@ class Cluster:
 
     def log(self, topic: str, partition: int) -> MemoryLog:
         """The log of a partition, to look into; raises KafkaException where there is none."""
-        found = self._machines.storage.log(topic, partition)
+        found = self._runtime.storage.log(topic, partition)
         if found is None:
             why = f"{topic}-{partition} does not exist"
             raise KafkaException(KafkaError(Errors.UNKNOWN_TOPIC_OR_PARTITION, why))
@@ -295,6 +309,18 @@ class Cluster:
     def _check_open(self) -> None:
         if self.closed:
             raise IllegalStateException(f"{self.bootstrap_servers} is closed")
+
+
+def _check_keys(config: Mapping[str, object]) -> None:
+    """ConfigException for a key of groups: brokers have a default of its own name for it."""
+    for key, value in config.items():
+        if key in GROUP_CONFIGS and key not in BROKER_CONFIGS:
+            broker_key = GROUP_CONFIGS[key].broker_key
+            for_all = f"; {broker_key} is the brokers' default for all groups" if broker_key else ""
+            raise ConfigException(
+                f"{key}={value!r}: a configuration of a group, not of a broker: "
+                f"use cluster.configure_group(group_id, {{{key!r}: {value!r}}}){for_all}"
+            )
 
 
 def _check_racks(racks: Sequence[str | None] | None, brokers: int) -> None:

@@ -1,7 +1,7 @@
-"""Which configurations there are, who has said what they are, and what a broker answers to DescribeConfigs.
+"""Configurations with the sources of their values, and the response to DescribeConfigs.
 
-A value comes from the first that has said something: the topic or the group itself, then the broker's configuration of
-the same meaning (its synonym): what was set since the cluster runs, what it was started with, the default.
+The value in force comes from the first source that has one: the topic or the group, then the broker's configuration of
+the same meaning (its synonym): dynamic default, static configuration, default.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from shareq.broker.placement import DONE, Outcome, refuse_name
+from shareq.broker.placement import NO_ERROR, ErrorWithMessage, refuse_name
 from shareq.log.config import TOPIC_CONFIGS, TopicConfigType
 from shareq.model.configs import BROKER_CONFIGS, GROUP_CONFIGS, INT_MAX, ConfigDef
 from shareq.model.errors import Errors
@@ -56,29 +56,29 @@ OF_TOPICS_ALONE = frozenset(
 )
 """Topic keys that have no counterpart among a broker's."""
 
-Said = tuple[str, str, ConfigSource]
-"""One that has said something: (key, value, source)."""
+SourcedValue = tuple[str, str, ConfigSource]
+"""A configuration entry with its source: (key, value, source)."""
 
 
-class Entry(NamedTuple):
-    """A configuration as it stands; `said`: all that have said something, the one in force first."""
+class DescribedConfig(NamedTuple):
+    """A configuration; `values`: every source that has a value, the one in force first."""
 
     key: str
     value: str | None
     type: ConfigType
     doc: str
-    said: tuple[Said, ...]
+    values: tuple[SourcedValue, ...]
     read_only: bool = False
 
     @property
     def source(self) -> ConfigSource:
-        return self.said[0][2] if self.said else ConfigSource.DEFAULT
+        return self.values[0][2] if self.values else ConfigSource.DEFAULT
 
 
 # ---- what there is ---------------------------------------------------------------------------------------------------
 
 
-def _broker_says(key: str, image: ClusterImage) -> Iterator[Said]:
+def _broker_values(key: str, image: ClusterImage) -> Iterator[SourcedValue]:
     """What the broker's configuration says of a key of its own."""
     if key in image.dynamic_configs:
         yield key, image.dynamic_configs[key], ConfigSource.DYNAMIC_DEFAULT_BROKER
@@ -88,39 +88,39 @@ def _broker_says(key: str, image: ClusterImage) -> Iterator[Said]:
         yield key, _text(BROKER_CONFIGS[key].default), ConfigSource.DEFAULT
 
 
-def topic_configs(overrides: Mapping[str, str], image: ClusterImage) -> Iterator[Entry]:
+def topic_configs(overrides: Mapping[str, str], image: ClusterImage) -> Iterator[DescribedConfig]:
     """All configurations of a topic with these overrides."""
     for key, d in TOPIC_CONFIGS.items():
-        said = _said(key, overrides, ConfigSource.TOPIC)
+        values = _override(key, overrides, ConfigSource.TOPIC)
         if d.synonym in BROKER_CONFIGS:
-            said += tuple(_broker_says(d.synonym, image))
+            values += tuple(_broker_values(d.synonym, image))
         elif d.synonym not in NULL_BY_DEFAULT | OF_TOPICS_ALONE:
-            said += ((d.synonym, _text(d.default), ConfigSource.DEFAULT),)
-        yield Entry(key, said[0][1] if said else _text(d.default), _TOPIC_TYPES[d.type], d.doc, said)
+            values += ((d.synonym, _text(d.default), ConfigSource.DEFAULT),)
+        yield DescribedConfig(key, values[0][1] if values else _text(d.default), _TOPIC_TYPES[d.type], d.doc, values)
 
 
-def group_configs(overrides: Mapping[str, str], image: ClusterImage) -> Iterator[Entry]:
+def group_configs(overrides: Mapping[str, str], image: ClusterImage) -> Iterator[DescribedConfig]:
     """All configurations of a group with these overrides; the group need not exist."""
     for key, d in GROUP_CONFIGS.items():
-        said = _said(key, overrides, ConfigSource.GROUP)
+        values = _override(key, overrides, ConfigSource.GROUP)
         if d.broker_key:
-            said += tuple(_broker_says(d.broker_key, image))
+            values += tuple(_broker_values(d.broker_key, image))
         else:
-            said += ((key, _text(d.default), ConfigSource.DEFAULT),)
-        if key not in INTERNAL or said[0][2] is not ConfigSource.DEFAULT:
-            yield Entry(key, said[0][1], _type(d), d.doc, said)
+            values += ((key, _text(d.default), ConfigSource.DEFAULT),)
+        if key not in INTERNAL or values[0][2] is not ConfigSource.DEFAULT:
+            yield DescribedConfig(key, values[0][1], _type(d), d.doc, values)
 
 
-def broker_configs(image: ClusterImage) -> Iterator[Entry]:
+def broker_configs(image: ClusterImage) -> Iterator[DescribedConfig]:
     """All configurations of a broker."""
     for key, d in BROKER_CONFIGS.items():
-        said = tuple(_broker_says(key, image))
-        entry = Entry(key, said[0][1] if said else None, _type(d), d.doc, said, key in READ_AT_START)
+        values = tuple(_broker_values(key, image))
+        entry = DescribedConfig(key, values[0][1] if values else None, _type(d), d.doc, values, key in READ_AT_START)
         if key not in INTERNAL or entry.source is not ConfigSource.DEFAULT:
             yield entry
 
 
-def _said(key: str, overrides: Mapping[str, str], source: ConfigSource) -> tuple[Said, ...]:
+def _override(key: str, overrides: Mapping[str, str], source: ConfigSource) -> tuple[SourcedValue, ...]:
     return ((key, overrides[key], source),) if key in overrides else ()
 
 
@@ -190,42 +190,42 @@ def describe_configs(request: DescribeConfigsRequest, image: ClusterImage, broke
 
 def _described(
     asked: DescribeConfigsRequest.Resource, image: ClusterImage, broker_id: int
-) -> tuple[Outcome, Iterable[Entry]]:
+) -> tuple[ErrorWithMessage, Iterable[DescribedConfig]]:
     name = asked.resource_name
     if asked.resource_type == ResourceType.TOPIC:
         topic = image.topics.get(name)
-        return (DONE, topic_configs(topic.configs, image)) if topic else (no_topic(name), ())
+        return (NO_ERROR, topic_configs(topic.configs, image)) if topic else (no_topic(name), ())
     if asked.resource_type in (ResourceType.GROUP, ResourceType.CLIENT_METRICS):
         if not name:
             return (Errors.INVALID_REQUEST, "the name is empty"), ()
         is_group = asked.resource_type == ResourceType.GROUP
-        return DONE, group_configs(image.group_configs.get(name, {}), image) if is_group else ()
+        return NO_ERROR, group_configs(image.group_configs.get(name, {}), image) if is_group else ()
     if asked.resource_type == ResourceType.BROKER and not name:  # what is set for all brokers, and nothing else
-        return DONE, (entry for entry in broker_configs(image) if entry.key in image.dynamic_configs)
+        return NO_ERROR, (entry for entry in broker_configs(image) if entry.key in image.dynamic_configs)
     if asked.resource_type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
         if name != str(broker_id):
             return (Errors.INVALID_REQUEST, f"broker {name!r} is asked for, but this is broker {broker_id}"), ()
-        return DONE, broker_configs(image) if asked.resource_type == ResourceType.BROKER else ()
+        return NO_ERROR, broker_configs(image) if asked.resource_type == ResourceType.BROKER else ()
     return unknown_type(asked.resource_type), ()
 
 
-def no_topic(name: str) -> Outcome:
+def no_topic(name: str) -> ErrorWithMessage:
     illegal = refuse_name(name, ())
     return illegal if illegal[0] else (Errors.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist")
 
 
-def unknown_type(resource_type: int) -> Outcome:
+def unknown_type(resource_type: int) -> ErrorWithMessage:
     return Errors.INVALID_REQUEST, f"resource type {resource_type} is not known"
 
 
-def _config(entry: Entry, request: DescribeConfigsRequest) -> DescribeConfigsResponse.Config:
+def _config(entry: DescribedConfig, request: DescribeConfigsRequest) -> DescribeConfigsResponse.Config:
     return DescribeConfigsResponse.Config(
         name=entry.key,
         value=entry.value,
         read_only=entry.read_only,
         config_source=entry.source,
         synonyms=tuple(
-            DescribeConfigsResponse.Synonym(name=key, value=value, source=source) for key, value, source in entry.said
+            DescribeConfigsResponse.Synonym(name=key, value=value, source=source) for key, value, source in entry.values
         )
         if request.include_synonyms
         else (),

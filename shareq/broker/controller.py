@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import Any
 
 from shareq.broker.placement import (
-    DONE,
-    Outcome,
+    NO_ERROR,
+    ErrorWithMessage,
     Replicas,
     internal_topic,
     placed,
@@ -146,7 +146,7 @@ class Controller:
         *,
         assigned: Sequence[Replicas] = (),
         validate_only: bool = False,
-    ) -> tuple[Outcome, TopicImage | None]:
+    ) -> tuple[ErrorWithMessage, TopicImage | None]:
         """A new topic with a leader for each partition; -1 asks for the broker's defaults.
 
         `assigned`: the replicas of each partition, where they are not to be chosen here.
@@ -168,11 +168,11 @@ class Controller:
             self._record(TopicCreated(name, topic.topic_id, len(assigned)))
             self._tell_leaders(topic, range(len(assigned)))
             self._put_topics([topic])
-        return DONE, topic
+        return NO_ERROR, topic
 
     def _assign(
         self, name: str, count: int, factor: int, assigned: Sequence[Replicas]
-    ) -> tuple[Outcome, Sequence[Replicas]]:
+    ) -> tuple[ErrorWithMessage, Sequence[Replicas]]:
         """Replicas for each partition of a new topic."""
         brokers, config = self.image.brokers, self.image.broker_config
         if assigned:
@@ -182,12 +182,12 @@ class Controller:
         problem = refuse_counts(name, count, factor, len(brokers))
         return problem, () if problem[0] else striped(brokers, len(self.image.topics), range(count), factor)
 
-    def _refuse_topic_configs(self, configs: Mapping[str, str]) -> Outcome:
+    def _refuse_topic_configs(self, configs: Mapping[str, str]) -> ErrorWithMessage:
         try:
             LogConfig.effective(configs, self.image.broker_config)
         except ConfigException as problem:
             return Errors.INVALID_CONFIG, str(problem)
-        return DONE
+        return NO_ERROR
 
     def _tell_leaders(self, topic: TopicImage, indexes: Iterable[int]) -> None:
         for index in indexes:
@@ -196,7 +196,7 @@ class Controller:
 
     def create_partitions(
         self, name: str, count: int, assigned: Sequence[Replicas] | None = None, *, validate_only: bool = False
-    ) -> Outcome:
+    ) -> ErrorWithMessage:
         """Grow a topic to `count` partitions in all. `assigned`: the replicas of each new one, None: chosen here."""
         topic = self.image.topics.get(name)
         if topic is None:
@@ -218,16 +218,16 @@ class Controller:
         self._record(PartitionsAdded(name, topic.topic_id, count))
         self._tell_leaders(grown, range(old, count))
         self._put_topics([grown])
-        return DONE
+        return NO_ERROR
 
-    def delete_topic(self, name: str) -> Outcome:
+    def delete_topic(self, name: str) -> ErrorWithMessage:
         topic = self.image.topics.get(name)
         if topic is None:
             return Errors.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist"
         self._record(TopicDeleted(name, topic.topic_id))
         topics = {n: t for n, t in self.image.topics.items() if n != name}
         self._replace_topics(topics)
-        return DONE
+        return NO_ERROR
 
     def create_internal_topic(self, name: str) -> None:
         """The coordinators' own topics, with as many replicas as the brokers permit. Repeatable."""
@@ -252,7 +252,7 @@ class Controller:
 
     # ---- configurations ----------------------------------------------------------------------------------------------
 
-    def alter_topic_configs(self, name: str, changes: Changes, *, validate_only: bool = False) -> Outcome:
+    def alter_topic_configs(self, name: str, changes: Changes, *, validate_only: bool = False) -> ErrorWithMessage:
         """Set overrides, or remove them with None. The whole resulting set is validated."""
         topic = self.image.topics.get(name)
         if topic is None:
@@ -263,9 +263,9 @@ class Controller:
             return problem
         self._tell_configs(f"topic:{name}", changes)
         self._put_topics([replace(topic, configs=MappingProxyType(merged))])
-        return DONE
+        return NO_ERROR
 
-    def alter_group_configs(self, group_id: str, changes: Changes, *, validate_only: bool = False) -> Outcome:
+    def alter_group_configs(self, group_id: str, changes: Changes, *, validate_only: bool = False) -> ErrorWithMessage:
         """Set overrides of a group (which need not exist), or remove them with None."""
         if not group_id:
             return Errors.INVALID_REQUEST, "the group id is empty"
@@ -275,13 +275,13 @@ class Controller:
         except ConfigException as problem:
             return Errors.INVALID_CONFIG, str(problem)
         if validate_only:
-            return DONE
+            return NO_ERROR
         self._tell_configs(f"group:{group_id}", changes)
         configs = {**self.image.group_configs, group_id: MappingProxyType(merged)}
         self._change(group_configs=MappingProxyType({group: found for group, found in configs.items() if found}))
-        return DONE
+        return NO_ERROR
 
-    def alter_broker_configs(self, changes: Changes, *, validate_only: bool = False) -> Outcome:
+    def alter_broker_configs(self, changes: Changes, *, validate_only: bool = False) -> ErrorWithMessage:
         """Cluster-wide broker configurations; None goes back to what the cluster was started with."""
         dynamic = _merge(self.image.dynamic_configs, changes)
         try:
@@ -289,11 +289,11 @@ class Controller:
         except ConfigException as problem:
             return Errors.INVALID_CONFIG, str(problem)
         if validate_only:
-            return DONE
+            return NO_ERROR
         self._tell_configs("broker", changes)
         self._change(broker_config=config, dynamic_configs=MappingProxyType(dynamic))
         self._warn_of_clamped()
-        return DONE
+        return NO_ERROR
 
     def _warn_of_clamped(self) -> None:
         """Log stored group values that the broker's new bounds exclude, once per group, key and value."""

@@ -54,7 +54,7 @@ class DataPlane:
         are refused at once, because it asks for acknowledgement by all replicas.
         """
         error, log, leader_epoch = self.led_log(topic, partition)
-        if log is not None and lacks_replicas(self.image.topics[topic].partitions[partition], log):
+        if log is not None and below_min_isr(self.image.topics[topic].partitions[partition], log):
             if topic != TRANSACTION_STATE_TOPIC:
                 return None
             error = Errors.NOT_ENOUGH_REPLICAS
@@ -82,12 +82,12 @@ class DataPlane:
         """What a fetch gets of one partition. Where there is an error, no offsets are told."""
         topic = self.image.topics_by_id.get(at.topic_id)
         if topic is None:
-            return nothing(Errors.UNKNOWN_TOPIC_ID)
+            return failed_read(Errors.UNKNOWN_TOPIC_ID)
         error, log, _ = self.led_log(topic.name, at.partition, wanted.current_leader_epoch)
         if error or log is None:
-            return nothing(error)
+            return failed_read(error)
         read = log.read(wanted.fetch_offset, max_bytes=max_bytes, isolation=isolation, min_one_batch=min_one_batch)
-        return nothing(read.error) if read.error else read
+        return failed_read(read.error) if read.error else read
 
     def leader_hint(self, topic: str, partition: int, error: Errors) -> LeaderIdAndEpoch:
         """Whom to turn to after `error`, if that is about leadership (KIP-951)."""
@@ -104,10 +104,10 @@ class DataPlane:
         )
 
 
-def lacks_replicas(partition: PartitionImage, log: MemoryLog) -> bool:
+def below_min_isr(partition: PartitionImage, log: MemoryLog) -> bool:
     """True if fewer replicas are in sync than `min.insync.replicas`; a partition with fewer replicas needs all."""
     return len(partition.isr) < min(log.config.min_insync_replicas, len(partition.replicas))
 
 
-def nothing(error: Errors) -> ReadResult:
+def failed_read(error: Errors) -> ReadResult:
     return ReadResult(error, (), -1, -1, -1)

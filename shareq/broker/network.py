@@ -36,7 +36,7 @@ class Caller(Protocol):
     def deliver(self, message: Answer, /) -> None: ...
 
 
-class _Exchange(NamedTuple):
+class _PendingRequest(NamedTuple):
     """A request on its way or under way; its key is the id that the broker's actors see."""
 
     caller: Caller
@@ -55,7 +55,7 @@ class Network:
         self._latency_ms = latency_ms
         self._trace = trace_messages
         self._brokers: dict[int, Receiver] = {}
-        self._open: dict[int, dict[int, _Exchange]] = {}
+        self._open: dict[int, dict[int, _PendingRequest]] = {}
         self._ids = 0
         self._sweeper: Timer | None = None
 
@@ -78,7 +78,7 @@ class Network:
             return
         self._ids += 1
         deadline_ms = self._loop.now_ms() + call.timeout_ms
-        self._open[node][self._ids] = _Exchange(caller, call.id, deadline_ms)
+        self._open[node][self._ids] = _PendingRequest(caller, call.id, deadline_ms)
         if self._sweeper is None or deadline_ms < self._sweeper.due_ms:
             self._sweep_at(deadline_ms)
         if self._trace:

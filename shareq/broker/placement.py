@@ -13,8 +13,8 @@ from shareq.model.errors import Errors
 from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from shareq.model.image import NO_LEADER, BrokerImage, PartitionImage
 
-Outcome = tuple[Errors, str | None]
-DONE: Outcome = (Errors.NONE, None)
+ErrorWithMessage = tuple[Errors, str | None]
+NO_ERROR: ErrorWithMessage = (Errors.NONE, None)
 
 Replicas = tuple[int, ...]
 """The brokers of one partition; the first is its preferred leader."""
@@ -22,7 +22,7 @@ Replicas = tuple[int, ...]
 _LEGAL_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
-def refuse_name(name: str, others: Collection[str]) -> Outcome:
+def refuse_name(name: str, others: Collection[str]) -> ErrorWithMessage:
     """Whether a topic may be called so beside `others`: names become metrics, where '.' and '_' are the same."""
     if not _LEGAL_NAME.fullmatch(name) or name in (".", ".."):
         legal = "1 to 249 characters of a-z, A-Z, 0-9, '.', '_', '-'"
@@ -33,10 +33,10 @@ def refuse_name(name: str, others: Collection[str]) -> Outcome:
         clash = next((other for other in others if other.replace(".", "_") == name.replace(".", "_")), None)
         if clash is not None:
             return Errors.INVALID_TOPIC_EXCEPTION, f"topic {name!r} collides with {clash!r}: '.' and '_' count as one"
-    return DONE
+    return NO_ERROR
 
 
-def refuse_counts(name: str, count: int, factor: int, brokers: int) -> Outcome:
+def refuse_counts(name: str, count: int, factor: int, brokers: int) -> ErrorWithMessage:
     if not 1 <= factor <= brokers:
         return (
             Errors.INVALID_REPLICATION_FACTOR,
@@ -44,10 +44,10 @@ def refuse_counts(name: str, count: int, factor: int, brokers: int) -> Outcome:
         )
     if count < 1:
         return Errors.INVALID_PARTITIONS, f"topic {name!r}: {count} partitions: must be 1 or more"
-    return DONE
+    return NO_ERROR
 
 
-def refuse_replicas(assigned: Sequence[Replicas], factor: int, brokers: Mapping[int, BrokerImage]) -> Outcome:
+def refuse_replicas(assigned: Sequence[Replicas], factor: int, brokers: Mapping[int, BrokerImage]) -> ErrorWithMessage:
     """Whether partitions may be placed so by hand, with `factor` replicas each."""
     for replicas in assigned:
         if not replicas:
@@ -63,7 +63,7 @@ def refuse_replicas(assigned: Sequence[Replicas], factor: int, brokers: Mapping[
         else:
             continue
         return Errors.INVALID_REPLICA_ASSIGNMENT, why
-    return DONE
+    return NO_ERROR
 
 
 def striped(brokers: Mapping[int, BrokerImage], start: int, indexes: Iterable[int], factor: int) -> list[Replicas]:

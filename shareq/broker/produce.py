@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from shareq.broker.data_plane import DataPlane, lacks_replicas
+from shareq.broker.data_plane import DataPlane, below_min_isr
 from shareq.log.memory import MemoryLog
 from shareq.log.results import AppendResult
 from shareq.log.validation import Refusal, frame, looks_transactional
@@ -37,7 +37,7 @@ Verdicts = Mapping[TopicPartition, Errors]
 NO_VERDICTS: Verdicts = MappingProxyType({})
 
 
-class Grown(NamedTuple):
+class AppendedRange(NamedTuple):
     """What was added to a partition: [first, end)."""
 
     at: TopicPartition
@@ -47,9 +47,9 @@ class Grown(NamedTuple):
 
 def produce(
     data: DataPlane, request: ProduceRequest, client: ClientContext, now_ms: int, verdicts: Verdicts = NO_VERDICTS
-) -> tuple[ProduceResponse, list[Grown]]:
+) -> tuple[ProduceResponse, list[AppendedRange]]:
     """The response, and what was appended. Partitions fail one by one, but for a producer that hides its id."""
-    producing = _Producing(data, request, client, now_ms, verdicts)
+    producing = _ProduceHandler(data, request, client, now_ms, verdicts)
     if request.transactional_id is None and _any_transactional(request):
         answer = producing.refuse_all(Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     else:
@@ -69,7 +69,7 @@ def transactional_batches(data: DataPlane, request: ProduceRequest) -> Iterator[
                 yield TopicPartition(image.name, part.index), batch
 
 
-class _Producing:
+class _ProduceHandler:
     """One request under way."""
 
     __slots__ = ("_data", "_hints", "_now_ms", "_request", "_transaction_version", "_validate", "_verdicts", "grown")
@@ -85,7 +85,7 @@ class _Producing:
         self._validate = client.api_version != NEWEST_VERSION
         self._transaction_version = 2 if client.api_version >= JOINS_BY_WRITING else 0
         self._hints: list[LeaderIdAndEpoch] = []
-        self.grown: list[Grown] = []
+        self.grown: list[AppendedRange] = []
 
     def all(self) -> ProduceResponse:
         topics = []
@@ -123,7 +123,7 @@ class _Producing:
             untold = done.error in _NO_LOG_START or isinstance(frame(part.records), Refusal)
             return _refused_by_log(index, done, -1 if untold else log.log_start_offset)
         if log.log_end_offset > first:  # else it was a duplicate
-            self.grown.append(Grown(at, first, log.log_end_offset))
+            self.grown.append(AppendedRange(at, first, log.log_end_offset))
         return ProduceResponse.Partition(
             index=index,
             base_offset=done.base_offset,
@@ -144,7 +144,7 @@ class _Producing:
             return Errors.UNKNOWN_TOPIC_OR_PARTITION
         if state.leader != self._data.broker_id:
             return Errors.NOT_LEADER_OR_FOLLOWER
-        if self._request.acks == ALL_REPLICAS and lacks_replicas(state, log):
+        if self._request.acks == ALL_REPLICAS and below_min_isr(state, log):
             return Errors.NOT_ENOUGH_REPLICAS
         return self._data.storage.next_fault(topic)
 

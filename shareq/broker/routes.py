@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from shareq.broker import altering, configs, describing, metadata, offsets, topics
+from shareq.broker import alter_configs, configs, describe_cluster, metadata, offsets, topics
 from shareq.broker.controller import Controller
 from shareq.broker.data_plane import DataPlane
 from shareq.broker.host import Host
@@ -77,7 +77,7 @@ Answering = Callable[[Any, ClientContext], Response]
 
 
 def actors(
-    *, leader: Host, groups: Host, states: Host, fetches: Host, transactions: Host, admission: Host
+    *, leader: Host, groups: Host, states: Host, fetches: Host, transactions: Host, verification: Host
 ) -> dict[type[Request], Host]:
     """Requests that an actor answers, now or later."""
     return {
@@ -108,7 +108,7 @@ def actors(
         EndTxnRequest: transactions,
         DescribeTransactionsRequest: transactions,
         ListTransactionsRequest: transactions,
-        WriteTxnMarkersRequest: admission,
+        WriteTxnMarkersRequest: verification,
         InitializeShareGroupStateRequest: states,
         ReadShareGroupStateRequest: states,
         WriteShareGroupStateRequest: states,
@@ -138,10 +138,12 @@ def _about_the_cluster(controller: Controller, data: DataPlane) -> dict[type[Req
         DescribeTopicPartitionsRequest: lambda request, _: metadata.describe_topic_partitions(
             request, controller.image
         ),
-        DescribeLogDirsRequest: lambda request, _: describing.describe_log_dirs(request, data),
-        DescribeQuorumRequest: lambda request, _: describing.describe_quorum(request, controller.image),
-        ListPartitionReassignmentsRequest: lambda request, _: describing.list_partition_reassignments(request),
-        ListConfigResourcesRequest: lambda request, _: describing.list_config_resources(request, controller.image),
+        DescribeLogDirsRequest: lambda request, _: describe_cluster.describe_log_dirs(request, data),
+        DescribeQuorumRequest: lambda request, _: describe_cluster.describe_quorum(request, controller.image),
+        ListPartitionReassignmentsRequest: lambda request, _: describe_cluster.list_partition_reassignments(request),
+        ListConfigResourcesRequest: lambda request, _: describe_cluster.list_config_resources(
+            request, controller.image
+        ),
     }
 
 
@@ -152,8 +154,8 @@ def _about_topics(controller: Controller, data: DataPlane) -> dict[type[Request]
         CreatePartitionsRequest: lambda request, _: topics.create_partitions(request, controller),
         ElectLeadersRequest: lambda request, _: topics.elect_leaders(request, controller),
         DescribeConfigsRequest: lambda request, _: configs.describe_configs(request, controller.image, data.broker_id),
-        AlterConfigsRequest: lambda request, _: altering.alter_configs(request, controller, data.broker_id),
-        IncrementalAlterConfigsRequest: lambda request, _: altering.incremental_alter_configs(
+        AlterConfigsRequest: lambda request, _: alter_configs.alter_configs(request, controller, data.broker_id),
+        IncrementalAlterConfigsRequest: lambda request, _: alter_configs.incremental_alter_configs(
             request, controller, data.broker_id
         ),
     }

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from shareq.broker.configs import topic_configs
 from shareq.broker.controller import Controller
-from shareq.broker.placement import Outcome, Replicas
+from shareq.broker.placement import ErrorWithMessage, Replicas
 from shareq.model.errors import Errors
 from shareq.model.ids import ZERO_TOPIC_ID, TopicId
 from shareq.model.image import ClusterImage, TopicImage
@@ -28,7 +28,10 @@ PREFERRED_ELECTION, UNCLEAN_ELECTION = 0, 1
 MAX_NEW_PARTITIONS = 10_000
 """How many partitions one request may bring (Kafka: ReplicationControlManager.MAX_PARTITIONS_PER_BATCH)."""
 
-_TOO_MANY: Outcome = (Errors.POLICY_VIOLATION, f"a request may bring {MAX_NEW_PARTITIONS:,d} partitions at most")
+_TOO_MANY: ErrorWithMessage = (
+    Errors.POLICY_VIOLATION,
+    f"a request may bring {MAX_NEW_PARTITIONS:,d} partitions at most",
+)
 
 
 def _twice(names: list[str]) -> set[str]:
@@ -73,7 +76,7 @@ def _create(
     return _refused(asked.name, outcome) if topic is None else _created(topic, controller.image)
 
 
-def _assignments(asked: CreateTopicsRequest.Topic) -> tuple[Outcome | None, list[Replicas]]:
+def _assignments(asked: CreateTopicsRequest.Topic) -> tuple[ErrorWithMessage | None, list[Replicas]]:
     """Replicas by hand, in the order of partitions; or what is wrong with how they are written down."""
     by_hand = {a.partition_index: a.broker_ids for a in asked.assignments}
     if by_hand and (asked.num_partitions, asked.replication_factor) != (-1, -1):
@@ -85,7 +88,7 @@ def _assignments(asked: CreateTopicsRequest.Topic) -> tuple[Outcome | None, list
     return None, [by_hand[index] for index in range(len(by_hand))]
 
 
-def _refused(name: str, outcome: Outcome) -> CreateTopicsResponse.Topic:
+def _refused(name: str, outcome: ErrorWithMessage) -> CreateTopicsResponse.Topic:
     error, why = outcome
     return CreateTopicsResponse.Topic(name=name, error_code=error, error_message=why)
 
@@ -110,7 +113,7 @@ def create_partitions(request: CreatePartitionsRequest, controller: Controller) 
     too_many = sum(max(0, more) for more in grown) > MAX_NEW_PARTITIONS
     results = []
     for name, asked in {asked.name: asked for asked in request.topics}.items():
-        outcome: Outcome = (Errors.INVALID_REQUEST, f"topic {name!r} is to grow twice")
+        outcome: ErrorWithMessage = (Errors.INVALID_REQUEST, f"topic {name!r} is to grow twice")
         if too_many:
             outcome = _TOO_MANY
         elif name not in twice:

@@ -22,7 +22,7 @@ _COLOURS = ("amber", "azure", "blue", "coral", "green", "grey", "indigo", "ivory
 _ANIMALS = ("crane", "finch", "fox", "hare", "heron", "ibis", "lynx", "mole", "newt", "otter", "owl", "wren")
 
 
-class Home(Protocol):
+class ClusterAccess(Protocol):
     """What a client's connection knows of the cluster that it lives on."""
 
     loop: EventLoop
@@ -37,15 +37,24 @@ class Home(Protocol):
     def client_rng(self) -> random.Random: ...
 
 
-_clusters: WeakValueDictionary[str, Home] = WeakValueDictionary()
+_clusters: WeakValueDictionary[str, ClusterAccess] = WeakValueDictionary()
 
 
-class ClientHost(Host):
-    """The host of a client's actor. What the actor raises ends this client; others, and the cluster, go on."""
+class InProcessClientHost(Host):
+    """The host of a client's actor. An exception of the actor ends this client; the cluster and other clients go on."""
 
     __slots__ = ("failure",)
 
-    failure: Exception | None
+    def __init__(
+        self,
+        name: str,
+        actor: Actor,
+        loop: EventLoop,
+        carry: Mapping[type, Callable[[Host, Any], None]],
+        record: Callable[[Event], None],
+    ) -> None:
+        super().__init__(name, actor, loop, carry, record)
+        self.failure: Exception | None = None
 
     def deliver(self, message: Message) -> None:
         if self.alive and self.failure is None:
@@ -69,13 +78,12 @@ class InProcessConnection:
     notice a client that has crashed.
     """
 
-    def __init__(self, cluster: Home, actor: Actor, client_id: str, connection_id: int) -> None:
+    def __init__(self, cluster: ClusterAccess, actor: Actor, client_id: str, connection_id: int) -> None:
         self.client_id = client_id
         self.connection_id = connection_id
         self._cluster = cluster
         self._context = ClientContext(client_id=client_id, connection_id=connection_id)
-        self._host = ClientHost(client_id, actor, cluster.loop, {Call: self._call}, cluster.record)
-        self._host.failure = None
+        self._host = InProcessClientHost(client_id, actor, cluster.loop, {Call: self._call}, cluster.record)
         self._used_ms: dict[int, int] = {}  # by broker: when it was called last
         self._idle_timer: Timer | None = None
 
@@ -109,9 +117,9 @@ class InProcessConnection:
     def failure(self) -> Exception | None:
         return self._host.failure
 
-    def uses(self, actor: object) -> bool:
-        """Whether this is the connection of that actor."""
-        return self._host.actor is actor
+    def belongs_to(self, cluster: object) -> bool:
+        """True if the client was connected to `cluster`."""
+        return self._cluster is cluster
 
     @property
     def alive(self) -> bool:
@@ -162,7 +170,7 @@ class InProcessConnection:
 class InProcessTransport:
     """What `inproc://name` resolves to."""
 
-    def __init__(self, cluster: Home) -> None:
+    def __init__(self, cluster: ClusterAccess) -> None:
         self._cluster = cluster
 
     def connect(self, actor: Actor, client_id: str) -> InProcessConnection:
@@ -172,7 +180,7 @@ class InProcessTransport:
         return self._cluster.client_rng()
 
 
-def publish(cluster: Home, rng: random.Random) -> str:
+def publish(cluster: ClusterAccess, rng: random.Random) -> str:
     """Make the cluster known under a name such as blue-fox (blue-fox-2 where that is taken); answers its address."""
     taken = 1
     name = unique = f"{rng.choice(_COLOURS)}-{rng.choice(_ANIMALS)}"

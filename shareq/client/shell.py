@@ -77,6 +77,12 @@ class UntilClosed:
 
     _NAME: ClassVar[str]
     _closed = False
+    _connection: Connection
+
+    @property
+    def connection(self) -> Connection:
+        """The client's connection to its cluster; `Cluster.crash` ends it."""
+        return self._connection
 
     def close(self) -> object:
         raise NotImplementedError

@@ -15,7 +15,7 @@ from shareq.kafka import LocalKafka, tools
 from shareq.kafka.jars import KafkaNotFound
 from shareq.kafka.local import LocalKafkaError
 from shareq.model.errors import ConfigException
-from shareq.wire.hints import hints_text
+from shareq.wire.client_examples import client_examples_text
 
 _CHECK_S = 0.5
 
@@ -39,8 +39,7 @@ def start(brokers: str, version: str | None, configs: tuple[str, ...]) -> None:
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, lambda *_: ended.set())
             click.echo(f"Apache Kafka {local.version} serves at {local.bootstrap_servers}; logs in {local.logs}")
-            click.echo(f"\n{hints_text(local.bootstrap_servers)}\n")
-            click.echo("Kafka's tools need no installation either: put `shareq kafka run` before them.")
+            click.echo(f"\n{client_examples_text(local.bootstrap_servers)}\n")
             click.echo("Ctrl-C stops it.")
             while not ended.wait(_CHECK_S):
                 if not local.brokers_alive:

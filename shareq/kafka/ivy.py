@@ -16,6 +16,7 @@ from urllib.request import getproxies
 from xml.etree import ElementTree as ET
 from xml.sax.saxutils import quoteattr
 
+from shareq.extras import install_command
 from shareq.jvm import Java, find_java
 
 # Kafka's own log configuration needs the bridge from SLF4J to Log4j, which its release brings and its POMs do not.
@@ -56,8 +57,8 @@ def _ivy_jar() -> Path:
     found = sorted(Path(str(spec.origin)).parent.glob("jars/ivy-*.jar")) if spec else []
     if not found:
         raise IvyFailed(
-            "the Ivy inside PySpark does it, and PySpark is not installed. What to do: `pip install 'shareq[kafka]'`; "
-            "or unpack Apache Kafka from kafka.apache.org/downloads yourself and set KAFKA_HOME to its folder."
+            f"PySpark, whose Ivy fetches it, is not installed. Run `{install_command('kafka')}`; "
+            "or unpack Apache Kafka from kafka.apache.org/downloads and set KAFKA_HOME to its folder."
         )
     return found[-1]
 

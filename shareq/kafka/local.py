@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from shareq.jvm import find_java
-from shareq.kafka.broker import HOST, Broker, Program, new_id
+from shareq.kafka.broker_process import HOST, BrokerProcess, KafkaCommand, new_id
 from shareq.kafka.jars import kafka_jars
 from shareq.model.errors import ConfigException, IllegalStateException
 from shareq.model.html import strong, table
@@ -92,8 +92,8 @@ class LocalKafka:
         self._wanted_version = version
         self._timeout = timeout
         self._root: Path | None = None
-        self._program: Program | None = None
-        self._brokers: tuple[Broker, ...] = ()
+        self._program: KafkaCommand | None = None
+        self._brokers: tuple[BrokerProcess, ...] = ()
 
     # ---- life --------------------------------------------------------------------------------------------------------
 
@@ -103,7 +103,7 @@ class LocalKafka:
             return self
         if sys.platform == "win32":
             raise LocalKafkaError("a local Kafka runs on Linux and macOS: on Windows use WSL")
-        self._program = Program(find_java(), kafka_jars(self._wanted_version))
+        self._program = KafkaCommand(find_java(), kafka_jars(self._wanted_version))
         for _ in range(_ATTEMPTS - 1):  # a free port may be taken by somebody else before Kafka binds it
             try:
                 return self._attempt(self._program)
@@ -127,11 +127,11 @@ class LocalKafka:
     def __exit__(self, *exc: object) -> None:
         self.stop()
 
-    def _attempt(self, program: Program) -> Self:
+    def _attempt(self, program: KafkaCommand) -> Self:
         self._root = Path(tempfile.mkdtemp(prefix="shareq-kafka-"))
         ports = _free_ports(2 * self._count)
         self._brokers = tuple(
-            Broker(program, self._root, number, port, controller_port)
+            BrokerProcess(program, self._root, number, port, controller_port)
             for number, (port, controller_port) in enumerate(zip(ports[::2], ports[1::2], strict=True))
         )
         try:
@@ -155,7 +155,7 @@ class LocalKafka:
         for broker in others:
             broker.format_like(first, cluster_id)
 
-    def _wait_ready(self, *brokers: Broker) -> None:
+    def _wait_ready(self, *brokers: BrokerProcess) -> None:
         deadline = time.monotonic() + self._timeout
         for broker in brokers:
             while not broker.ready:
@@ -172,11 +172,11 @@ class LocalKafka:
 
     def kill_broker(self, broker_id: int) -> None:
         """Lose a broker without a goodbye; what it led moves when the controller misses it, within seconds."""
-        self._end(broker_id, Broker.kill)
+        self._end(broker_id, BrokerProcess.kill)
 
     def stop_broker(self, broker_id: int) -> None:
         """Stop a broker in an orderly way: what it leads moves first."""
-        self._end(broker_id, Broker.terminate)
+        self._end(broker_id, BrokerProcess.terminate)
 
     def start_broker(self, broker_id: int) -> None:
         """Start a killed or stopped broker again, on its port and with its data, and wait until it serves."""
@@ -184,13 +184,13 @@ class LocalKafka:
         broker.start()
         self._wait_ready(broker)
 
-    def _end(self, broker_id: int, order: Callable[[Broker], None]) -> None:
+    def _end(self, broker_id: int, order: Callable[[BrokerProcess], None]) -> None:
         broker = self._broker(broker_id, alive=True)
         order(broker)
         if not broker.wait(self._timeout):
             raise LocalKafkaError(_told(broker, "does not end"))
 
-    def _broker(self, broker_id: int, *, alive: bool | None = None) -> Broker:
+    def _broker(self, broker_id: int, *, alive: bool | None = None) -> BrokerProcess:
         self._check_running()
         if broker_id not in range(self._count):
             raise ConfigException(f"broker_id={broker_id!r}: must be one of {list(range(self._count))}")
@@ -253,7 +253,7 @@ def _free_ports(count: int) -> list[int]:
         return [taken.getsockname()[1] for taken in sockets]
 
 
-def _told(broker: Broker, what: str) -> str:
+def _told(broker: BrokerProcess, what: str) -> str:
     return f"Kafka's broker {broker.broker_id} {what}:\n{_last(broker.said(), 25)}"
 
 

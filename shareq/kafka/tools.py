@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 
 from shareq.jvm import find_java
-from shareq.kafka.broker import Program
+from shareq.kafka.broker_process import KafkaCommand
 from shareq.kafka.jars import kafka_jars
 from shareq.model.errors import ConfigException
 
@@ -46,7 +46,7 @@ def command(name: str, *args: str) -> list[str]:
     main_class = TOOLS.get(name.removesuffix(".sh"))
     if main_class is None:
         raise ConfigException(f"tool={name!r}: must be one of {', '.join(TOOLS)}")
-    return Program(find_java(), kafka_jars()).tool(main_class, args)
+    return KafkaCommand(find_java(), kafka_jars()).tool(main_class, args)
 
 
 def run(name: str, *args: str, stdin: str = "", timeout: float = 120.0) -> subprocess.CompletedProcess[str]:

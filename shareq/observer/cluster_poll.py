@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from shareq.admin.asking import COORDINATOR_MOVED
+from shareq.admin.broker_routing import COORDINATOR_MOVED
 from shareq.admin.core import Ask, Operation, Reply
 from shareq.model.actor import ANY_NODE
 from shareq.model.errors import Errors

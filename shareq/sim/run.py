@@ -187,7 +187,8 @@ class Simulation:
         self._poll(worker)
 
     def _crash(self, worker: _Worker) -> None:
-        self.cluster.crash(worker.consumer)
+        if worker.consumer is not None:
+            self.cluster.crash(worker.consumer)
         worker.consumer = None
         self._at(self.cluster.now_ms + self.scenario.restart_ms, lambda: self._join(worker))
 

@@ -89,7 +89,7 @@ class Member:
         config = consumer_config(conf)
         transport = transport_for(config["bootstrap.servers"], config.sockets)
         self._core = RangeCore(config, transport.rng())
-        self._connection = transport.connect(self._core, self._core.client_id)
+        self.connection = transport.connect(self._core, self._core.client_id)
         self._lock = Lock()
         self._held: list[Held] = []
         self._surplus: list[Held] = []
@@ -102,7 +102,7 @@ class Member:
         self._renewal = Thread(target=self._renew_until_closed, name="shareq-renewal", daemon=True)
 
     def _do(self, call: Callable[[int], Any]) -> Any:
-        return perform(self._connection, self._core.calls, call)
+        return perform(self.connection, self._core.calls, call)
 
     @property
     def lock_duration_ms(self) -> int:
@@ -119,7 +119,7 @@ class Member:
         self._do(self._core.begin_poll)
         count = sum(held.range.end - held.range.first for held in taken)
         wait = LINGER_MS if taken else wait_ms
-        while count < limit and self._connection.wait(self._core.poll_ready, wait):
+        while count < limit and self.connection.wait(self._core.poll_ready, wait):
             more = self._take(limit - count, 1, ends)
             count += sum(held.range.end - held.range.first for held in more)
             taken += more
@@ -209,7 +209,7 @@ class Member:
             settled = set(batch)
             self._held = [held for held in self._held if held not in settled]
             self._send(batch, verdict, verdicts, commit)
-        self._connection.wait(lambda: commit.done, SETTLE_TIMEOUT_MS)
+        self.connection.wait(lambda: commit.done, SETTLE_TIMEOUT_MS)
         for partition, error in commit.results.items():
             if error is not None:
                 log.warning("%s: not acknowledged, will be delivered again: %s", partition, error)
@@ -255,12 +255,12 @@ class Member:
         self._closing.set()
         try:
             self._do(self._core.begin_close)
-            self._connection.wait(self._core.closed, CLOSE_TIMEOUT_MS)
+            self.connection.wait(self._core.closed, CLOSE_TIMEOUT_MS)
         except KafkaException as gone:
             if gone.error.code() != KafkaError._TRANSPORT:
                 raise
         finally:
-            self._connection.close()
+            self.connection.close()
 
 
 def _unpacks(batch: RecordBatch) -> bool:

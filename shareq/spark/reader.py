@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from shareq.admin.asking import Asking
+from shareq.admin.broker_routing import BrokerRouting
 from shareq.admin.core import AdminCore, Ask, Operation
 from shareq.client.config import ClientConfig
 from shareq.client.shell import perform
@@ -63,7 +63,7 @@ class RangeFetcher:
         config = ClientConfig(conf, (), client="task")
         transport = transport_for(config["bootstrap.servers"], config.sockets)
         self._core = AdminCore(config, transport.rng())
-        self._asking = Asking(self._core.backoff)
+        self._routing = BrokerRouting(self._core.backoff)
         self._connection = transport.connect(self._core, self._core.client_id)
         self._leaders: dict[tuple[str, int], int] = {}
 
@@ -98,13 +98,13 @@ class RangeFetcher:
                 return max(cursor + 1, min(_answer(response).log_start_offset, wanted.end)), ()
             self._leaders.pop((wanted.topic, wanted.partition), None)
             attempts += 1
-            yield self._asking.pause(attempts, error, f"{wanted.topic} [{wanted.partition}] at {cursor}", reason)
+            yield self._routing.pause(attempts, error, f"{wanted.topic} [{wanted.partition}] at {cursor}", reason)
 
     def _leader(self, wanted: Range) -> Operation[int]:
         place = wanted.topic, wanted.partition
         attempts = 0
         while place not in self._leaders:
-            image = yield from self._asking.metadata([wanted.topic])
+            image = yield from self._routing.metadata([wanted.topic])
             for topic in image.topics:
                 if topic.topic_id != wanted.topic_id and not topic.error_code:
                     raise RecordsLost(f"topic {wanted.topic!r} is not the one that the records were read from")
@@ -113,7 +113,7 @@ class RangeFetcher:
                         self._leaders[wanted.topic, partition.partition_index] = partition.leader_id
             if place not in self._leaders:
                 attempts += 1
-                yield self._asking.pause(attempts, Errors.LEADER_NOT_AVAILABLE, f"{wanted.topic} [{wanted.partition}]")
+                yield self._routing.pause(attempts, Errors.LEADER_NOT_AVAILABLE, f"{wanted.topic} [{wanted.partition}]")
         return self._leaders[place]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 
+from shareq.extras import install_command
+
 MINIMUM = (4, 0)
 """The first PySpark with sources written in Python."""
 
@@ -18,7 +20,7 @@ class SparkDoesNotFit(RuntimeError):
 
 def check_pyspark(found: str | None = None, *, streaming: bool = False) -> None:
     """Raise SparkDoesNotFit unless PySpark (of version `found`, else the installed one) has what sources need."""
-    advice = "`pip install 'shareq[spark]'` brings one that fits"
+    advice = f"`{install_command('spark')}` brings one that fits"
     if found is None:
         try:
             found = version("pyspark")

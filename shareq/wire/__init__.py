@@ -4,5 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+from shareq.extras import install_command
+
 if find_spec("kio") is None:
-    raise ModuleNotFoundError("Kafka's protocol needs the package kio: pip install 'shareq[kafka]'", name="kio")
+    raise ModuleNotFoundError(f"Kafka's protocol needs the package kio: {install_command('kafka')}", name="kio")

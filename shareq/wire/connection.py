@@ -25,7 +25,7 @@ from shareq.wire.api_versions import api_versions
 from shareq.wire.apis import API_BY_KEY
 from shareq.wire.errors import MalformedFrame, RequestHeader, UnsupportedVersion
 from shareq.wire.frames import FrameReader, decode_request, encode_response
-from shareq.wire.observing import Exchanged, errors_of
+from shareq.wire.request_log import ServedRequest, errors_of
 
 _log = logging.getLogger("shareq.server")
 
@@ -50,12 +50,12 @@ class Backend(Protocol):
 
     loop: EventLoop
     network: Network
-    observer: Callable[[Exchanged], None] | None
+    observer: Callable[[ServedRequest], None] | None
     inbox: memoryview
     """Where what a peer has sent is read into: one for all connections, for it is empty again when the call returns."""
 
     def answered(self, connection: ServerConnection) -> None:
-        """An answer has come from wherever the loop runs: call `go_on` soon, in the server's thread."""
+        """An answer has come from wherever the loop runs: call `resume` soon, in the server's thread."""
         ...
 
     def report(self, failure: BaseException) -> None:
@@ -114,7 +114,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         if frames or self._frames.failure is not None:
             self._kept.extend(frames)
             self._kept_bytes += sum(map(len, frames))
-            self.go_on()
+            self.resume()
 
     def pause_writing(self) -> None:
         self._peer_reads = False
@@ -122,7 +122,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         self._peer_reads = True
         self.active_ms = self._backend.loop.now_ms()
-        self.go_on()
+        self.resume()
 
     def connection_lost(self, exc: Exception | None) -> None:
         del exc
@@ -132,7 +132,7 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     # ---- requests and answers ----------------------------------------------------------------------------------------
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Write the answer that has come, ask the broker the next thing, until there is nothing or it takes time."""
         try:
             self._work()
@@ -148,7 +148,7 @@ class ServerConnection(asyncio.BufferedProtocol):
                 break
             self._begin(self._kept.popleft())
         else:
-            asyncio.get_running_loop().call_soon(self.go_on)
+            asyncio.get_running_loop().call_soon(self.resume)
         self._send()
         if self._frames.failure is not None and self.idle and not self._kept:
             self.close(str(self._frames.failure))
@@ -210,13 +210,15 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._unsent.append(data)
         return len(data) - SIZE_PREFIX
 
-    def _tell(self, observer: Callable[[Exchanged], None], header: RequestHeader, answer: Answer, size: int) -> None:
+    def _tell(
+        self, observer: Callable[[ServedRequest], None], header: RequestHeader, answer: Answer, size: int
+    ) -> None:
         if answer.response is None:
             text = f"closed, {answer.error.name}"
         else:
             text = ", ".join(error.name for error in errors_of(answer.response)) or "ok"
         observer(
-            Exchanged(
+            ServedRequest(
                 time_ms=self._backend.loop.now_ms(),
                 peer=self.peer,
                 broker_id=self.broker_id,

@@ -15,7 +15,7 @@ from shareq.model.errors import Errors
 from shareq.model.messages.api_versions import ApiVersionsRequest
 from shareq.model.messages.base import Request, Response
 from shareq.wire.apis import API_BY_KEY, Api
-from shareq.wire.codec import Reader, Writer, reader, writer
+from shareq.wire.codec import MessageReader, MessageWriter, reader, writer
 from shareq.wire.codec.primitives import skip_tags
 from shareq.wire.errors import MalformedFrame, RequestHeader, UnsupportedVersion
 
@@ -167,25 +167,25 @@ def _framed(parts: list[bytes]) -> bytes:
 
 
 @cache
-def _request_reader(api_key: int, version: int) -> Reader | None:
+def _request_reader(api_key: int, version: int) -> MessageReader | None:
     api = _offered(api_key, version)
     return api and reader(api.request, api_key, version)
 
 
 @cache
-def _request_writer(api_key: int, version: int) -> Writer | None:
+def _request_writer(api_key: int, version: int) -> MessageWriter | None:
     api = _offered(api_key, version)
     return api and writer(api.request, api_key, version)
 
 
 @cache
-def _response_reader(api_key: int, version: int) -> Reader | None:
+def _response_reader(api_key: int, version: int) -> MessageReader | None:
     api = _offered(api_key, version)
     return api and reader(api.response, api_key, version)
 
 
 @cache
-def _response_writer(api_key: int, version: int) -> Writer | None:
+def _response_writer(api_key: int, version: int) -> MessageWriter | None:
     api = _offered(api_key, version)
     return api and writer(api.response, api_key, version)
 

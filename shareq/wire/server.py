@@ -22,10 +22,10 @@ from shareq.broker.loop import Timer
 from shareq.client.uninterrupted import SLICE_S, uninterrupted
 from shareq.model.html import strong, table
 from shareq.wire.address import Address
+from shareq.wire.client_examples import client_examples_html
 from shareq.wire.connection import ServerConnection
-from shareq.wire.hints import hints_html
 from shareq.wire.listener import Listener, ports_of
-from shareq.wire.observing import Exchanged
+from shareq.wire.request_log import ServedRequest
 
 _log = logging.getLogger("shareq.server")
 
@@ -52,7 +52,7 @@ class Server:
         host: str = "127.0.0.1",
         ports: int | Sequence[int] | None = None,
         *,
-        observer: Callable[[Exchanged], None] | None = None,
+        observer: Callable[[ServedRequest], None] | None = None,
     ) -> None:
         self.cluster = cluster
         self.loop = cluster.loop
@@ -132,7 +132,7 @@ class Server:
             for broker_id, one in self._listeners.items()
         ]
         brokers = table(("broker", "address", "port", "connections"), rows, caption=self.bootstrap_servers)
-        return brokers + hints_html(self.bootstrap_servers)
+        return brokers + client_examples_html(self.bootstrap_servers)
 
     # ---- closing -----------------------------------------------------------------------------------------------------
 
@@ -230,7 +230,7 @@ class Server:
         self._handing_over = False
         answered = self._answered
         while answered:
-            answered.popleft().go_on()
+            answered.popleft().resume()
 
     def report(self, failure: BaseException) -> None:
         self.failures.append(failure)

@@ -146,7 +146,7 @@ def test_over_tcp() -> None:
         assert sorted(leaders) == [0, 1]
         with cluster.serve() as server:
             first = server.bootstrap_servers.split(",")[0]
-            cluster.loop.enter(lambda: cluster._machines.readdress({1: unused.getsockname()}))
+            cluster.loop.enter(lambda: cluster._runtime.readdress({1: unused.getsockname()}))
             with Admin({"bootstrap.servers": first}) as admin:
                 listed = admin.list_groups(timeout=1)
                 assert list(listed.errors) == [1]

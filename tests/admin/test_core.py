@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shareq.admin.asking import Asking
+from shareq.admin.broker_routing import BrokerRouting
 from shareq.admin.core import AdminCore, Ask, Operation, Pause
 from shareq.admin.topics import NewTopic, create_topics
 from shareq.client.calls import Backoff
@@ -37,7 +37,7 @@ class Stage:
 
     def __init__(self) -> None:
         self.core = AdminCore(ClientConfig({"bootstrap.servers": "x"}, ()), random.Random(1))
-        self.asking = Asking(Backoff(random.Random(1)))
+        self.routing = BrokerRouting(Backoff(random.Random(1)))
         self.now_ms = 0
         self.asked: list[tuple[int, int, Any]] = []
 
@@ -197,7 +197,7 @@ def leaders(*nodes: int) -> MetadataResponse:
 def test_anybody_is_asked_until_somebody_answers() -> None:
     stage = Stage()
     answers = in_turn(Errors.NETWORK_EXCEPTION, Errors.REQUEST_TIMED_OUT, RESPONSE)
-    assert stage.run(stage.asking.anybody(REQUEST), answers) is RESPONSE
+    assert stage.run(stage.routing.any_broker(REQUEST), answers) is RESPONSE
     first, second, third = stage.times(MetadataRequest)
     assert 80 <= second - first <= 120
     assert 160 <= third - second <= 240
@@ -220,7 +220,7 @@ def test_every_broker(script: list[Any], answers: int) -> None:
         "loading": ListGroupsResponse(error_code=Errors.COORDINATOR_LOAD_IN_PROGRESS),
     }
     script = [replies[step] if isinstance(step, str) else step for step in script]
-    responses, errors = stage.run(stage.asking.every_broker(ListGroupsRequest()), in_turn(*script))
+    responses, errors = stage.run(stage.routing.every_broker(ListGroupsRequest()), in_turn(*script))
     assert (len(responses), errors) == (answers, {})
 
 
@@ -229,7 +229,7 @@ def test_coordinators_come_at_different_times_and_some_never() -> None:
     answers = in_turn(
         found(a=1, b=Errors.COORDINATOR_NOT_AVAILABLE, c=Errors.INVALID_GROUP_ID), Errors.NETWORK_EXCEPTION, found(b=2)
     )
-    nodes, errors = stage.run(stage.asking.coordinators(["b", "a", "c"]), answers)
+    nodes, errors = stage.run(stage.routing.coordinators(["b", "a", "c"]), answers)
     assert nodes == {"a": 1, "b": 2}
     assert errors == {"c": Errors.INVALID_GROUP_ID}
     asked = [request.coordinator_keys for _, _, request in stage.asked]
@@ -264,7 +264,7 @@ def test_a_coordinator_is_asked_again_after(error: Errors, again: bool) -> None:
         return [(name, Errors.NONE, None, f"of {name}") for name in request.groups_names]
 
     done = stage.run(
-        stage.asking.by_coordinator(["a", "b"], lambda names: DeleteGroupsRequest(groups_names=names), lambda r: r),
+        stage.routing.by_coordinator(["a", "b"], lambda names: DeleteGroupsRequest(groups_names=names), lambda r: r),
         answer,
     )
     assert done["a"] == (None, "of a", 1)
@@ -275,14 +275,14 @@ def test_a_coordinator_is_asked_again_after(error: Errors, again: bool) -> None:
 def test_a_group_without_coordinator_does_not_keep_the_others() -> None:
     stage = Stage()
     answers = in_turn(found(a=Errors.INVALID_GROUP_ID, b=1), [("b", Errors.NONE, None, "x")])
-    operation = stage.asking.by_coordinator(["a", "b"], lambda names: REQUEST, lambda response: response)
+    operation = stage.routing.by_coordinator(["a", "b"], lambda names: REQUEST, lambda response: response)
     done = stage.run(operation, answers)
     assert (done["a"][0], done["a"][2]) == (Errors.INVALID_GROUP_ID, ANY_NODE)
     assert done["b"] == (None, "x", 1)
 
 
 def by_leader(stage: Stage, *places: tuple[str, int]) -> Operation[Any]:
-    return stage.asking.by_leader(places, lambda topics: ListOffsetsRequest(topics=()), lambda response: response)
+    return stage.routing.by_leader(places, lambda topics: ListOffsetsRequest(topics=()), lambda response: response)
 
 
 def test_leaders_are_asked_for_their_own_partitions() -> None:
@@ -329,13 +329,13 @@ def test_what_no_retry_mends_is_the_partitions_result() -> None:
 def test_a_broker_that_is_too_old_ends_the_operation() -> None:
     stage = Stage()
     with pytest.raises(KafkaException) as raised:
-        stage.run(stage.asking.anybody(REQUEST), in_turn(Errors.UNSUPPORTED_VERSION))
+        stage.run(stage.routing.any_broker(REQUEST), in_turn(Errors.UNSUPPORTED_VERSION))
     assert raised.value.error == Errors.UNSUPPORTED_VERSION
 
 
 def test_a_time_out_says_what_the_transport_said() -> None:
     stage = Stage()
-    task = stage.core.start(stage.asking.anybody(REQUEST), 100, 0)
+    task = stage.core.start(stage.routing.any_broker(REQUEST), 100, 0)
     (call,) = (effect for effect in stage.core.calls.take_effects() if isinstance(effect, Call))
     stage.core.handle(Answer(call.id, None, Errors.NETWORK_EXCEPTION, "broker at a:1 cannot be connected"), 1)
     stage.core.handle(Tick(), 100)
@@ -352,7 +352,7 @@ def test_the_controller_is_looked_for_where_a_broker_is_none() -> None:
     request = CreateTopicsRequest(topics=(CreateTopicsRequest.Topic(name="t"),))
     moved = MetadataResponse(brokers=(), cluster_id="c", controller_id=5)
     answers = in_turn(created(Errors.NOT_CONTROLLER), moved, Errors.NETWORK_EXCEPTION, moved, created())
-    operation = stage.asking.controller(request, lambda response: [t.error_code for t in response.topics])
+    operation = stage.routing.controller(request, lambda response: [t.error_code for t in response.topics])
     assert stage.run(operation, answers) == created()
     assert [node for _, node, asked in stage.asked if asked is request] == [ANY_NODE, 5, 5]
 
@@ -372,7 +372,7 @@ def test_a_topic_is_created_when_every_broker_knows_it() -> None:
         topic = MetadataResponse.Topic(name="t", topic_id=topic_id("t"), error_code=error)
         return MetadataResponse(brokers=brokers, cluster_id="c", controller_id=1, topics=(topic,))
 
-    results = stage.run(create_topics(stage.asking, [NewTopic("t")], validate_only=False), answer)
+    results = stage.run(create_topics(stage.routing, [NewTopic("t")], validate_only=False), answer)
     assert results["t"].error is None
     assert [node for _, node, request in stage.asked if isinstance(request, MetadataRequest)] == [-1] + [1, 2, 3] * 3
 
@@ -386,5 +386,5 @@ def test_a_topic_is_created_when_every_broker_knows_it() -> None:
 )
 def test_nobody_is_asked_for_a_topic_that_was_not_created(error: Errors, validate_only: bool) -> None:
     stage = Stage()
-    stage.run(create_topics(stage.asking, [NewTopic("t")], validate_only=validate_only), in_turn(created(error)))
+    stage.run(create_topics(stage.routing, [NewTopic("t")], validate_only=validate_only), in_turn(created(error)))
     assert len(stage.asked) == 1

@@ -11,7 +11,7 @@ from shareq.model.actor import IN_PROCESS, ClientContext
 from shareq.model.messages.base import Request, Response
 from shareq.model.messages.classic_group import DescribeGroupsRequest
 from shareq.model.messages.cluster import FindCoordinatorRequest
-from tests.broker.asker import Asker
+from tests.broker.requester import Requester
 from tests.coordinator.group.members import WAITING, Members, R
 
 
@@ -20,29 +20,29 @@ class ClusterMembers(Members):
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__("g")
-        self.asker = Asker(cluster)
+        self.requester = Requester(cluster)
         self.last: dict[str, int] = {}
         find = FindCoordinatorRequest(key_type=0, coordinator_keys=("g",))
-        while self.asker.ask(find, 6).coordinators[0].error_code:
+        while self.requester.ask(find, 6).coordinators[0].error_code:
             cluster.advance(10)
 
     def send_as(self, who: str, request: Request, version: int) -> None:
-        self.last[who] = self.asker.send(request, version)
+        self.last[who] = self.requester.send(request, version)
 
     def heard(self, who: str) -> Sequence[Response]:
         call_id = self.last[who]
-        return [self.asker.response(call_id)] if self.asker.answered(call_id) else []
+        return [self.requester.response(call_id)] if self.requester.answered(call_id) else []
 
     def listen(self, who: str) -> None:
-        self.asker.cluster.advance(0)
+        self.requester.cluster.advance(0)
 
     def ask(self, request: Request, kind: type[R], client: ClientContext = IN_PROCESS) -> R:
-        response = self.asker.ask(request, client.api_version)
+        response = self.requester.ask(request, client.api_version)
         assert isinstance(response, kind)
         return response
 
     def state(self) -> str:
-        described = self.asker.ask(DescribeGroupsRequest(groups=("g",)), 5).groups[0]
+        described = self.requester.ask(DescribeGroupsRequest(groups=("g",)), 5).groups[0]
         return str(described.group_state)
 
 
@@ -54,9 +54,9 @@ def members() -> Iterator[ClusterMembers]:
 
 def test_a_member_joins_after_the_only_one_left_within_the_initial_delay(members: ClusterMembers) -> None:
     assert members.enter("A") == WAITING
-    members.asker.cluster.advance(500)
+    members.requester.cluster.advance(500)
     assert members.leave("A") == "NONE"
     assert members.state() == "PreparingRebalance"
     assert members.enter("B") == WAITING
-    members.asker.cluster.advance(6000)
+    members.requester.cluster.advance(6000)
     assert members.said("B") == "1 range leads B"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import re
+import weakref
 from typing import Any
 
 import pytest
 
+from shareq import Admin, Producer, ShareConsumer
 from shareq.broker import Cluster
 from shareq.broker.loop import VIRTUAL_ORIGIN_MS
 from shareq.log.records import encode_batch
@@ -72,6 +74,17 @@ def coordinator_of(probe: Probe, group_id: str) -> int:
         pytest.param({"racks": "abc"}, r"racks='abc': must be 3", id="one text for three racks"),
         pytest.param({"racks": ["a", "", "c"]}, r"each a name or None", id="an empty rack"),
         pytest.param({"racks": [0, 1, 2]}, r"each a name or None", id="numbers for racks"),
+        pytest.param(
+            {"config": {"share.record.lock.duration.ms": 1000}},
+            r"a configuration of a group, not of a broker: use cluster\.configure_group\(group_id, "
+            r"\{'share\.record\.lock\.duration\.ms': 1000\}\); group\.share\.record\.lock\.duration\.ms is",
+            id="a configuration of groups",
+        ),
+        pytest.param(
+            {"config": {"share.auto.offset.reset": "earliest"}},
+            r"use cluster\.configure_group\(group_id, \{'share\.auto\.offset\.reset': 'earliest'\}\)$",
+            id="a configuration of groups without a default of brokers",
+        ),
         pytest.param({"journal": 0}, r"capacity=0: must be >= 1", id="empty journal"),
     ],
 )
@@ -120,14 +133,58 @@ def test_a_closed_cluster_says_so(cluster: Cluster, probe: Probe) -> None:
         transport_for(address)
 
 
+def test_a_cluster_on_a_virtual_clock_is_not_served(cluster: Cluster) -> None:
+    with pytest.raises(IllegalStateException, match=r"clock='virtual': .* use Cluster\(clock='wall'\), or a factor"):
+        cluster.serve()
+
+
 def test_a_wall_clock_cannot_be_stepped() -> None:
     with Cluster(brokers=1, clock="wall") as cluster, pytest.raises(IllegalStateException, match="runs by itself"):
         cluster.step()
 
 
-def test_somebody_elses_client_cannot_be_crashed(cluster: Cluster) -> None:
-    with pytest.raises(IllegalStateException, match="is not a client of"):
-        cluster.crash("stranger")
+class HoldsAClient:
+    """An object of an application that holds a client, but is none."""
+
+    def __init__(self, client: ShareConsumer) -> None:
+        self.inner = client.connection
+
+
+def test_only_open_clients_of_the_cluster_can_crash(cluster: Cluster) -> None:
+    conf = {"bootstrap.servers": cluster.bootstrap_servers}
+    with Cluster(brokers=1) as other, ShareConsumer({**conf, "group.id": "g"}) as client, Producer(conf) as closed:
+        closed.close()
+        stranger = Producer({"bootstrap.servers": other.bootstrap_servers})
+        for wrong in ("stranger", HoldsAClient(client), closed, stranger):
+            with pytest.raises(IllegalStateException, match="is not an open client of inproc://"):
+                cluster.crash(wrong)  # type: ignore[arg-type]    # as an application may
+        cluster.crash(client)
+        with pytest.raises(IllegalStateException, match="is not an open client of"):
+            cluster.crash(client)
+
+
+@pytest.mark.parametrize("kind", [ShareConsumer, Producer, Admin])
+def test_every_kind_of_client_can_crash(cluster: Cluster, kind: type[ShareConsumer | Producer | Admin]) -> None:
+    conf = {"bootstrap.servers": cluster.bootstrap_servers} | ({"group.id": "g"} if kind is ShareConsumer else {})
+    client = kind(conf)
+    cluster.crash(client)
+    assert [entry.event for entry in cluster.journal.select(FaultInjected)]
+    with pytest.raises(KafkaException, match="has lost its connection"):
+        client.connection.run(lambda now_ms: ())
+
+
+def test_a_closed_client_leaves_nothing_in_the_cluster(cluster: Cluster) -> None:
+    freed = []
+    for _ in range(3):
+        producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+        producer.produce("orders", b"a")
+        producer.flush()
+        freed.append(weakref.ref(producer.connection))
+        producer.close()
+        del producer
+    cluster.advance(60_000)
+    gc.collect()
+    assert [ref() for ref in freed] == [None] * 3
 
 
 # ---- addresses -------------------------------------------------------------------------------------------------------

@@ -556,7 +556,7 @@ def describing_configs(name: str, group: str) -> Rows:
     ]
 
 
-def altering(name: str) -> Rows:
+def alter_configs(name: str) -> Rows:
     return [
         ("2.12 set", 1, alter(2, name, ("retention.ms", 0, "7"))),
         ("2.12 delete", 1, alter(2, name, ("retention.ms", 1, None), ("flush.ms", 1, None))),
@@ -604,7 +604,7 @@ def test_configurations(sides: tuple[Side, Side], fresh: Callable[[str], str]) -
     compare(sides, [("made", 7, create(new(name, 1, 1, configs=(("retention.ms", "1000"),))))])
     for side in sides:
         side.learn(name)
-    compare(sides, [*describing_configs(name, group), *altering(name)])
+    compare(sides, [*describing_configs(name, group), *alter_configs(name)])
     for side in sides:
         side.hears(2, name, "cleanup.policy", "compact")
     now: Rows = [("2.12 now", 4, describe(2, name, *KEYS))]

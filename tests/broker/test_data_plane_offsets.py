@@ -19,7 +19,7 @@ from shareq.model.messages.data import (
 )
 from shareq.model.messages.describe import DescribeProducersRequest, DescribeProducersResponse
 from shareq.model.messages.fetch import FetchRequest, OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
-from tests.broker.asker import Asker
+from tests.broker.requester import Requester
 
 START = 1_767_225_600_000
 """When the first record of the log was written; the others follow 10 ms apart."""
@@ -34,38 +34,38 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def asker(cluster: Cluster) -> Asker:
-    return Asker(cluster)
+def requester(cluster: Cluster) -> Requester:
+    return Requester(cluster)
 
 
 def leader(cluster: Cluster, topic: str = "orders") -> int:
     return cluster.image.topics[topic].partitions[0].leader
 
 
-def produce(asker: Asker, *timestamps: int, **options: Any) -> None:
+def produce(requester: Requester, *timestamps: int, **options: Any) -> None:
     """One batch of records with these timestamps."""
-    cluster = asker.cluster
+    cluster = requester.cluster
     data = encode_batch([(b"k", b"v", (), timestamp) for timestamp in timestamps], **options)
     part = ProduceRequest.Partition(index=0, records=data)
     topic = ProduceRequest.Topic(topic_id=cluster.image.topics["orders"].topic_id, partitions=(part,))
-    answer = asker.ask(ProduceRequest(topics=(topic,)), 13, leader(cluster))
+    answer = requester.ask(ProduceRequest(topics=(topic,)), 13, leader(cluster))
     assert not answer.responses[0].partitions[0].error_code
 
 
 @pytest.fixture
-def written(asker: Asker) -> Asker:
+def written(requester: Requester) -> Requester:
     """A log of [START, +20], [+10, +30], [+30, +5], six records in three batches."""
-    produce(asker, START, START + 20)
-    produce(asker, START + 10, START + 30)
-    produce(asker, START + 30, START + 5)
-    return asker
+    produce(requester, START, START + 20)
+    produce(requester, START + 10, START + 30)
+    produce(requester, START + 30, START + 5)
+    return requester
 
 
 # ---- ListOffsets -----------------------------------------------------------------------------------------------------
 
 
 def listed(
-    asker: Asker,
+    requester: Requester,
     timestamp: int,
     version: int = 11,
     *,
@@ -76,9 +76,9 @@ def listed(
 ) -> ListOffsetsResponse.Partition:
     part = ListOffsetsRequest.Partition(partition_index=index, timestamp=timestamp, current_leader_epoch=epoch)
     topics = (ListOffsetsRequest.Topic(name=topic, partitions=(part,)),)
-    known = topic in asker.cluster.image.topics
-    node = leader(asker.cluster, topic) if known else 0
-    response = asker.ask(ListOffsetsRequest(isolation_level=isolation, topics=topics), version, node)
+    known = topic in requester.cluster.image.topics
+    node = leader(requester.cluster, topic) if known else 0
+    response = requester.ask(ListOffsetsRequest(isolation_level=isolation, topics=topics), version, node)
     found = response.topics[0].partitions[0]
     assert isinstance(found, ListOffsetsResponse.Partition)
     return found
@@ -99,19 +99,19 @@ def listed(
         pytest.param(START + 31, (-1, -1, -1), id="2.8 no record is so new"),
     ],
 )
-def test_offsets_of_timestamps(written: Asker, timestamp: int, expected: tuple[int, int, int]) -> None:
+def test_offsets_of_timestamps(written: Requester, timestamp: int, expected: tuple[int, int, int]) -> None:
     written.cluster.log("orders", 0).delete_records(1)
     found = listed(written, timestamp)
     assert (found.error_code, found.offset, found.timestamp, found.leader_epoch) == (Errors.NONE, *expected)
 
 
 @pytest.mark.parametrize("timestamp", [pytest.param(t, id=f"2.8 {t}") for t in (-3, 0)])
-def test_an_empty_log_has_no_times(asker: Asker, timestamp: int) -> None:
-    found = listed(asker, timestamp, topic="empty")
+def test_an_empty_log_has_no_times(requester: Requester, timestamp: int) -> None:
+    found = listed(requester, timestamp, topic="empty")
     assert (found.error_code, found.offset, found.timestamp, found.leader_epoch) == (Errors.NONE, -1, -1, -1)
 
 
-def test_deleted_records_have_no_times(written: Asker) -> None:
+def test_deleted_records_have_no_times(written: Requester) -> None:
     """Kafka goes on telling the largest timestamp of a batch that is below the log start."""
     written.cluster.log("orders", 0).delete_records(-1)
     found = listed(written, -3)
@@ -122,7 +122,7 @@ def test_deleted_records_have_no_times(written: Asker) -> None:
     ("timestamp", "since"),
     [pytest.param(t, since, id=f"2.8 {t} from version {since}") for t, since in ((-3, 7), (-4, 8), (-5, 9), (-6, 11))],
 )
-def test_timestamps_that_are_no_times_have_a_first_version(written: Asker, timestamp: int, since: int) -> None:
+def test_timestamps_that_are_no_times_have_a_first_version(written: Requester, timestamp: int, since: int) -> None:
     assert listed(written, timestamp, since).error_code is Errors.NONE
     refused = listed(written, timestamp, since - 1)
     assert (refused.error_code, refused.offset) == (Errors.UNSUPPORTED_VERSION, -1)
@@ -138,19 +138,19 @@ def test_timestamps_that_are_no_times_have_a_first_version(written: Asker, times
         pytest.param({"isolation": 7}, Errors.UNKNOWN_SERVER_ERROR, id="an isolation level that nobody knows"),
     ],
 )
-def test_offsets_that_cannot_be_told(written: Asker, asked: dict[str, Any], error: Errors) -> None:
+def test_offsets_that_cannot_be_told(written: Requester, asked: dict[str, Any], error: Errors) -> None:
     found = listed(written, **{"timestamp": -1, **asked})
     assert (found.error_code, found.offset, found.timestamp, found.leader_epoch) == (error, -1, -1, -1)
 
 
-def test_a_partition_that_is_asked_for_twice(written: Asker) -> None:
+def test_a_partition_that_is_asked_for_twice(written: Requester) -> None:
     parts = tuple(ListOffsetsRequest.Partition(partition_index=0, timestamp=t) for t in (-1, -2))
     request = ListOffsetsRequest(topics=(ListOffsetsRequest.Topic(name="orders", partitions=parts),))
     found = written.ask(request, 11, leader(written.cluster)).topics[0].partitions
     assert [part.error_code for part in found] == [Errors.INVALID_REQUEST] * 2
 
 
-def test_readers_of_committed_records_are_told_of_the_last_stable_offset(written: Asker) -> None:
+def test_readers_of_committed_records_are_told_of_the_last_stable_offset(written: Requester) -> None:
     """The transaction is written into the log itself: what matters here is how it is read."""
     open_transaction = encode_batch(
         [(b"k", b"v", (), START + 99)], producer_id=7, producer_epoch=0, base_sequence=0, transactional=True
@@ -166,13 +166,13 @@ def test_readers_of_committed_records_are_told_of_the_last_stable_offset(written
 
 
 @pytest.fixture
-def elected(written: Asker) -> Asker:
+def elected(written: Requester) -> Requester:
     """Epochs 0 and 2 have written three batches each, epoch 1 nothing."""
     cluster = written.cluster
     first = leader(cluster)
     cluster.kill_broker(first)
     cluster.start_broker(first)
-    cluster.loop.enter(cluster._machines.controller.elect_preferred_leaders)
+    cluster.loop.enter(cluster._runtime.controller.elect_preferred_leaders)
     for _ in range(3):
         produce(written, START)
     return written
@@ -188,17 +188,17 @@ def elected(written: Asker) -> Asker:
         pytest.param(-1, (-1, -1), id="2.8 none"),
     ],
 )
-def test_where_leader_epochs_ended(elected: Asker, epoch: int, expected: tuple[int, int]) -> None:
+def test_where_leader_epochs_ended(elected: Requester, epoch: int, expected: tuple[int, int]) -> None:
     found = epoch_end(elected, leader_epoch=epoch)
     assert (found.error_code, found.leader_epoch, found.end_offset) == (Errors.NONE, *expected)
 
 
-def epoch_end(asker: Asker, *, node: int | None = None, **part: int) -> OffsetForLeaderEpochResponse.Partition:
+def epoch_end(requester: Requester, *, node: int | None = None, **part: int) -> OffsetForLeaderEpochResponse.Partition:
     asked = OffsetForLeaderEpochRequest.Partition(**{"partition": 0, "leader_epoch": 0, **part})
     request = OffsetForLeaderEpochRequest(
         topics=(OffsetForLeaderEpochRequest.Topic(topic="orders", partitions=(asked,)),)
     )
-    found = asker.ask(request, 4, leader(asker.cluster) if node is None else node).topics[0].partitions[0]
+    found = requester.ask(request, 4, leader(requester.cluster) if node is None else node).topics[0].partitions[0]
     assert isinstance(found, OffsetForLeaderEpochResponse.Partition)
     return found
 
@@ -211,12 +211,12 @@ def epoch_end(asker: Asker, *, node: int | None = None, **part: int) -> OffsetFo
         pytest.param({"partition": 5}, Errors.UNKNOWN_TOPIC_OR_PARTITION, id="unknown partition"),
     ],
 )
-def test_epochs_that_cannot_be_looked_up(elected: Asker, part: dict[str, int], error: Errors) -> None:
+def test_epochs_that_cannot_be_looked_up(elected: Requester, part: dict[str, int], error: Errors) -> None:
     found = epoch_end(elected, **part)
     assert (found.error_code, found.leader_epoch, found.end_offset) == (error, -1, -1)
 
 
-def test_epochs_are_the_leaders_business(elected: Asker) -> None:
+def test_epochs_are_the_leaders_business(elected: Requester) -> None:
     other = 1 - leader(elected.cluster)
     assert epoch_end(elected, node=other).error_code is Errors.NOT_LEADER_OR_FOLLOWER
 
@@ -225,11 +225,11 @@ def test_epochs_are_the_leaders_business(elected: Asker) -> None:
 
 
 def deleted(
-    asker: Asker, offset: int, topic: str = "orders", node: int | None = None
+    requester: Requester, offset: int, topic: str = "orders", node: int | None = None
 ) -> DeleteRecordsResponse.Partition:
     part = DeleteRecordsRequest.Partition(partition_index=0, offset=offset)
     request = DeleteRecordsRequest(topics=(DeleteRecordsRequest.Topic(name=topic, partitions=(part,)),))
-    found = asker.ask(request, 2, leader(asker.cluster) if node is None else node).topics[0].partitions[0]
+    found = requester.ask(request, 2, leader(requester.cluster) if node is None else node).topics[0].partitions[0]
     assert isinstance(found, DeleteRecordsResponse.Partition)
     return found
 
@@ -245,14 +245,14 @@ def deleted(
         pytest.param(-2, (Errors.OFFSET_OUT_OF_RANGE, -1), id="2.8 below -1"),
     ],
 )
-def test_deleting_records(written: Asker, offset: int, expected: tuple[Errors, int]) -> None:
+def test_deleting_records(written: Requester, offset: int, expected: tuple[Errors, int]) -> None:
     deleted(written, 1)
     found = deleted(written, offset)
     assert (found.error_code, found.low_watermark) == expected
     assert written.cluster.log("orders", 0).log_start_offset == max(1, expected[1])
 
 
-def test_a_batch_across_the_log_start_comes_whole(written: Asker) -> None:
+def test_a_batch_across_the_log_start_comes_whole(written: Requester) -> None:
     assert deleted(written, 3).low_watermark == 3
     topic_id = written.cluster.image.topics["orders"].topic_id
     part = FetchRequest.Partition(partition=0, fetch_offset=3)
@@ -261,7 +261,7 @@ def test_a_batch_across_the_log_start_comes_whole(written: Asker) -> None:
     assert [b.base_offset for b in answer.responses[0].partitions[0].records] == [2, 4]
 
 
-def test_records_that_cannot_be_deleted(written: Asker) -> None:
+def test_records_that_cannot_be_deleted(written: Requester) -> None:
     cluster = written.cluster
     assert deleted(written, 1, "none").error_code is Errors.UNKNOWN_TOPIC_OR_PARTITION
     assert deleted(written, 1, node=1 - leader(cluster)).error_code is Errors.NOT_LEADER_OR_FOLLOWER
@@ -272,9 +272,9 @@ def test_records_that_cannot_be_deleted(written: Asker) -> None:
 # ---- DescribeProducers -----------------------------------------------------------------------------------------------
 
 
-def test_who_writes_a_partition(asker: Asker) -> None:
-    log = asker.cluster.log("orders", 0)
-    produce(asker, START, START, producer_id=5, producer_epoch=1, base_sequence=0)
+def test_who_writes_a_partition(requester: Requester) -> None:
+    log = requester.cluster.log("orders", 0)
+    produce(requester, START, START, producer_id=5, producer_epoch=1, base_sequence=0)
     open_transaction = encode_batch(
         [(b"k", b"v", (), START)], producer_id=7, producer_epoch=3, base_sequence=9, transactional=True
     )
@@ -282,7 +282,7 @@ def test_who_writes_a_partition(asker: Asker) -> None:
     request = DescribeProducersRequest(
         topics=(DescribeProducersRequest.Topic(name="orders", partition_indexes=(0, 8)),)
     )
-    found, unknown = asker.ask(request, 0, leader(asker.cluster)).topics[0].partitions
+    found, unknown = requester.ask(request, 0, leader(requester.cluster)).topics[0].partitions
     assert unknown.error_code is Errors.UNKNOWN_TOPIC_OR_PARTITION
     producer = DescribeProducersResponse.Producer
     assert found.active_producers == (

@@ -15,7 +15,7 @@ from shareq.model.ids import GROUP_METADATA_TOPIC, ZERO_TOPIC_ID, TopicId
 from shareq.model.messages.cluster import FindCoordinatorRequest
 from shareq.model.messages.data import ProduceRequest, ProduceResponse
 from shareq.model.messages.fetch import UNKNOWN_LEADER
-from tests.broker.asker import Asker
+from tests.broker.requester import Requester
 from tests.log.support import broken, patched
 
 HOUR = 3_600_000
@@ -32,8 +32,8 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def asker(cluster: Cluster) -> Asker:
-    return Asker(cluster)
+def requester(cluster: Cluster) -> Requester:
+    return Requester(cluster)
 
 
 def batch(cluster: Cluster, *values: bytes, key: bytes | None = None, ahead_ms: int = 0, **options: Any) -> bytes:
@@ -52,8 +52,10 @@ def only(response: ProduceResponse) -> ProduceResponse.Partition:
     return response.responses[0].partitions[0]
 
 
-def produced(asker: Asker, topic: str, data: bytes, version: int = 13, **options: Any) -> ProduceResponse.Partition:
-    found = only(asker.ask(request(asker.cluster, topic, data, **options), version))
+def produced(
+    requester: Requester, topic: str, data: bytes, version: int = 13, **options: Any
+) -> ProduceResponse.Partition:
+    found = only(requester.ask(request(requester.cluster, topic, data, **options), version))
     assert isinstance(found, ProduceResponse.Partition)
     return found
 
@@ -101,14 +103,14 @@ ORDER = [
 @pytest.mark.parametrize("later", [pytest.param(name, id=f"2.4 then {name}") for name, _ in ORDER])
 @pytest.mark.parametrize(("first", "error"), [pytest.param(*row, id=f"2.4 {row[0]}") for row in ORDER])
 def test_the_first_check_that_fails_is_told(
-    cluster: Cluster, asker: Asker, first: str, later: str, error: Errors
+    cluster: Cluster, requester: Requester, first: str, later: str, error: Errors
 ) -> None:
     names = [name for name, _ in ORDER]
     if names.index(later) < names.index(first):
         first, error = later, dict(ORDER)[later]
     flaws = {first, later}
-    produced(asker, "orders", batch(cluster, **IDEMPOTENT))
-    asker.ask(FindCoordinatorRequest(coordinator_keys=("g",)), 6)
+    produced(requester, "orders", batch(cluster, **IDEMPOTENT))
+    requester.ask(FindCoordinatorRequest(coordinator_keys=("g",)), 6)
     topic = "nowhere" if "topic" in flaws else GROUP_METADATA_TOPIC if "internal" in flaws else "orders"
     index = 99 if "partition" in flaws else 0
     if "internal" in flaws and "sequence" in (first, later):
@@ -116,23 +118,23 @@ def test_the_first_check_that_fails_is_told(
     part = ProduceRequest.Partition(index=index, records=flawed(cluster, *flaws))
     image = cluster.image.topics.get(topic)
     topics = (ProduceRequest.Topic(topic_id=image.topic_id if image else NOWHERE, partitions=(part,)),)
-    found = only(asker.ask(ProduceRequest(topics=topics, acks=2 if "acks" in flaws else -1), 13))
+    found = only(requester.ask(ProduceRequest(topics=topics, acks=2 if "acks" in flaws else -1), 13))
     assert found.error_code is error
     assert (found.base_offset, found.log_append_time_ms) == (-1, -1)
     assert cluster.log("orders", 0).log_end_offset == 1
 
 
-def test_a_producer_that_hides_its_id_writes_nothing_at_all(cluster: Cluster, asker: Asker) -> None:
+def test_a_producer_that_hides_its_id_writes_nothing_at_all(cluster: Cluster, requester: Requester) -> None:
     transactional = batch(cluster, transactional=True, **IDEMPOTENT)
-    response = asker.ask(request(cluster, "orders", batch(cluster), transactional), 13)
+    response = requester.ask(request(cluster, "orders", batch(cluster), transactional), 13)
     errors = [part.error_code for part in response.responses[0].partitions]
     assert errors == [Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED] * 2
     assert cluster.log("orders", 0).log_end_offset == 0
 
 
-def test_partitions_fail_one_by_one(cluster: Cluster, asker: Asker) -> None:
+def test_partitions_fail_one_by_one(cluster: Cluster, requester: Requester) -> None:
     good, bad = batch(cluster), broken(batch(cluster), 17)
-    response = asker.ask(request(cluster, "orders", good, bad, good), 13)
+    response = requester.ask(request(cluster, "orders", good, bad, good), 13)
     assert [(part.index, part.error_code, part.base_offset) for part in response.responses[0].partitions] == [
         (0, Errors.NONE, 0),
         (1, Errors.CORRUPT_MESSAGE, -1),
@@ -140,10 +142,10 @@ def test_partitions_fail_one_by_one(cluster: Cluster, asker: Asker) -> None:
     ]
 
 
-def test_a_batch_from_this_process_is_not_walked_through(cluster: Cluster, asker: Asker) -> None:
+def test_a_batch_from_this_process_is_not_walked_through(cluster: Cluster, requester: Requester) -> None:
     damaged = broken(batch(cluster), 17)
-    assert produced(asker, "orders", damaged).error_code is Errors.CORRUPT_MESSAGE
-    assert produced(asker, "orders", damaged, version=32767).error_code is Errors.NONE
+    assert produced(requester, "orders", damaged).error_code is Errors.CORRUPT_MESSAGE
+    assert produced(requester, "orders", damaged, version=32767).error_code is Errors.NONE
 
 
 # ---- whom it concerns ------------------------------------------------------------------------------------------------
@@ -159,11 +161,11 @@ def test_a_batch_from_this_process_is_not_walked_through(cluster: Cluster, asker
     ],
 )
 def test_topics_go_by_name_or_by_id(
-    cluster: Cluster, asker: Asker, topic_id: TopicId, name: str, error: Errors
+    cluster: Cluster, requester: Requester, topic_id: TopicId, name: str, error: Errors
 ) -> None:
     part = ProduceRequest.Partition(index=0, records=batch(cluster))
     asked = ProduceRequest(topics=(ProduceRequest.Topic(topic_id=topic_id, name=name, partitions=(part,)),))
-    topic = asker.ask(asked, 10 if name else 13).responses[0]
+    topic = requester.ask(asked, 10 if name else 13).responses[0]
     assert (topic.topic_id, topic.name, topic.partitions[0].error_code) == (topic_id, name, error)
 
 
@@ -175,25 +177,25 @@ def test_a_leader_that_does_not_know_its_successor_yet_writes_nothing() -> None:
         cluster.kill_broker(preferred)
         cluster.start_broker(preferred)
         cluster.advance(10)
-        asker, asked = Asker(cluster), request(cluster, "orders", batch(cluster))
+        requester, asked = Requester(cluster), request(cluster, "orders", batch(cluster))
         assert cluster.image.topics["orders"].partitions[0].leader == 1 - preferred
 
         def send_and_elect() -> None:
-            asker.post(asked, 13, 1 - preferred)
-            cluster._machines.controller.elect_preferred_leaders()
+            requester.post(asked, 13, 1 - preferred)
+            cluster._runtime.controller.elect_preferred_leaders()
 
         cluster.loop.enter(send_and_elect)
-        assert cluster.wait(lambda: asker.answered(1), 10)
-        assert only(asker.response(1)).error_code is Errors.NOT_LEADER_OR_FOLLOWER
+        assert cluster.wait(lambda: requester.answered(1), 10)
+        assert only(requester.response(1)).error_code is Errors.NOT_LEADER_OR_FOLLOWER
         assert cluster.log("orders", 0).log_end_offset == 0
-        assert only(asker.ask(asked, 13, preferred)).error_code is Errors.NONE
+        assert only(requester.ask(asked, 13, preferred)).error_code is Errors.NONE
 
 
 def test_who_asks_the_wrong_broker_is_told_the_right_one() -> None:
     with Cluster(brokers=2, seed=1) as cluster:
         cluster.create_topic("orders")
         leader = cluster.image.topics["orders"].partitions[0].leader
-        response = Asker(cluster).ask(request(cluster, "orders", batch(cluster)), 13, 1 - leader)
+        response = Requester(cluster).ask(request(cluster, "orders", batch(cluster)), 13, 1 - leader)
         found = only(response)
         assert found.error_code is Errors.NOT_LEADER_OR_FOLLOWER
         assert (found.current_leader.leader_id, found.current_leader.leader_epoch) == (leader, 0)
@@ -217,13 +219,13 @@ def test_how_many_replicas_have_to_hold_a_batch(min_isr: int, factor: int, dead:
         if dead:
             cluster.kill_broker(1 - leader)
         asked = request(cluster, "orders", batch(cluster), acks=acks)
-        assert only(Asker(cluster).ask(asked, 13, leader)).error_code is error
+        assert only(Requester(cluster).ask(asked, 13, leader)).error_code is error
 
 
-def test_an_append_can_be_made_to_fail(cluster: Cluster, asker: Asker) -> None:
+def test_an_append_can_be_made_to_fail(cluster: Cluster, requester: Requester) -> None:
     cluster.fail_appends("orders", Errors.KAFKA_STORAGE_ERROR)
-    assert produced(asker, "orders", batch(cluster)).error_code is Errors.KAFKA_STORAGE_ERROR
-    assert produced(asker, "orders", batch(cluster)).base_offset == 0
+    assert produced(requester, "orders", batch(cluster)).error_code is Errors.KAFKA_STORAGE_ERROR
+    assert produced(requester, "orders", batch(cluster)).base_offset == 0
 
 
 # ---- what is kept ----------------------------------------------------------------------------------------------------
@@ -234,18 +236,18 @@ def kept(cluster: Cluster, topic: str = "orders") -> Any:
     return parse_batch(found._batches[-1].data)
 
 
-def test_where_and_by_whom_a_batch_was_written_is_stamped_on_it(cluster: Cluster, asker: Asker) -> None:
+def test_where_and_by_whom_a_batch_was_written_is_stamped_on_it(cluster: Cluster, requester: Requester) -> None:
     data = batch(cluster)
     for epoch in (0, 0x7FFFFFFF):  # librdkafka sends 0, Java -1
-        produced(asker, "orders", restamp(data, 0, epoch))
+        produced(requester, "orders", restamp(data, 0, epoch))
     found = kept(cluster)
     assert (found.base_offset, found.leader_epoch) == (1, 0)
     assert found.data[16:] == data[16:], "nothing else has changed, not even the CRC"
 
 
-def test_the_broker_corrects_the_largest_timestamp(cluster: Cluster, asker: Asker) -> None:
+def test_the_broker_corrects_the_largest_timestamp(cluster: Cluster, requester: Requester) -> None:
     data = patched(batch(cluster), 35, (cluster.now_ms + 99).to_bytes(8, "big"))
-    assert produced(asker, "orders", data).error_code is Errors.NONE
+    assert produced(requester, "orders", data).error_code is Errors.NONE
     assert kept(cluster).max_timestamp == cluster.now_ms
     assert decode(kept(cluster), check_crc=True)
 
@@ -259,25 +261,25 @@ def test_the_broker_corrects_the_largest_timestamp(cluster: Cluster, asker: Aske
         pytest.param("stamped", 8, True, id="2.4 the broker's time, and a bit of the client's"),
     ],
 )
-def test_whose_time_it_is(cluster: Cluster, asker: Asker, topic: str, bit: int, time_told: bool) -> None:
+def test_whose_time_it_is(cluster: Cluster, requester: Requester, topic: str, bit: int, time_told: bool) -> None:
     sent_ms = cluster.now_ms
     data = patched(batch(cluster), 22, bytes([bit]))
     cluster.advance(50)
-    answer = produced(asker, topic, data)
+    answer = produced(requester, topic, data)
     found = kept(cluster, topic)
     assert answer.log_append_time_ms == (cluster.now_ms if time_told else -1)
     assert found.max_timestamp == (cluster.now_ms if time_told else sent_ms)
     assert (found.base_timestamp, bool(found.attributes & 8)) == (sent_ms, time_told)
 
 
-def test_a_topic_may_have_a_codec_of_its_own(cluster: Cluster, asker: Asker) -> None:
+def test_a_topic_may_have_a_codec_of_its_own(cluster: Cluster, requester: Requester) -> None:
     cluster.create_topic("small", configs={"compression.type": "zstd"})
-    produced(asker, "small", batch(cluster, b"x" * 1000))
+    produced(requester, "small", batch(cluster, b"x" * 1000))
     assert (kept(cluster, "small").attributes & 7, decode(kept(cluster, "small"))[0].value) == (4, b"x" * 1000)
 
 
-def test_the_records_to_blame_are_named(cluster: Cluster, asker: Asker) -> None:
-    keyless = produced(asker, "compacted", batch(cluster, b"a", b"b"))
+def test_the_records_to_blame_are_named(cluster: Cluster, requester: Requester) -> None:
+    keyless = produced(requester, "compacted", batch(cluster, b"a", b"b"))
     assert (keyless.error_code, keyless.error_message) == (
         Errors.INVALID_RECORD,
         "one or more records have been rejected",
@@ -286,14 +288,14 @@ def test_the_records_to_blame_are_named(cluster: Cluster, asker: Asker) -> None:
         (0, "a compacted topic takes no record without a key"),
         (1, "a compacted topic takes no record without a key"),
     ]
-    late = produced(asker, "orders", batch(cluster, ahead_ms=HOUR + 1))
+    late = produced(requester, "orders", batch(cluster, ahead_ms=HOUR + 1))
     assert (late.error_code, [e.batch_index for e in late.record_errors]) == (Errors.INVALID_TIMESTAMP, [0])
     assert (late.log_start_offset, late.current_leader) == (0, UNKNOWN_LEADER)
 
 
-def test_a_cut_off_batch_behind_a_whole_one_is_dropped(cluster: Cluster, asker: Asker) -> None:
+def test_a_cut_off_batch_behind_a_whole_one_is_dropped(cluster: Cluster, requester: Requester) -> None:
     whole = batch(cluster)
-    assert produced(asker, "orders", whole + whole[:-1]).error_code is Errors.NONE
+    assert produced(requester, "orders", whole + whole[:-1]).error_code is Errors.NONE
     assert cluster.log("orders", 0).log_end_offset == 1
 
 
@@ -327,16 +329,16 @@ LAST = (1 << 31) - 1
     ],
 )
 def test_idempotence(
-    cluster: Cluster, asker: Asker, steps: list[tuple[int, int, int]], expected: tuple[Errors, int, int]
+    cluster: Cluster, requester: Requester, steps: list[tuple[int, int, int]], expected: tuple[Errors, int, int]
 ) -> None:
     """Each step is (epoch, first sequence, records); of the last one the error, its offset and the log's end count."""
     for epoch, sequence, count in steps:
         data = batch(cluster, *[b"v"] * count, producer_id=7, producer_epoch=epoch, base_sequence=sequence)
-        answer = produced(asker, "orders", data)
+        answer = produced(requester, "orders", data)
     assert (answer.error_code, answer.base_offset, cluster.log("orders", 0).log_end_offset) == expected
 
 
-def test_a_duplicate_tells_nobody_that_the_log_grew(cluster: Cluster, asker: Asker) -> None:
+def test_a_duplicate_tells_nobody_that_the_log_grew(cluster: Cluster, requester: Requester) -> None:
     for _ in range(2):
-        produced(asker, "orders", batch(cluster, **IDEMPOTENT))
+        produced(requester, "orders", batch(cluster, **IDEMPOTENT))
     assert [type(entry.event).__name__ for entry in cluster.journal].count("RecordsAppended") == 1

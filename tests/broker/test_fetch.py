@@ -17,7 +17,7 @@ from shareq.model.ids import TopicId
 from shareq.model.messages.data import ProduceRequest
 from shareq.model.messages.fetch import UNKNOWN_LEADER, FetchRequest, FetchResponse
 from shareq.model.messages.topics import DeleteTopicsRequest
-from tests.broker.asker import Asker
+from tests.broker.requester import Requester
 from tests.broker.transactor import Transactor
 
 NEWEST = 18
@@ -34,8 +34,8 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def asker(cluster: Cluster) -> Asker:
-    return Asker(cluster)
+def requester(cluster: Cluster) -> Requester:
+    return Requester(cluster)
 
 
 def topic_id(cluster: Cluster, name: str = "orders") -> TopicId:
@@ -49,7 +49,7 @@ def produce(cluster: Cluster, partition: int = 0, **options: Any) -> None:
     part = ProduceRequest.Partition(index=partition, records=data)
     topic = ProduceRequest.Topic(topic_id=topic_id(cluster), partitions=(part,))
     request = ProduceRequest(transactional_id="t" if options else None, topics=(topic,))
-    response = Asker(cluster).ask(request, 13)
+    response = Requester(cluster).ask(request, 13)
     assert not response.responses[0].partitions[0].error_code
 
 
@@ -90,7 +90,7 @@ def offsets(response: FetchResponse) -> dict[int, list[int]]:
     ],
 )
 def test_errors_are_answered_at_once_and_empty(
-    cluster: Cluster, asker: Asker, wanted: dict[str, Any], error: Errors
+    cluster: Cluster, requester: Requester, wanted: dict[str, Any], error: Errors
 ) -> None:
     for _ in range(3):
         produce(cluster)
@@ -99,22 +99,22 @@ def test_errors_are_answered_at_once_and_empty(
     part = FetchRequest.Partition(**{"partition": 0, "fetch_offset": 2, **wanted})
     request = FetchRequest(max_wait_ms=500, topics=(FetchRequest.Topic(topic_id=ids, partitions=(part,)),))
     before = cluster.now_ms
-    found = one(asker.ask(request, NEWEST))
+    found = one(requester.ask(request, NEWEST))
     assert (found.error_code, cluster.now_ms) == (error, before)
     assert (found.high_watermark, found.last_stable_offset, found.log_start_offset) == (-1, -1, -1)
     assert (found.records, found.current_leader) == ((), UNKNOWN_LEADER)
 
 
-def test_an_error_in_one_partition_does_not_keep_the_others(cluster: Cluster, asker: Asker) -> None:
+def test_an_error_in_one_partition_does_not_keep_the_others(cluster: Cluster, requester: Requester) -> None:
     produce(cluster, 1)
-    response = asker.ask(fetch(cluster, (0, 7), (1, 0), max_wait_ms=500, min_bytes=10_000), NEWEST)
+    response = requester.ask(fetch(cluster, (0, 7), (1, 0), max_wait_ms=500, min_bytes=10_000), NEWEST)
     errors = [part.error_code for part in response.responses[0].partitions]
     assert errors == [Errors.OFFSET_OUT_OF_RANGE, Errors.NONE]
     assert offsets(response) == {0: [], 1: [0]}
 
 
-def test_an_isolation_level_that_nobody_knows(cluster: Cluster, asker: Asker) -> None:
-    response = asker.ask(fetch(cluster, (0, 0), isolation_level=2), NEWEST)
+def test_an_isolation_level_that_nobody_knows(cluster: Cluster, requester: Requester) -> None:
+    response = requester.ask(fetch(cluster, (0, 0), isolation_level=2), NEWEST)
     assert response == FetchResponse(error_code=Errors.UNKNOWN_SERVER_ERROR)
 
 
@@ -138,7 +138,7 @@ def test_who_asks_the_wrong_broker_is_told_the_right_one(replication_factor: int
             cluster.start_broker(first)
         part = FetchRequest.Partition(partition=0, fetch_offset=0, current_leader_epoch=epoch)
         topic = FetchRequest.Topic(topic_id=topic_id(cluster), partitions=(part,))
-        response = Asker(cluster).ask(FetchRequest(topics=(topic,)), NEWEST, asked)
+        response = Requester(cluster).ask(FetchRequest(topics=(topic,)), NEWEST, asked)
         found, state = one(response), cluster.image.topics["orders"].partitions[0]
         hinted = error is not Errors.UNKNOWN_LEADER_EPOCH
         assert found.error_code is error
@@ -168,19 +168,19 @@ def test_who_asks_the_wrong_broker_is_told_the_right_one(replication_factor: int
     ],
 )
 def test_limits_in_bytes(
-    cluster: Cluster, asker: Asker, limits: dict[str, Any], expected: dict[int, list[int]]
+    cluster: Cluster, requester: Requester, limits: dict[str, Any], expected: dict[int, list[int]]
 ) -> None:
     for partition in (0, 0, 0, 1, 1):
         produce(cluster, partition)
     part_limit = {"partition_max_bytes": limits.pop("partition_max_bytes")} if "partition_max_bytes" in limits else {}
     parts = tuple(FetchRequest.Partition(partition=index, fetch_offset=0, **part_limit) for index in (0, 1))
     request = FetchRequest(topics=(FetchRequest.Topic(topic_id=topic_id(cluster), partitions=parts),), **limits)
-    assert offsets(asker.ask(request, NEWEST)) == expected
+    assert offsets(requester.ask(request, NEWEST)) == expected
 
 
-def test_an_empty_partition_leaves_the_first_batch_to_the_next(cluster: Cluster, asker: Asker) -> None:
+def test_an_empty_partition_leaves_the_first_batch_to_the_next(cluster: Cluster, requester: Requester) -> None:
     produce(cluster, 1)
-    assert offsets(asker.ask(fetch(cluster, (0, 0), (1, 0), max_bytes=1), NEWEST)) == {0: [], 1: [0]}
+    assert offsets(requester.ask(fetch(cluster, (0, 0), (1, 0), max_bytes=1), NEWEST)) == {0: [], 1: [0]}
 
 
 def test_the_broker_has_a_limit_of_its_own() -> None:
@@ -188,15 +188,15 @@ def test_the_broker_has_a_limit_of_its_own() -> None:
         cluster.create_topic("orders")
         for _ in range(10):
             produce(cluster)
-        assert offsets(Asker(cluster).ask(fetch(cluster, (0, 0)), NEWEST)) == {0: [0, 1, 2, 3, 4, 5]}
+        assert offsets(Requester(cluster).ask(fetch(cluster, (0, 0)), NEWEST)) == {0: [0, 1, 2, 3, 4, 5]}
 
 
-def test_a_batch_that_holds_the_offset_comes_whole(cluster: Cluster, asker: Asker) -> None:
+def test_a_batch_that_holds_the_offset_comes_whole(cluster: Cluster, requester: Requester) -> None:
     records: list[Any] = [(None, b"v%d" % i, (), cluster.now_ms) for i in range(5)]
     part = ProduceRequest.Partition(index=0, records=encode_batch(records))
     topic = ProduceRequest.Topic(topic_id=topic_id(cluster), partitions=(part,))
-    asker.ask(ProduceRequest(topics=(topic,)), 13)
-    found = one(asker.ask(fetch(cluster, (0, 3)), NEWEST))
+    requester.ask(ProduceRequest(topics=(topic,)), 13)
+    found = one(requester.ask(fetch(cluster, (0, 3)), NEWEST))
     assert [record.offset for record in decode(found.records[0])] == [0, 1, 2, 3, 4]
     assert (found.high_watermark, found.last_stable_offset, found.log_start_offset) == (5, 5, 0)
     assert found.aborted_transactions is None
@@ -218,18 +218,18 @@ def test_a_batch_that_holds_the_offset_comes_whole(cluster: Cluster, asker: Aske
         pytest.param({"max_wait_ms": 300, "parts": ()}, 0, 0, id="no partitions"),
     ],
 )
-def test_waiting(cluster: Cluster, asker: Asker, limits: dict[str, Any], appends: int, waited_ms: int) -> None:
+def test_waiting(cluster: Cluster, requester: Requester, limits: dict[str, Any], appends: int, waited_ms: int) -> None:
     begin = cluster.now_ms
     parts = limits.pop("parts", ((0, 0), (1, 0)))
-    call = asker.send(fetch(cluster, *parts, **limits), NEWEST)
+    call = requester.send(fetch(cluster, *parts, **limits), NEWEST)
     for index in range(3):
-        if not asker.answered(call):
+        if not requester.answered(call):
             cluster.advance(100)
-        if index < appends and not asker.answered(call):
+        if index < appends and not requester.answered(call):
             produce(cluster, index % 2)
-    assert asker.answered(call)
+    assert requester.answered(call)
     assert cluster.now_ms - begin == waited_ms
-    assert sum(len(found) for found in offsets(asker.response(call)).values()) == appends
+    assert sum(len(found) for found in offsets(requester.response(call)).values()) == appends
 
 
 @pytest.mark.parametrize(
@@ -240,53 +240,53 @@ def test_waiting(cluster: Cluster, asker: Asker, limits: dict[str, Any], appends
     ],
 )
 def test_partition_max_bytes_cap_what_a_partition_counts_for_min_bytes(
-    cluster: Cluster, asker: Asker, partition_max_bytes: int, waited_ms: int
+    cluster: Cluster, requester: Requester, partition_max_bytes: int, waited_ms: int
 ) -> None:
     """The first batch is given however large it is, but it does not meet more of the minimum than is allowed."""
     produce(cluster, 0)
     part = FetchRequest.Partition(partition=0, fetch_offset=0, partition_max_bytes=partition_max_bytes)
     topic = FetchRequest.Topic(topic_id=topic_id(cluster), partitions=(part,))
-    call = asker.send(FetchRequest(topics=(topic,), min_bytes=BATCH, max_wait_ms=300), NEWEST)
-    assert asker.answered(call) == (not waited_ms)
+    call = requester.send(FetchRequest(topics=(topic,), min_bytes=BATCH, max_wait_ms=300), NEWEST)
+    assert requester.answered(call) == (not waited_ms)
     cluster.advance(waited_ms)
-    assert offsets(asker.response(call)) == {0: [0]}
+    assert offsets(requester.response(call)) == {0: [0]}
 
 
-def test_a_fetch_that_waits_hears_that_its_topic_is_gone(cluster: Cluster, asker: Asker) -> None:
-    call = asker.send(fetch(cluster, (0, 0), max_wait_ms=20_000), NEWEST)
+def test_a_fetch_that_waits_hears_that_its_topic_is_gone(cluster: Cluster, requester: Requester) -> None:
+    call = requester.send(fetch(cluster, (0, 0), max_wait_ms=20_000), NEWEST)
     deleted = DeleteTopicsRequest(topics=(DeleteTopicsRequest.Topic(name="orders"),))
-    asker.ask(deleted, 6)
+    requester.ask(deleted, 6)
     cluster.advance(0)
-    assert one(asker.response(call)).error_code is Errors.UNKNOWN_TOPIC_ID
+    assert one(requester.response(call)).error_code is Errors.UNKNOWN_TOPIC_ID
 
 
 def test_a_fetch_that_waits_hears_that_the_leader_is_another() -> None:
     with Cluster(brokers=2, seed=1) as cluster:
         cluster.create_topic("orders", replication_factor=2)
-        asker = Asker(cluster)
+        requester = Requester(cluster)
         first = cluster.image.topics["orders"].partitions[0].leader
         cluster.kill_broker(first)
         cluster.start_broker(first)
-        call = asker.send(fetch(cluster, (0, 0), max_wait_ms=20_000), NEWEST, 1 - first)
-        assert not asker.answered(call)
-        cluster.loop.enter(cluster._machines.controller.elect_preferred_leaders)
-        assert one(asker.response(call)).error_code is Errors.NOT_LEADER_OR_FOLLOWER
-        assert [node.node_id for node in asker.response(call).node_endpoints] == [first]
+        call = requester.send(fetch(cluster, (0, 0), max_wait_ms=20_000), NEWEST, 1 - first)
+        assert not requester.answered(call)
+        cluster.loop.enter(cluster._runtime.controller.elect_preferred_leaders)
+        assert one(requester.response(call)).error_code is Errors.NOT_LEADER_OR_FOLLOWER
+        assert [node.node_id for node in requester.response(call).node_endpoints] == [first]
 
 
-def test_a_fetch_of_a_lost_connection_waits_no_more(cluster: Cluster, asker: Asker) -> None:
-    call = asker.send(fetch(cluster, (0, 0), max_wait_ms=500), NEWEST)
+def test_a_fetch_of_a_lost_connection_waits_no_more(cluster: Cluster, requester: Requester) -> None:
+    call = requester.send(fetch(cluster, (0, 0), max_wait_ms=500), NEWEST)
     fetcher = cluster._brokers[0]._fetcher
     assert fetcher.wake_at_ms == cluster.now_ms + 500
-    cluster.loop.enter(lambda: cluster._machines.network.disconnect(asker.connection_id))
+    cluster.loop.enter(lambda: cluster._runtime.network.disconnect(requester.connection_id))
     assert not cluster._brokers[0]._fetcher.wake_at_ms
-    assert not asker.answered(call)
+    assert not requester.answered(call)
 
 
 # ---- transactions ----------------------------------------------------------------------------------------------------
 
 
-def test_what_readers_of_committed_records_see(cluster: Cluster, asker: Asker) -> None:
+def test_what_readers_of_committed_records_see(cluster: Cluster, requester: Requester) -> None:
     made = Transactor(cluster)
     made.begin()
     options: dict[str, Any] = {"producer_id": made.producer_id, "producer_epoch": made.epoch}
@@ -294,20 +294,20 @@ def test_what_readers_of_committed_records_see(cluster: Cluster, asker: Asker) -
     produce(cluster, base_sequence=0, transactional=True, **options)
     produce(cluster)
     committed = fetch(cluster, (0, 0), isolation_level=1)
-    found = one(asker.ask(committed, NEWEST))
+    found = one(requester.ask(committed, NEWEST))
     assert ([b.base_offset for b in found.records], found.last_stable_offset, found.high_watermark) == ([0], 1, 3)
     assert found.aborted_transactions == ()
-    waiting = asker.send(fetch(cluster, (0, 1), isolation_level=1, max_wait_ms=500), NEWEST)
+    waiting = requester.send(fetch(cluster, (0, 1), isolation_level=1, max_wait_ms=500), NEWEST)
     assert made.end(commit=False) is Errors.NONE
     cluster.advance(50)
-    found = one(asker.response(waiting))
+    found = one(requester.response(waiting))
     aborted = FetchResponse.AbortedTransaction(producer_id=made.producer_id, first_offset=1)
     assert ([b.base_offset for b in found.records], found.last_stable_offset) == ([1, 2, 3], 4)
     assert found.aborted_transactions == (aborted,)
     assert found.records[-1].is_control
-    everything = one(asker.ask(fetch(cluster, (0, 0)), NEWEST))
+    everything = one(requester.ask(fetch(cluster, (0, 0)), NEWEST))
     assert ([b.base_offset for b in everything.records], everything.aborted_transactions) == ([0, 1, 2, 3], None)
-    assert one(asker.ask(fetch(cluster, (0, 4), isolation_level=1), NEWEST)).aborted_transactions == ()
+    assert one(requester.ask(fetch(cluster, (0, 4), isolation_level=1), NEWEST)).aborted_transactions == ()
 
 
 # ---- sessions --------------------------------------------------------------------------------------------------------
@@ -317,38 +317,38 @@ def in_session(cluster: Cluster, session: int, epoch: int, *parts: tuple[int, in
     return fetch(cluster, *parts, session_id=session, session_epoch=epoch, **more)
 
 
-def test_a_session_tells_changes_only(cluster: Cluster, asker: Asker) -> None:
+def test_a_session_tells_changes_only(cluster: Cluster, requester: Requester) -> None:
     produce(cluster, 0)
-    first = asker.ask(in_session(cluster, 0, 0, (0, 0), (1, 0)), NEWEST)
+    first = requester.ask(in_session(cluster, 0, 0, (0, 0), (1, 0)), NEWEST)
     session = first.session_id
     assert session > 0
     assert offsets(first) == {0: [0], 1: []}, "a full answer holds exactly what was asked for"
-    assert offsets(asker.ask(in_session(cluster, session, 1, (0, 1)), NEWEST)) == {}, "nothing new"
+    assert offsets(requester.ask(in_session(cluster, session, 1, (0, 1)), NEWEST)) == {}, "nothing new"
     produce(cluster, 1)
-    assert offsets(asker.ask(in_session(cluster, session, 2), NEWEST)) == {1: [0]}
-    assert offsets(asker.ask(in_session(cluster, session, 3, (1, 1), (2, 0)), NEWEST)) == {2: []}, "new to it"
+    assert offsets(requester.ask(in_session(cluster, session, 2), NEWEST)) == {1: [0]}
+    assert offsets(requester.ask(in_session(cluster, session, 3, (1, 1), (2, 0)), NEWEST)) == {2: []}, "new to it"
     cluster.log("orders", 0).delete_records(1)
-    moved = asker.ask(in_session(cluster, session, 4), NEWEST)
+    moved = requester.ask(in_session(cluster, session, 4), NEWEST)
     assert [(p.partition_index, p.log_start_offset) for t in moved.responses for p in t.partitions] == [(0, 1)]
     forgotten = (FetchRequest.ForgottenTopic(topic_id=topic_id(cluster), partitions=(0, 2)),)
     produce(cluster, 0)
     produce(cluster, 1)
-    last = asker.ask(in_session(cluster, session, 5, forgotten_topics_data=forgotten), NEWEST)
+    last = requester.ask(in_session(cluster, session, 5, forgotten_topics_data=forgotten), NEWEST)
     assert (offsets(last), last.session_id) == ({1: [1]}, session)
 
 
-def test_a_full_answer_tells_everything_whether_changed_or_not(cluster: Cluster, asker: Asker) -> None:
+def test_a_full_answer_tells_everything_whether_changed_or_not(cluster: Cluster, requester: Requester) -> None:
     for _ in range(2):
-        assert offsets(asker.ask(in_session(cluster, 0, -1, (0, 0), (1, 0)), NEWEST)) == {0: [], 1: []}
+        assert offsets(requester.ask(in_session(cluster, 0, -1, (0, 0), (1, 0)), NEWEST)) == {0: [], 1: []}
 
 
-def test_errors_are_told_until_they_are_over(cluster: Cluster, asker: Asker) -> None:
-    session = asker.ask(in_session(cluster, 0, 0, (0, 1)), NEWEST).session_id
-    again = asker.ask(in_session(cluster, session, 1), NEWEST)
+def test_errors_are_told_until_they_are_over(cluster: Cluster, requester: Requester) -> None:
+    session = requester.ask(in_session(cluster, 0, 0, (0, 1)), NEWEST).session_id
+    again = requester.ask(in_session(cluster, session, 1), NEWEST)
     assert one(again).error_code is Errors.OFFSET_OUT_OF_RANGE
-    over = asker.ask(in_session(cluster, session, 2, (0, 0)), NEWEST)
+    over = requester.ask(in_session(cluster, session, 2, (0, 0)), NEWEST)
     assert (one(over).error_code, one(over).high_watermark) == (Errors.NONE, 0)
-    assert asker.ask(in_session(cluster, session, 3), NEWEST).responses == ()
+    assert requester.ask(in_session(cluster, session, 3), NEWEST).responses == ()
 
 
 @pytest.mark.parametrize(
@@ -360,54 +360,54 @@ def test_errors_are_told_until_they_are_over(cluster: Cluster, asker: Asker) -> 
     ],
 )
 def test_session_errors_are_told_at_the_top(
-    cluster: Cluster, asker: Asker, known: bool, epoch: int, error: Errors
+    cluster: Cluster, requester: Requester, known: bool, epoch: int, error: Errors
 ) -> None:
-    session = asker.ask(in_session(cluster, 0, 0, (0, 0)), NEWEST).session_id
-    answer = asker.ask(in_session(cluster, session if known else session + 1, epoch), NEWEST)
+    session = requester.ask(in_session(cluster, 0, 0, (0, 0)), NEWEST).session_id
+    answer = requester.ask(in_session(cluster, session if known else session + 1, epoch), NEWEST)
     assert answer == FetchResponse(error_code=error)
-    assert asker.ask(in_session(cluster, session, 1), NEWEST).session_id == session, "the session is as it was"
+    assert requester.ask(in_session(cluster, session, 1), NEWEST).session_id == session, "the session is as it was"
 
 
 @pytest.mark.parametrize(
     ("epoch", "opens"),
     [pytest.param(0, True, id="2.7 (id, 0) replaces"), pytest.param(-1, False, id="2.7 (id, -1) closes")],
 )
-def test_the_end_of_a_session(cluster: Cluster, asker: Asker, epoch: int, opens: bool) -> None:
-    session = asker.ask(in_session(cluster, 0, 0, (0, 0)), NEWEST).session_id
-    answer = asker.ask(in_session(cluster, session, epoch, (0, 0)), NEWEST)
+def test_the_end_of_a_session(cluster: Cluster, requester: Requester, epoch: int, opens: bool) -> None:
+    session = requester.ask(in_session(cluster, 0, 0, (0, 0)), NEWEST).session_id
+    answer = requester.ask(in_session(cluster, session, epoch, (0, 0)), NEWEST)
     assert (offsets(answer), answer.session_id > 0) == ({0: []}, opens)
-    gone = asker.ask(in_session(cluster, session, 1), NEWEST)
+    gone = requester.ask(in_session(cluster, session, 1), NEWEST)
     assert gone.error_code is Errors.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_a_session_without_partitions_ends(cluster: Cluster, asker: Asker) -> None:
-    session = asker.ask(in_session(cluster, 0, 0, (0, 0)), NEWEST).session_id
+def test_a_session_without_partitions_ends(cluster: Cluster, requester: Requester) -> None:
+    session = requester.ask(in_session(cluster, 0, 0, (0, 0)), NEWEST).session_id
     forgotten = (FetchRequest.ForgottenTopic(topic_id=topic_id(cluster), partitions=(0,)),)
-    answer = asker.ask(in_session(cluster, session, 1, forgotten_topics_data=forgotten), NEWEST)
+    answer = requester.ask(in_session(cluster, session, 1, forgotten_topics_data=forgotten), NEWEST)
     assert answer == FetchResponse()
-    assert asker.ask(in_session(cluster, session, 2), NEWEST).error_code is Errors.FETCH_SESSION_ID_NOT_FOUND
+    assert requester.ask(in_session(cluster, session, 2), NEWEST).error_code is Errors.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_two_fetches_of_a_session_at_once(cluster: Cluster, asker: Asker) -> None:
+def test_two_fetches_of_a_session_at_once(cluster: Cluster, requester: Requester) -> None:
     """The first one was given up by its client: its answer must not be taken for the second one's."""
-    session = asker.ask(in_session(cluster, 0, 0, (0, 0)), NEWEST).session_id
-    first = asker.send(in_session(cluster, session, 1, max_wait_ms=500), NEWEST)
-    second = asker.send(in_session(cluster, session, 2, max_wait_ms=500), NEWEST)
+    session = requester.ask(in_session(cluster, 0, 0, (0, 0)), NEWEST).session_id
+    first = requester.send(in_session(cluster, session, 1, max_wait_ms=500), NEWEST)
+    second = requester.send(in_session(cluster, session, 2, max_wait_ms=500), NEWEST)
     produce(cluster)
     cluster.advance(0)
-    assert asker.response(first) == FetchResponse(error_code=Errors.INVALID_FETCH_SESSION_EPOCH)
-    assert offsets(asker.response(second)) == {0: [0]}
+    assert requester.response(first) == FetchResponse(error_code=Errors.INVALID_FETCH_SESSION_EPOCH)
+    assert offsets(requester.response(second)) == {0: [0]}
 
 
-def test_a_limit_in_bytes_starves_nobody_in_a_session(cluster: Cluster, asker: Asker) -> None:
+def test_a_limit_in_bytes_starves_nobody_in_a_session(cluster: Cluster, requester: Requester) -> None:
     for partition in (0, 1, 2):
         produce(cluster, partition)
         produce(cluster, partition)
-    answer = asker.ask(in_session(cluster, 0, 0, (0, 0), (1, 0), (2, 0), max_bytes=1), NEWEST)
+    answer = requester.ask(in_session(cluster, 0, 0, (0, 0), (1, 0), (2, 0), max_bytes=1), NEWEST)
     session, at, served = answer.session_id, {0: 1, 1: 0, 2: 0}, [0]
     for epoch in range(1, 6):
         last = served[-1]
-        answer = asker.ask(in_session(cluster, session, epoch, (last, at[last]), max_bytes=1), NEWEST)
+        answer = requester.ask(in_session(cluster, session, epoch, (last, at[last]), max_bytes=1), NEWEST)
         ((partition, _),) = ((p, found) for p, found in offsets(answer).items() if found)
         at[partition] += 1
         served.append(partition)

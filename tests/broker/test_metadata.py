@@ -40,7 +40,7 @@ from shareq.model.messages.describe import (
     ListPartitionReassignmentsRequest,
 )
 from shareq.model.messages.topics import ResourceType
-from tests.broker.asker import Asker
+from tests.broker.requester import Requester
 
 NOWHERE = TopicId("x" * 21 + "w")
 Name = MetadataRequest.Topic
@@ -55,12 +55,12 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def asker(cluster: Cluster) -> Asker:
-    return Asker(cluster)
+def requester(cluster: Cluster) -> Requester:
+    return Requester(cluster)
 
 
-def metadata(asker: Asker, *topics: MetadataRequest.Topic, **more: Any) -> MetadataResponse:
-    answer = asker.ask(MetadataRequest(topics=topics, **more), 13)
+def metadata(requester: Requester, *topics: MetadataRequest.Topic, **more: Any) -> MetadataResponse:
+    answer = requester.ask(MetadataRequest(topics=topics, **more), 13)
     assert isinstance(answer, MetadataResponse)
     return answer
 
@@ -69,17 +69,17 @@ def metadata(asker: Asker, *topics: MetadataRequest.Topic, **more: Any) -> Metad
 
 
 @pytest.mark.parametrize("version", [10, 11])
-def test_versions_before_12_must_not_ask_by_id(cluster: Cluster, asker: Asker, version: int) -> None:
+def test_versions_before_12_must_not_ask_by_id(cluster: Cluster, requester: Requester, version: int) -> None:
     known = cluster.image.topics["orders"].topic_id
     for asked in (Name(topic_id=known), Name(topic_id=NOWHERE), Name(name=None)):
-        answer = asker.ask(MetadataRequest(topics=(Name(name="a.b"), asked)), version)
+        answer = requester.ask(MetadataRequest(topics=(Name(name="a.b"), asked)), version)
         told = [(topic.name, topic.error_code) for topic in answer.topics]
         assert told == [("a.b", Errors.INVALID_REQUEST), ("", Errors.INVALID_REQUEST)]
 
 
-def test_null_asks_for_all_topics_and_none_for_none(cluster: Cluster, asker: Asker) -> None:
-    assert [t.name for t in asker.ask(MetadataRequest(topics=None), 13).topics] == ["orders", "a.b"]
-    nothing = metadata(asker)
+def test_null_asks_for_all_topics_and_none_for_none(cluster: Cluster, requester: Requester) -> None:
+    assert [t.name for t in requester.ask(MetadataRequest(topics=None), 13).topics] == ["orders", "a.b"]
+    nothing = metadata(requester)
     assert (nothing.topics, [b.node_id for b in nothing.brokers]) == ((), [0, 1, 2])
 
 
@@ -104,19 +104,22 @@ def test_null_asks_for_all_topics_and_none_for_none(cluster: Cluster, asker: Ask
     ],
 )
 def test_topics_by_name_and_by_id(
-    cluster: Cluster, asker: Asker, asked: list[MetadataRequest.Topic], expected: list[tuple[str | None, Errors]]
+    cluster: Cluster,
+    requester: Requester,
+    asked: list[MetadataRequest.Topic],
+    expected: list[tuple[str | None, Errors]],
 ) -> None:
-    found = metadata(asker, *asked).topics
+    found = metadata(requester, *asked).topics
     assert [(topic.name, topic.error_code) for topic in found] == expected
     for topic in found:
         if topic.error_code:
             assert (topic.topic_id, topic.partitions) == (NOWHERE if topic.name is None else ZERO_TOPIC_ID, ())
 
 
-def test_partitions_as_they_are(cluster: Cluster, asker: Asker) -> None:
+def test_partitions_as_they_are(cluster: Cluster, requester: Requester) -> None:
     cluster.kill_broker(0)
     cluster.kill_broker(1)
-    found = metadata(asker, Name(topic_id=cluster.image.topics["orders"].topic_id))
+    found = metadata(requester, Name(topic_id=cluster.image.topics["orders"].topic_id))
     partition = MetadataResponse.Partition
     assert found.topics[0].partitions == (
         partition(
@@ -137,14 +140,14 @@ def test_partitions_as_they_are(cluster: Cluster, asker: Asker) -> None:
     assert [b.node_id for b in found.brokers] == [2]
 
 
-def test_the_controller_is_a_broker_that_lives(cluster: Cluster, asker: Asker) -> None:
-    assert metadata(asker).controller_id == 0
+def test_the_controller_is_a_broker_that_lives(cluster: Cluster, requester: Requester) -> None:
+    assert metadata(requester).controller_id == 0
     cluster.kill_broker(0)
-    assert metadata(asker).controller_id == 1
+    assert metadata(requester).controller_id == 1
 
 
-def test_a_cluster_id_is_a_uuid(cluster: Cluster, asker: Asker) -> None:
-    found = metadata(asker).cluster_id
+def test_a_cluster_id_is_a_uuid(cluster: Cluster, requester: Requester) -> None:
+    found = metadata(requester).cluster_id
     assert re.fullmatch(r"[A-Za-z0-9_-]{22}", found)
     assert len(topic_id_to_bytes(found)) == 16
 
@@ -157,8 +160,8 @@ def test_a_cluster_id_is_a_uuid(cluster: Cluster, asker: Asker) -> None:
         pytest.param({"include_cluster_authorized_operations": True}, (NOT_ASKED, 8096), id="2.3 of the cluster"),
     ],
 )
-def test_authorized_operations(asker: Asker, asked: dict[str, bool], expected: tuple[int, int]) -> None:
-    found = metadata(asker, Name(name="orders"), **asked)
+def test_authorized_operations(requester: Requester, asked: dict[str, bool], expected: tuple[int, int]) -> None:
+    found = metadata(requester, Name(name="orders"), **asked)
     assert (found.topics[0].topic_authorized_operations, found.cluster_authorized_operations) == expected
 
 
@@ -174,22 +177,22 @@ def test_authorized_operations(asker: Asker, asked: dict[str, bool], expected: t
     ],
 )
 def test_asking_may_create(
-    cluster: Cluster, asker: Asker, name: str, allowed: tuple[bool, bool], created: set[str]
+    cluster: Cluster, requester: Requester, name: str, allowed: tuple[bool, bool], created: set[str]
 ) -> None:
     """`allowed` by the broker, and by the request."""
     enabled, before = str(allowed[0]), set(cluster.image.topics)
-    cluster._control(lambda: cluster._machines.controller.alter_broker_configs({"auto.create.topics.enable": enabled}))
-    first = metadata(asker, Name(name=name), allow_auto_topic_creation=allowed[1])
+    cluster._control(lambda: cluster._runtime.controller.alter_broker_configs({"auto.create.topics.enable": enabled}))
+    first = metadata(requester, Name(name=name), allow_auto_topic_creation=allowed[1])
     assert first.topics[0].error_code is not Errors.NONE, "the first answer knows nothing of it yet"
     assert set(cluster.image.topics) - before == created
     if created:
-        assert metadata(asker, Name(name=name)).topics[0].error_code is Errors.NONE
+        assert metadata(requester, Name(name=name)).topics[0].error_code is Errors.NONE
         assert len(cluster.image.topics[name].partitions) == (50 if name == GROUP_METADATA_TOPIC else 1)
 
 
-def test_nothing_is_created_by_id(cluster: Cluster, asker: Asker) -> None:
+def test_nothing_is_created_by_id(cluster: Cluster, requester: Requester) -> None:
     before = cluster.image
-    metadata(asker, Name(topic_id=NOWHERE), allow_auto_topic_creation=True)
+    metadata(requester, Name(topic_id=NOWHERE), allow_auto_topic_creation=True)
     assert cluster.image is before
 
 
@@ -203,14 +206,16 @@ def test_nothing_is_created_by_id(cluster: Cluster, asker: Asker) -> None:
         pytest.param(True, [(0, True), (1, False), (2, False)], id="all"),
     ],
 )
-def test_the_cluster_described(cluster: Cluster, asker: Asker, fenced: bool, expected: list[tuple[int, bool]]) -> None:
+def test_the_cluster_described(
+    cluster: Cluster, requester: Requester, fenced: bool, expected: list[tuple[int, bool]]
+) -> None:
     cluster.kill_broker(0)
     request = DescribeClusterRequest(include_fenced_brokers=fenced, include_cluster_authorized_operations=True)
-    found = asker.ask(request, 2)
+    found = requester.ask(request, 2)
     assert (found.cluster_id, found.controller_id) == (cluster.image.cluster_id, 1)
     assert [(b.broker_id, b.is_fenced) for b in found.brokers] == expected
     assert found.cluster_authorized_operations == CLUSTER_OPERATIONS
-    assert asker.ask(DescribeClusterRequest(), 2).cluster_authorized_operations == NOT_ASKED
+    assert requester.ask(DescribeClusterRequest(), 2).cluster_authorized_operations == NOT_ASKED
 
 
 @pytest.mark.parametrize(
@@ -220,21 +225,21 @@ def test_the_cluster_described(cluster: Cluster, asker: Asker, fenced: bool, exp
         pytest.param(3, Errors.UNSUPPORTED_ENDPOINT_TYPE, id="nobody knows what"),
     ],
 )
-def test_only_brokers_are_here(asker: Asker, endpoint_type: int, error: Errors) -> None:
-    found = asker.ask(DescribeClusterRequest(endpoint_type=endpoint_type), 2)
+def test_only_brokers_are_here(requester: Requester, endpoint_type: int, error: Errors) -> None:
+    found = requester.ask(DescribeClusterRequest(endpoint_type=endpoint_type), 2)
     assert (found.error_code, found.brokers) == (error, ())
 
 
 # ---- DescribeTopicPartitions -----------------------------------------------------------------------------------------
 
 
-def pages(asker: Asker, limit: int, *names: str) -> list[list[tuple[str, list[int]]]]:
+def pages(requester: Requester, limit: int, *names: str) -> list[list[tuple[str, list[int]]]]:
     """Page after page, each a list of (topic, partitions)."""
     found, cursor = [], None
     while True:
         topics = tuple(DescribeTopicPartitionsRequest.Topic(name=name) for name in names)
         request = DescribeTopicPartitionsRequest(topics=topics, response_partition_limit=limit, cursor=cursor)
-        page = asker.ask(request, 0)
+        page = requester.ask(request, 0)
         assert isinstance(page, DescribeTopicPartitionsResponse)
         found.append([(t.name or "", [p.partition_index for p in t.partitions]) for t in page.topics])
         cursor = page.next_cursor
@@ -251,18 +256,18 @@ def pages(asker: Asker, limit: int, *names: str) -> list[list[tuple[str, list[in
         pytest.param(0, [[("a.b", [0])], [("orders", [0])], [("orders", [1])], [("orders", [2])]], id="at least one"),
     ],
 )
-def test_partitions_come_page_by_page(asker: Asker, limit: int, expected: list[Any]) -> None:
-    assert pages(asker, limit) == expected
+def test_partitions_come_page_by_page(requester: Requester, limit: int, expected: list[Any]) -> None:
+    assert pages(requester, limit) == expected
 
 
-def test_topics_by_name_come_in_order(asker: Asker) -> None:
-    assert pages(asker, 2000, "orders", "none", "a.b") == [[("a.b", [0]), ("none", []), ("orders", [0, 1, 2])]]
+def test_topics_by_name_come_in_order(requester: Requester) -> None:
+    assert pages(requester, 2000, "orders", "none", "a.b") == [[("a.b", [0]), ("none", []), ("orders", [0, 1, 2])]]
 
 
-def test_partitions_described(cluster: Cluster, asker: Asker) -> None:
+def test_partitions_described(cluster: Cluster, requester: Requester) -> None:
     cluster.kill_broker(0)
     topics = tuple(DescribeTopicPartitionsRequest.Topic(name=name) for name in ("orders", "none", "a b"))
-    illegal, unknown, known = asker.ask(DescribeTopicPartitionsRequest(topics=topics), 0).topics
+    illegal, unknown, known = requester.ask(DescribeTopicPartitionsRequest(topics=topics), 0).topics
     assert (illegal.error_code, unknown.error_code) == (
         Errors.INVALID_TOPIC_EXCEPTION,
         Errors.UNKNOWN_TOPIC_OR_PARTITION,
@@ -285,8 +290,8 @@ def test_partitions_described(cluster: Cluster, asker: Asker) -> None:
         pytest.param(Cursor(topic_name="z", partition_index=0), [], id="behind the last"),
     ],
 )
-def test_where_a_page_begins(asker: Asker, cursor: Cursor, expected: list[Any]) -> None:
-    found = asker.ask(DescribeTopicPartitionsRequest(cursor=cursor), 0)
+def test_where_a_page_begins(requester: Requester, cursor: Cursor, expected: list[Any]) -> None:
+    found = requester.ask(DescribeTopicPartitionsRequest(cursor=cursor), 0)
     assert [(t.name, [p.partition_index for p in t.partitions]) for t in found.topics] == expected
 
 
@@ -301,11 +306,11 @@ def test_where_a_page_begins(asker: Asker, cursor: Cursor, expected: list[Any]) 
         pytest.param(CoordinatorType.SHARE, SHARE_STATE_TOPIC, (f"g:{NOWHERE}:0", f"g:{NOWHERE}:1"), id="2.3 2 share"),
     ],
 )
-def test_coordinators(cluster: Cluster, asker: Asker, kind: int, topic: str, keys: tuple[str, str]) -> None:
+def test_coordinators(cluster: Cluster, requester: Requester, kind: int, topic: str, keys: tuple[str, str]) -> None:
     request = FindCoordinatorRequest(key_type=kind, coordinator_keys=keys)
-    first = asker.ask(request, 6).coordinators
+    first = requester.ask(request, 6).coordinators
     assert [(c.error_code, c.node_id, c.port) for c in first] == [(Errors.COORDINATOR_NOT_AVAILABLE, -1, -1)] * 2
-    second = asker.ask(request, 6).coordinators
+    second = requester.ask(request, 6).coordinators
     assert [c.key for c in second] == list(keys)
     for found in second:
         leader = cluster.image.coordinator(topic, found.key)
@@ -318,10 +323,10 @@ def test_coordinators(cluster: Cluster, asker: Asker, kind: int, topic: str, key
         )
 
 
-def test_a_coordinator_without_a_broker(asker: Asker, cluster: Cluster) -> None:
-    cluster._control(lambda: cluster._machines.controller.create_topic(GROUP_METADATA_TOPIC, assigned=[(0,)])[0])
+def test_a_coordinator_without_a_broker(requester: Requester, cluster: Cluster) -> None:
+    cluster._control(lambda: cluster._runtime.controller.create_topic(GROUP_METADATA_TOPIC, assigned=[(0,)])[0])
     cluster.kill_broker(0)
-    (found,) = asker.ask(FindCoordinatorRequest(coordinator_keys=("g",)), 6).coordinators
+    (found,) = requester.ask(FindCoordinatorRequest(coordinator_keys=("g",)), 6).coordinators
     assert found.error_code is Errors.COORDINATOR_NOT_AVAILABLE
 
 
@@ -335,17 +340,17 @@ def test_a_coordinator_without_a_broker(asker: Asker, cluster: Cluster) -> None:
     ],
 )
 def test_coordinators_that_are_not_to_be_found(
-    cluster: Cluster, asker: Asker, kind: int, version: int, key: str
+    cluster: Cluster, requester: Requester, kind: int, version: int, key: str
 ) -> None:
-    (found,) = asker.ask(FindCoordinatorRequest(key_type=kind, coordinator_keys=(key,)), version).coordinators
+    (found,) = requester.ask(FindCoordinatorRequest(key_type=kind, coordinator_keys=(key,)), version).coordinators
     assert (found.key, found.error_code, found.node_id) == (key, Errors.INVALID_REQUEST, -1)
 
 
 # ---- what admins look at ---------------------------------------------------------------------------------------------
 
 
-def test_nothing_is_reassigned(asker: Asker) -> None:
-    found = asker.ask(ListPartitionReassignmentsRequest(), 0)
+def test_nothing_is_reassigned(requester: Requester) -> None:
+    found = requester.ask(ListPartitionReassignmentsRequest(), 0)
     assert (found.error_code, found.topics) == (Errors.NONE, ())
 
 
@@ -357,25 +362,28 @@ def test_nothing_is_reassigned(asker: Asker) -> None:
     ],
 )
 def test_log_directories(
-    cluster: Cluster, asker: Asker, topics: dict[str, tuple[int, ...]] | None, expected: dict[str, dict[int, int]]
+    cluster: Cluster,
+    requester: Requester,
+    topics: dict[str, tuple[int, ...]] | None,
+    expected: dict[str, dict[int, int]],
 ) -> None:
     data = encode_batch([(None, b"v", (), cluster.now_ms)])
     part = ProduceRequest.Partition(index=0, records=data)
     topic_id = cluster.image.topics["orders"].topic_id
-    asker.ask(ProduceRequest(topics=(ProduceRequest.Topic(topic_id=topic_id, partitions=(part,)),)), 13, 0)
+    requester.ask(ProduceRequest(topics=(ProduceRequest.Topic(topic_id=topic_id, partitions=(part,)),)), 13, 0)
     asked = None
     if topics is not None:
         asked = tuple(DescribeLogDirsRequest.Topic(topic=name, partitions=p) for name, p in topics.items())
-    (found,) = asker.ask(DescribeLogDirsRequest(topics=asked), 5, 0).results
+    (found,) = requester.ask(DescribeLogDirsRequest(topics=asked), 5, 0).results
     sizes = {t.name: {p.partition_index: p.partition_size / len(data) for p in t.partitions} for t in found.topics}
     assert sizes == expected
 
 
-def test_a_quorum_of_one(cluster: Cluster, asker: Asker) -> None:
+def test_a_quorum_of_one(cluster: Cluster, requester: Requester) -> None:
     def asked(topic: str) -> Any:
         part = DescribeQuorumRequest.Partition(partition_index=0)
         request = DescribeQuorumRequest(topics=(DescribeQuorumRequest.Topic(topic_name=topic, partitions=(part,)),))
-        return asker.ask(request, 2)
+        return requester.ask(request, 2)
 
     answer = asked("__cluster_metadata")
     found = answer.topics[0].partitions[0]
@@ -398,12 +406,12 @@ def test_a_quorum_of_one(cluster: Cluster, asker: Asker) -> None:
     ],
 )
 def test_who_has_configurations(
-    cluster: Cluster, asker: Asker, types: tuple[int, ...], expected: set[tuple[int, str]]
+    cluster: Cluster, requester: Requester, types: tuple[int, ...], expected: set[tuple[int, str]]
 ) -> None:
     cluster.configure_group("g", {"share.delivery.count.limit": 4})
     cluster.configure_group("forgotten", {"share.delivery.count.limit": 4})
     cluster.configure_group("forgotten", {"share.delivery.count.limit": None})
-    found = asker.ask(ListConfigResourcesRequest(resource_types=types), 1)
+    found = requester.ask(ListConfigResourcesRequest(resource_types=types), 1)
     assert {(r.resource_type, r.resource_name) for r in found.config_resources} == expected
-    refused = asker.ask(ListConfigResourcesRequest(resource_types=(*types, 99)), 1)
+    refused = requester.ask(ListConfigResourcesRequest(resource_types=(*types, 99)), 1)
     assert (refused.error_code, refused.config_resources) == (Errors.UNSUPPORTED_VERSION, ())

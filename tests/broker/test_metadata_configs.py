@@ -22,7 +22,7 @@ from shareq.model.messages.topics import (
     IncrementalAlterConfigsRequest,
     ResourceType,
 )
-from tests.broker.asker import Asker
+from tests.broker.requester import Requester
 
 E = Errors
 SET, DELETE, APPEND, SUBTRACT = AlterOperation
@@ -38,36 +38,36 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def asker(cluster: Cluster) -> Asker:
-    return Asker(cluster)
+def requester(cluster: Cluster) -> Requester:
+    return Requester(cluster)
 
 
 def described(
-    asker: Asker, kind: int, name: str, *keys: str, node: int = 0, **more: bool
+    requester: Requester, kind: int, name: str, *keys: str, node: int = 0, **more: bool
 ) -> DescribeConfigsResponse.Result:
     resource = DescribeConfigsRequest.Resource(resource_type=kind, resource_name=name, configuration_keys=keys)
-    (found,) = asker.ask(DescribeConfigsRequest(resources=(resource,), **more), 4, node).results
+    (found,) = requester.ask(DescribeConfigsRequest(resources=(resource,), **more), 4, node).results
     assert isinstance(found, DescribeConfigsResponse.Result)
     assert (found.resource_type, found.resource_name) == (kind, name)
     return found
 
 
-def one(asker: Asker, kind: int, name: str, key: str, **more: bool) -> DescribeConfigsResponse.Config:
-    (config,) = described(asker, kind, name, key, **more).configs
+def one(requester: Requester, kind: int, name: str, key: str, **more: bool) -> DescribeConfigsResponse.Config:
+    (config,) = described(requester, kind, name, key, **more).configs
     return config
 
 
 Operations = list[tuple[str, int, str | None]]
 
 
-def alter(asker: Asker, kind: int, name: str, operations: Operations, *, validate_only: bool = False) -> Errors:
+def alter(requester: Requester, kind: int, name: str, operations: Operations, *, validate_only: bool = False) -> Errors:
     configs = tuple(
         IncrementalAlterConfigsRequest.Config(name=key, config_operation=operation, value=value)
         for key, operation, value in operations
     )
     resource = IncrementalAlterConfigsRequest.Resource(resource_type=kind, resource_name=name, configs=configs)
     request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=validate_only)
-    (found,) = asker.ask(request, 1).responses
+    (found,) = requester.ask(request, 1).responses
     assert (found.resource_type, found.resource_name) == (kind, name)
     assert bool(found.error_message) is bool(found.error_code)
     error = found.error_code
@@ -92,8 +92,8 @@ def alter(asker: Asker, kind: int, name: str, operations: Operations, *, validat
         pytest.param(3, "x", E.INVALID_REQUEST, id="a type that nobody knows"),
     ],
 )
-def test_what_cannot_be_described(asker: Asker, kind: int, name: str, error: Errors) -> None:
-    found = described(asker, kind, name)
+def test_what_cannot_be_described(requester: Requester, kind: int, name: str, error: Errors) -> None:
+    found = described(requester, kind, name)
     assert (found.error_code, bool(found.error_message), found.configs) == (error, True, ())
 
 
@@ -113,13 +113,13 @@ def test_what_cannot_be_described(asker: Asker, kind: int, name: str, error: Err
         pytest.param(GROUP, "nobody", set(GROUP_CONFIGS) - INTERNAL, id="2.12 32 group: it need not exist"),
     ],
 )
-def test_all_configurations_there_are(asker: Asker, kind: int, name: str, expected: set[str]) -> None:
-    assert alter(asker, BROKER, "", [("num.partitions", SET, "3")]) is E.NONE
-    assert {config.name for config in described(asker, kind, name).configs} == expected
+def test_all_configurations_there_are(requester: Requester, kind: int, name: str, expected: set[str]) -> None:
+    assert alter(requester, BROKER, "", [("num.partitions", SET, "3")]) is E.NONE
+    assert {config.name for config in described(requester, kind, name).configs} == expected
 
 
-def test_keys_that_nobody_knows_are_left_out(asker: Asker) -> None:
-    found = described(asker, TOPIC, "orders", "retention.ms", "colour")
+def test_keys_that_nobody_knows_are_left_out(requester: Requester) -> None:
+    found = described(requester, TOPIC, "orders", "retention.ms", "colour")
     assert [config.name for config in found.configs] == ["retention.ms"]
 
 
@@ -160,15 +160,15 @@ SYNONYMS = [
 
 
 @pytest.mark.parametrize(("kind", "key", "expected"), SYNONYMS)
-def test_who_has_said_what(asker: Asker, kind: int, key: str, expected: list[tuple[str, str, int]]) -> None:
+def test_who_has_said_what(requester: Requester, kind: int, key: str, expected: list[tuple[str, str, int]]) -> None:
     """Own entry, then broker level (2.12); what is in force is the first."""
     name = {TOPIC: "orders", GROUP: "g", BROKER: "0"}[ResourceType(kind)]
-    assert alter(asker, BROKER, "", [("log.segment.bytes", SET, "100")]) is E.NONE
-    assert alter(asker, GROUP, "g", [(LOCK, SET, "45000")]) is E.NONE
-    config = one(asker, kind, name, key, include_synonyms=True)
+    assert alter(requester, BROKER, "", [("log.segment.bytes", SET, "100")]) is E.NONE
+    assert alter(requester, GROUP, "g", [(LOCK, SET, "45000")]) is E.NONE
+    config = one(requester, kind, name, key, include_synonyms=True)
     assert [(s.name, s.value, s.source) for s in config.synonyms] == expected
     assert (config.value, config.config_source) == expected[0][1:]
-    assert one(asker, kind, name, key).synonyms == ()
+    assert one(requester, kind, name, key).synonyms == ()
 
 
 @pytest.mark.parametrize(
@@ -190,8 +190,8 @@ def test_who_has_said_what(asker: Asker, kind: int, key: str, expected: list[tup
         pytest.param(GROUP, "g", "share.renew.acknowledge.enable", ConfigType.BOOLEAN, id="a group's boolean"),
     ],
 )
-def test_types(asker: Asker, kind: int, name: str, key: str, expected: ConfigType) -> None:
-    config = one(asker, kind, name, key)
+def test_types(requester: Requester, kind: int, name: str, key: str, expected: ConfigType) -> None:
+    config = one(requester, kind, name, key)
     assert (ConfigType(config.config_type), config.is_sensitive) == (expected, False)
 
 
@@ -202,23 +202,25 @@ def test_types(asker: Asker, kind: int, name: str, key: str, expected: ConfigTyp
         pytest.param(GROUP, "g", "share.assignor.offload.enable", id="group"),
     ],
 )
-def test_internal_configurations_are_described_where_they_are_set(asker: Asker, kind: int, name: str, key: str) -> None:
-    assert described(asker, kind, name, key).configs == ()
-    assert alter(asker, kind, "" if kind == BROKER else name, [(key, SET, "false")]) is E.NONE
-    assert one(asker, kind, name, key).value == "false"
+def test_internal_configurations_are_described_where_they_are_set(
+    requester: Requester, kind: int, name: str, key: str
+) -> None:
+    assert described(requester, kind, name, key).configs == ()
+    assert alter(requester, kind, "" if kind == BROKER else name, [(key, SET, "false")]) is E.NONE
+    assert one(requester, kind, name, key).value == "false"
 
 
-def test_documentation_comes_if_asked_for(asker: Asker) -> None:
-    assert one(asker, TOPIC, "orders", "retention.ms").documentation is None
-    found = described(asker, BROKER, "0", include_documentation=True).configs
+def test_documentation_comes_if_asked_for(requester: Requester) -> None:
+    assert one(requester, TOPIC, "orders", "retention.ms").documentation is None
+    found = described(requester, BROKER, "0", include_documentation=True).configs
     assert all(config.documentation for config in found)
 
 
-def test_what_is_read_at_start_cannot_be_altered(asker: Asker) -> None:
-    found = {config.name: config.read_only for config in described(asker, BROKER, "0").configs}
+def test_what_is_read_at_start_cannot_be_altered(requester: Requester) -> None:
+    found = {config.name: config.read_only for config in described(requester, BROKER, "0").configs}
     assert {key for key, read_only in found.items() if read_only} == READ_AT_START
     for key in READ_AT_START:
-        assert alter(asker, BROKER, "", [(key, SET, "1")]) is E.INVALID_REQUEST
+        assert alter(requester, BROKER, "", [(key, SET, "1")]) is E.INVALID_REQUEST
 
 
 @pytest.mark.parametrize(
@@ -235,8 +237,8 @@ def test_what_is_read_at_start_cannot_be_altered(asker: Asker) -> None:
         pytest.param("g", "consumer.heartbeat.interval.ms", "5000", id="2.12 consumer.heartbeat.interval.ms"),
     ],
 )
-def test_defaults_of_groups(asker: Asker, group: str, key: str, default: str) -> None:
-    config = one(asker, GROUP, group, key)
+def test_defaults_of_groups(requester: Requester, group: str, key: str, default: str) -> None:
+    config = one(requester, GROUP, group, key)
     assert (config.value, config.config_source, config.read_only) == (default, ConfigSource.DEFAULT, False)
 
 
@@ -285,10 +287,12 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("kind", "name", "operations", "error"), REFUSED)
-def test_what_cannot_be_altered(asker: Asker, kind: int, name: str, operations: Operations, error: Errors) -> None:
-    before = asker.cluster.image
-    assert alter(asker, kind, name, operations) is error
-    assert asker.cluster.image is before
+def test_what_cannot_be_altered(
+    requester: Requester, kind: int, name: str, operations: Operations, error: Errors
+) -> None:
+    before = requester.cluster.image
+    assert alter(requester, kind, name, operations) is error
+    assert requester.cluster.image is before
 
 
 @pytest.mark.parametrize(
@@ -314,31 +318,33 @@ def test_what_cannot_be_altered(asker: Asker, kind: int, name: str, operations: 
         ),
     ],
 )
-def test_altering(cluster: Cluster, asker: Asker, operations: Operations, expected: Mapping[str, str]) -> None:
+def test_altering(cluster: Cluster, requester: Requester, operations: Operations, expected: Mapping[str, str]) -> None:
     before = dict(cluster.image.topics["orders"].configs)
-    assert alter(asker, TOPIC, "orders", operations, validate_only=True) is E.NONE
+    assert alter(requester, TOPIC, "orders", operations, validate_only=True) is E.NONE
     assert cluster.image.topics["orders"].configs == before
-    assert alter(asker, TOPIC, "orders", operations) is E.NONE
+    assert alter(requester, TOPIC, "orders", operations) is E.NONE
     assert cluster.image.topics["orders"].configs == expected
 
 
-def test_subtracting(cluster: Cluster, asker: Asker) -> None:
-    alter(asker, TOPIC, "orders", [("cleanup.policy", SET, "compact,delete")])
-    assert alter(asker, TOPIC, "orders", [("cleanup.policy", SUBTRACT, "compact")]) is E.NONE
+def test_subtracting(cluster: Cluster, requester: Requester) -> None:
+    alter(requester, TOPIC, "orders", [("cleanup.policy", SET, "compact,delete")])
+    assert alter(requester, TOPIC, "orders", [("cleanup.policy", SUBTRACT, "compact")]) is E.NONE
     assert cluster.image.topics["orders"].configs == {"cleanup.policy": "delete"}
 
 
-def test_what_is_set_for_all_brokers_goes_back_to_what_they_were_started_with(cluster: Cluster, asker: Asker) -> None:
+def test_what_is_set_for_all_brokers_goes_back_to_what_they_were_started_with(
+    cluster: Cluster, requester: Requester
+) -> None:
     for operation, value, expected in ((SET, "9000", "9000"), (DELETE, None, "5000")):
-        assert alter(asker, BROKER, "", [("log.retention.ms", operation, value)]) is E.NONE
-        assert one(asker, TOPIC, "orders", "retention.ms").value == expected
+        assert alter(requester, BROKER, "", [("log.retention.ms", operation, value)]) is E.NONE
+        assert one(requester, TOPIC, "orders", "retention.ms").value == expected
         assert cluster.log("orders", 0).config.retention_ms == int(expected), "and takes effect at once"
 
 
-def test_a_resource_twice_is_not_altered(cluster: Cluster, asker: Asker) -> None:
+def test_a_resource_twice_is_not_altered(cluster: Cluster, requester: Requester) -> None:
     config = IncrementalAlterConfigsRequest.Config(name="retention.ms", config_operation=SET, value="1")
     resource = IncrementalAlterConfigsRequest.Resource(resource_type=TOPIC, resource_name="orders", configs=(config,))
-    found = asker.ask(IncrementalAlterConfigsRequest(resources=(resource, resource)), 1).responses
+    found = requester.ask(IncrementalAlterConfigsRequest(resources=(resource, resource)), 1).responses
     assert [result.error_code for result in found] == [E.INVALID_REQUEST] * 2
     assert "retention.ms" not in cluster.image.topics["orders"].configs
 
@@ -347,23 +353,23 @@ def test_a_resource_twice_is_not_altered(cluster: Cluster, asker: Asker) -> None
 
 
 def replace(
-    asker: Asker, kind: int, name: str, *configs: tuple[str, str | None], validate_only: bool = False
+    requester: Requester, kind: int, name: str, *configs: tuple[str, str | None], validate_only: bool = False
 ) -> Errors:
     resource = AlterConfigsRequest.Resource(
         resource_type=kind,
         resource_name=name,
         configs=tuple(AlterConfigsRequest.Config(name=key, value=value) for key, value in configs),
     )
-    (found,) = asker.ask(AlterConfigsRequest(resources=(resource,), validate_only=validate_only), 2).responses
+    (found,) = requester.ask(AlterConfigsRequest(resources=(resource,), validate_only=validate_only), 2).responses
     error = found.error_code
     assert isinstance(error, Errors)
     return error
 
 
-def test_the_old_request_replaces_everything(cluster: Cluster, asker: Asker) -> None:
-    assert replace(asker, TOPIC, "orders", ("retention.ms", "7"), validate_only=True) is E.NONE
+def test_the_old_request_replaces_everything(cluster: Cluster, requester: Requester) -> None:
+    assert replace(requester, TOPIC, "orders", ("retention.ms", "7"), validate_only=True) is E.NONE
     assert cluster.image.topics["orders"].configs == {"cleanup.policy": "compact"}
-    assert replace(asker, TOPIC, "orders", ("retention.ms", "7")) is E.NONE
+    assert replace(requester, TOPIC, "orders", ("retention.ms", "7")) is E.NONE
     assert cluster.image.topics["orders"].configs == {"retention.ms": "7"}
 
 
@@ -377,7 +383,7 @@ def test_the_old_request_replaces_everything(cluster: Cluster, asker: Asker) -> 
         pytest.param(BROKER, "0", [], E.INVALID_REQUEST, id="a single broker"),
     ],
 )
-def test_what_cannot_be_replaced(asker: Asker, kind: int, name: str, configs: list[Any], error: Errors) -> None:
-    before = asker.cluster.image
-    assert replace(asker, kind, name, *configs) is error
-    assert asker.cluster.image is before
+def test_what_cannot_be_replaced(requester: Requester, kind: int, name: str, configs: list[Any], error: Errors) -> None:
+    before = requester.cluster.image
+    assert replace(requester, kind, name, *configs) is error
+    assert requester.cluster.image is before

@@ -21,7 +21,7 @@ from shareq.model.messages.topics import (
     ElectLeadersRequest,
     ElectLeadersResponse,
 )
-from tests.broker.asker import Asker
+from tests.broker.requester import Requester
 
 E = Errors
 NOWHERE = TopicId("x" * 21 + "w")
@@ -36,8 +36,8 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def asker(cluster: Cluster) -> Asker:
-    return Asker(cluster)
+def requester(cluster: Cluster) -> Requester:
+    return Requester(cluster)
 
 
 # ---- CreateTopics ----------------------------------------------------------------------------------------------------
@@ -53,9 +53,11 @@ def assigned(*replicas: tuple[int, ...], start: int = 0) -> dict[str, Any]:
     }
 
 
-def create(asker: Asker, *topics: dict[str, Any], validate_only: bool = False) -> list[CreateTopicsResponse.Topic]:
+def create(
+    requester: Requester, *topics: dict[str, Any], validate_only: bool = False
+) -> list[CreateTopicsResponse.Topic]:
     asked = tuple(CreateTopicsRequest.Topic(**{"name": "new", **topic}) for topic in topics)
-    return list(asker.ask(CreateTopicsRequest(topics=asked, validate_only=validate_only), 7).topics)
+    return list(requester.ask(CreateTopicsRequest(topics=asked, validate_only=validate_only), 7).topics)
 
 
 def layout(cluster: Cluster, name: str = "new") -> list[tuple[int, ...]]:
@@ -99,11 +101,11 @@ def layout(cluster: Cluster, name: str = "new") -> list[tuple[int, ...]]:
 )
 @pytest.mark.parametrize("validate_only", [False, True])
 def test_topics_that_cannot_be(
-    cluster: Cluster, asker: Asker, topic: dict[str, Any], error: Errors, validate_only: bool
+    cluster: Cluster, requester: Requester, topic: dict[str, Any], error: Errors, validate_only: bool
 ) -> None:
     cluster.create_topic("dotted.name")
     before = cluster.image
-    (found,) = create(asker, topic, validate_only=validate_only)
+    (found,) = create(requester, topic, validate_only=validate_only)
     assert (found.error_code, bool(found.error_message)) == (error, True)
     assert (found.topic_id, found.num_partitions, found.replication_factor, found.configs) == (
         ZERO_TOPIC_ID,
@@ -122,18 +124,18 @@ def test_topics_that_cannot_be(
         pytest.param(assigned((2, 0), (1, 2)), [(2, 0), (1, 2)], id="2.11 assignments"),
     ],
 )
-def test_a_topic_is_made(cluster: Cluster, asker: Asker, topic: dict[str, Any], expected: list[Any]) -> None:
-    (checked,) = create(asker, topic, validate_only=True)
+def test_a_topic_is_made(cluster: Cluster, requester: Requester, topic: dict[str, Any], expected: list[Any]) -> None:
+    (checked,) = create(requester, topic, validate_only=True)
     assert (checked.error_code, "new" in cluster.image.topics) == (E.NONE, False)
-    (found,) = create(asker, topic)
+    (found,) = create(requester, topic)
     assert (found.error_code, found.error_message, layout(cluster)) == (E.NONE, None, expected)
     assert found.topic_id == cluster.image.topics["new"].topic_id
     assert (found.num_partitions, found.replication_factor) == (len(expected), len(expected[0]))
     assert (checked.num_partitions, checked.replication_factor) == (len(expected), len(expected[0]))
 
 
-def test_a_new_topic_is_told_with_its_configurations(asker: Asker) -> None:
-    (found,) = create(asker, {"configs": (("retention.ms", "1000"),)})
+def test_a_new_topic_is_told_with_its_configurations(requester: Requester) -> None:
+    (found,) = create(requester, {"configs": (("retention.ms", "1000"),)})
     told = {config.name: (config.value, config.config_source) for config in found.configs or ()}
     assert told.keys() == TOPIC_CONFIGS.keys()
     assert told["retention.ms"] == ("1000", ConfigSource.TOPIC)
@@ -141,15 +143,15 @@ def test_a_new_topic_is_told_with_its_configurations(asker: Asker) -> None:
     assert told["preallocate"] == ("false", ConfigSource.DEFAULT)
 
 
-def test_a_name_twice_makes_nothing(cluster: Cluster, asker: Asker) -> None:
-    found = create(asker, {}, {"name": "other"}, {"num_partitions": 2})
+def test_a_name_twice_makes_nothing(cluster: Cluster, requester: Requester) -> None:
+    found = create(requester, {}, {"name": "other"}, {"num_partitions": 2})
     assert [(t.name, t.error_code) for t in found] == [("new", E.INVALID_REQUEST), ("other", E.NONE)]
     assert "new" not in cluster.image.topics
 
 
-def test_replicas_are_not_put_where_nobody_lives(cluster: Cluster, asker: Asker) -> None:
+def test_replicas_are_not_put_where_nobody_lives(cluster: Cluster, requester: Requester) -> None:
     cluster.kill_broker(2)
-    dead, half = create(asker, assigned((2,)), {"name": "half", **assigned((2, 1))})
+    dead, half = create(requester, assigned((2,)), {"name": "half", **assigned((2, 1))})
     assert (dead.error_code, half.error_code) == (E.INVALID_REPLICA_ASSIGNMENT, E.NONE)
     assert cluster.image.topics["half"].partitions[0].leader == 1
 
@@ -157,10 +159,12 @@ def test_replicas_are_not_put_where_nobody_lives(cluster: Cluster, asker: Asker)
 # ---- CreatePartitions ------------------------------------------------------------------------------------------------
 
 
-def grow(asker: Asker, count: int, *replicas: tuple[int, ...], name: str = "orders", validate_only: bool = False) -> E:
+def grow(
+    requester: Requester, count: int, *replicas: tuple[int, ...], name: str = "orders", validate_only: bool = False
+) -> E:
     by_hand = tuple(CreatePartitionsRequest.Assignment(broker_ids=brokers) for brokers in replicas) or None
     topic = CreatePartitionsRequest.Topic(name=name, count=count, assignments=by_hand)
-    (found,) = asker.ask(CreatePartitionsRequest(topics=(topic,), validate_only=validate_only), 3).results
+    (found,) = requester.ask(CreatePartitionsRequest(topics=(topic,), validate_only=validate_only), 3).results
     assert bool(found.error_message) is bool(found.error_code)
     error = found.error_code
     assert isinstance(error, E)
@@ -181,11 +185,11 @@ def grow(asker: Asker, count: int, *replicas: tuple[int, ...], name: str = "orde
 )
 @pytest.mark.parametrize("validate_only", [False, True])
 def test_growth_that_cannot_be(
-    cluster: Cluster, asker: Asker, growth: tuple[Any, ...], error: Errors, validate_only: bool
+    cluster: Cluster, requester: Requester, growth: tuple[Any, ...], error: Errors, validate_only: bool
 ) -> None:
     """`growth`: the count, then the replicas of each new partition."""
     before = cluster.image
-    assert grow(asker, *growth, validate_only=validate_only) is error
+    assert grow(requester, *growth, validate_only=validate_only) is error
     assert cluster.image is before
 
 
@@ -196,17 +200,17 @@ def test_growth_that_cannot_be(
         pytest.param(((1, 0), (0, 2)), [(0, 1), (1, 2), (1, 0), (0, 2)], id="2.11 assignments"),
     ],
 )
-def test_a_topic_grows(cluster: Cluster, asker: Asker, replicas: Any, expected: list[Any]) -> None:
-    assert grow(asker, 4, *replicas, validate_only=True) is E.NONE
+def test_a_topic_grows(cluster: Cluster, requester: Requester, replicas: Any, expected: list[Any]) -> None:
+    assert grow(requester, 4, *replicas, validate_only=True) is E.NONE
     assert len(layout(cluster, "orders")) == 2
-    assert grow(asker, 4, *replicas) is E.NONE
+    assert grow(requester, 4, *replicas) is E.NONE
     assert layout(cluster, "orders") == expected
 
 
-def test_growth_of_what_is_not_there_or_named_twice(cluster: Cluster, asker: Asker) -> None:
-    assert grow(asker, 4, name="none") is E.UNKNOWN_TOPIC_OR_PARTITION
+def test_growth_of_what_is_not_there_or_named_twice(cluster: Cluster, requester: Requester) -> None:
+    assert grow(requester, 4, name="none") is E.UNKNOWN_TOPIC_OR_PARTITION
     twice = tuple(CreatePartitionsRequest.Topic(name="orders", count=count) for count in (3, 4))
-    (found,) = asker.ask(CreatePartitionsRequest(topics=twice), 3).results
+    (found,) = requester.ask(CreatePartitionsRequest(topics=twice), 3).results
     assert (found.error_code, len(layout(cluster, "orders"))) == (E.INVALID_REQUEST, 2)
 
 
@@ -231,11 +235,13 @@ def test_growth_of_what_is_not_there_or_named_twice(cluster: Cluster, asker: Ask
         ),
     ],
 )
-def test_deleting(cluster: Cluster, asker: Asker, asked: list[Any], expected: list[tuple[Any, Any, Errors]]) -> None:
+def test_deleting(
+    cluster: Cluster, requester: Requester, asked: list[Any], expected: list[tuple[Any, Any, Errors]]
+) -> None:
     """("orders", "id") asks by the id of `orders`; "id" stands for it in the answer, too."""
     topic_id = cluster.image.topics["orders"].topic_id
     topics = tuple(one if isinstance(one, By) else By(topic_id=topic_id) for one in asked)
-    found = asker.ask(DeleteTopicsRequest(topics=topics), 6).responses
+    found = requester.ask(DeleteTopicsRequest(topics=topics), 6).responses
     told = [(t.name, "id" if t.topic_id == topic_id else t.topic_id, t.error_code) for t in found]
     assert told == expected
     assert ("orders" in cluster.image.topics) is all(error for *_, error in expected)
@@ -246,13 +252,13 @@ def test_deleting(cluster: Cluster, asker: Asker, asked: list[Any], expected: li
 
 
 def elect(
-    asker: Asker, kind: int, topics: dict[str, tuple[int, ...]] | None
+    requester: Requester, kind: int, topics: dict[str, tuple[int, ...]] | None
 ) -> dict[tuple[str, int], tuple[Errors, bool]]:
     """Of each partition that is told of, the error, and whether there is a message."""
     asked = None
     if topics is not None:
         asked = tuple(ElectLeadersRequest.TopicPartitions(topic=name, partitions=p) for name, p in topics.items())
-    answer = asker.ask(ElectLeadersRequest(election_type=kind, topic_partitions=asked), 2)
+    answer = requester.ask(ElectLeadersRequest(election_type=kind, topic_partitions=asked), 2)
     assert answer.error_code is E.NONE
     return {
         (topic.topic, part.partition_id): (part.error_code, bool(part.error_message))
@@ -262,11 +268,11 @@ def elect(
 
 
 @pytest.fixture
-def restarted(cluster: Cluster, asker: Asker) -> Asker:
+def restarted(cluster: Cluster, requester: Requester) -> Requester:
     """Broker 0 was away: partition 0 of `orders` is led by 1 instead."""
     cluster.kill_broker(0)
     cluster.start_broker(0)
-    return asker
+    return requester
 
 
 @pytest.mark.parametrize(
@@ -280,7 +286,7 @@ def restarted(cluster: Cluster, asker: Asker) -> Asker:
     ],
 )
 def test_elections(
-    restarted: Asker, kind: int, topics: dict[str, tuple[int, ...]] | None, expected: dict[int, Errors]
+    restarted: Requester, kind: int, topics: dict[str, tuple[int, ...]] | None, expected: dict[int, Errors]
 ) -> None:
     found = elect(restarted, kind, topics)
     assert found == {("orders", index): (error, bool(error)) for index, error in expected.items()}
@@ -289,12 +295,12 @@ def test_elections(
     assert (state.leader, state.leader_epoch) == ((0, 2) if moved else (1, 1))
 
 
-def test_elections_of_the_dead(cluster: Cluster, asker: Asker) -> None:
+def test_elections_of_the_dead(cluster: Cluster, requester: Requester) -> None:
     cluster.kill_broker(0)
-    assert elect(asker, 0, {"orders": (0,)}) == {("orders", 0): (E.PREFERRED_LEADER_NOT_AVAILABLE, True)}
+    assert elect(requester, 0, {"orders": (0,)}) == {("orders", 0): (E.PREFERRED_LEADER_NOT_AVAILABLE, True)}
     cluster.kill_broker(1)
-    assert elect(asker, 1, {"orders": (0,)}) == {("orders", 0): (E.ELIGIBLE_LEADERS_NOT_AVAILABLE, True)}
+    assert elect(requester, 1, {"orders": (0,)}) == {("orders", 0): (E.ELIGIBLE_LEADERS_NOT_AVAILABLE, True)}
 
 
-def test_an_election_of_a_kind_that_nobody_knows(asker: Asker) -> None:
-    assert asker.ask(ElectLeadersRequest(election_type=2), 2) == ElectLeadersResponse(error_code=E.INVALID_REQUEST)
+def test_an_election_of_a_kind_that_nobody_knows(requester: Requester) -> None:
+    assert requester.ask(ElectLeadersRequest(election_type=2), 2) == ElectLeadersResponse(error_code=E.INVALID_REQUEST)

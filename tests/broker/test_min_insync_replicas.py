@@ -26,7 +26,7 @@ from shareq.model.messages.share_state import (
     InitializeShareGroupStateRequest,
     ReadShareGroupStateSummaryRequest,
 )
-from tests.broker.asker import Asker
+from tests.broker.requester import Requester
 from tests.broker.transactor import Transactor
 
 WRITE_TIMEOUT_MS = 5000
@@ -49,17 +49,17 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def asker(cluster: Cluster) -> Asker:
-    return Asker(cluster)
+def requester(cluster: Cluster) -> Requester:
+    return Requester(cluster)
 
 
-def find(asker: Asker, kind: CoordinatorType, key: str) -> int:
+def find(requester: Requester, kind: CoordinatorType, key: str) -> int:
     """The coordinator's node, once its topic is there and loaded."""
     request = FindCoordinatorRequest(key_type=kind, coordinator_keys=(key,))
-    while asker.ask(request, 6).coordinators[0].error_code:
-        asker.cluster.advance(10)
-    asker.cluster.advance(100)
-    node = asker.ask(request, 6).coordinators[0].node_id
+    while requester.ask(request, 6).coordinators[0].error_code:
+        requester.cluster.advance(10)
+    requester.cluster.advance(100)
+    node = requester.ask(request, 6).coordinators[0].node_id
     assert isinstance(node, int)
     return node
 
@@ -72,14 +72,14 @@ def lose_the_other(cluster: Cluster, node: int) -> int:
 
 
 def ask_for_replicas(cluster: Cluster, topic: str, count: int) -> None:
-    controller = cluster._machines.controller
+    controller = cluster._runtime.controller
     cluster.loop.enter(lambda: controller.alter_topic_configs(topic, {"min.insync.replicas": str(count)}))
 
 
-def answered_after(asker: Asker, request: Request, version: int, node: int) -> tuple[Any, int]:
+def answered_after(requester: Requester, request: Request, version: int, node: int) -> tuple[Any, int]:
     """The answer to a request, and after how long it came."""
-    sent_ms = asker.cluster.now_ms
-    return asker.ask(request, version, node), asker.cluster.now_ms - sent_ms
+    sent_ms = requester.cluster.now_ms
+    return requester.ask(request, version, node), requester.cluster.now_ms - sent_ms
 
 
 # ---- the share coordinator -------------------------------------------------------------------------------------------
@@ -92,47 +92,49 @@ def initialize(cluster: Cluster) -> InitializeShareGroupStateRequest:
     return kind(group_id=GROUP, topics=(topic,))
 
 
-def start_offset(asker: Asker, node: int) -> int:
+def start_offset(requester: Requester, node: int) -> int:
     kind = ReadShareGroupStateSummaryRequest
     part = kind.Partition(partition=0, leader_epoch=-1)
-    topic = kind.Topic(topic_id=asker.cluster.image.topics["orders"].topic_id, partitions=(part,))
-    response = asker.ask(kind(group_id=GROUP, topics=(topic,)), 1, node)
+    topic = kind.Topic(topic_id=requester.cluster.image.topics["orders"].topic_id, partitions=(part,))
+    response = requester.ask(kind(group_id=GROUP, topics=(topic,)), 1, node)
     offset = response.results[0].partitions[0].start_offset
     assert isinstance(offset, int)
     return offset
 
 
-def test_a_state_write_times_out_and_is_committed_when_the_replica_is_back(cluster: Cluster, asker: Asker) -> None:
+def test_a_state_write_times_out_and_is_committed_when_the_replica_is_back(
+    cluster: Cluster, requester: Requester
+) -> None:
     key = str(SharePartitionKey(GROUP, cluster.image.topics["orders"].topic_id, 0))
-    node = find(asker, CoordinatorType.SHARE, key)
+    node = find(requester, CoordinatorType.SHARE, key)
     lost = lose_the_other(cluster, node)
-    response, took_ms = answered_after(asker, initialize(cluster), 0, node)
+    response, took_ms = answered_after(requester, initialize(cluster), 0, node)
     assert response.results[0].partitions[0].error_code is Errors.COORDINATOR_NOT_AVAILABLE
     assert took_ms == WRITE_TIMEOUT_MS
     assert cluster.log(SHARE_STATE_TOPIC, 0).log_end_offset == 0
     cluster.start_broker(lost)
     cluster.advance(10)
     assert cluster.log(SHARE_STATE_TOPIC, 0).log_end_offset == 1
-    assert start_offset(asker, node) == 7
+    assert start_offset(requester, node) == 7
 
 
-def test_a_state_write_goes_on_when_fewer_replicas_are_asked_for(cluster: Cluster, asker: Asker) -> None:
+def test_a_state_write_goes_on_when_fewer_replicas_are_asked_for(cluster: Cluster, requester: Requester) -> None:
     key = str(SharePartitionKey(GROUP, cluster.image.topics["orders"].topic_id, 0))
-    node = find(asker, CoordinatorType.SHARE, key)
+    node = find(requester, CoordinatorType.SHARE, key)
     lose_the_other(cluster, node)
-    call_id = asker.send(initialize(cluster), 0, node)
+    call_id = requester.send(initialize(cluster), 0, node)
     cluster.advance(1000)
-    assert not asker.answered(call_id)
+    assert not requester.answered(call_id)
     ask_for_replicas(cluster, SHARE_STATE_TOPIC, 1)
     cluster.advance(10)
-    assert asker.response(call_id).results[0].partitions[0].error_code is Errors.NONE
+    assert requester.response(call_id).results[0].partitions[0].error_code is Errors.NONE
 
 
-def test_a_write_that_stalls_is_lost_with_its_coordinator(cluster: Cluster, asker: Asker) -> None:
+def test_a_write_that_stalls_is_lost_with_its_coordinator(cluster: Cluster, requester: Requester) -> None:
     key = str(SharePartitionKey(GROUP, cluster.image.topics["orders"].topic_id, 0))
-    node = find(asker, CoordinatorType.SHARE, key)
+    node = find(requester, CoordinatorType.SHARE, key)
     lost = lose_the_other(cluster, node)
-    asker.send(initialize(cluster), 0, node)
+    requester.send(initialize(cluster), 0, node)
     cluster.advance(10)
     cluster.kill_broker(node)
     cluster.start_broker(lost)
@@ -158,8 +160,8 @@ def test_a_transactions_coordinator_refuses_at_once(cluster: Cluster) -> None:
     assert producer.write("v") is Errors.NONE
 
 
-def test_a_marker_waits_for_the_replicas_of_its_partition(cluster: Cluster, asker: Asker) -> None:
-    find(asker, CoordinatorType.TRANSACTION, "t")
+def test_a_marker_waits_for_the_replicas_of_its_partition(cluster: Cluster, requester: Requester) -> None:
+    find(requester, CoordinatorType.TRANSACTION, "t")
     ask_for_replicas(cluster, TRANSACTION_STATE_TOPIC, 1)
     ask_for_replicas(cluster, "orders", 2)
     producer = Transactor(cluster)
@@ -194,12 +196,14 @@ def share_partitions(cluster: Cluster, node: int) -> SharePartitions:
     return group.share_partitions or SharePartitions()
 
 
-def test_a_topic_deleted_while_its_initialization_is_appended_is_forgotten(cluster: Cluster, asker: Asker) -> None:
-    node = find(asker, CoordinatorType.GROUP, GROUP)
+def test_a_topic_deleted_while_its_initialization_is_appended_is_forgotten(
+    cluster: Cluster, requester: Requester
+) -> None:
+    node = find(requester, CoordinatorType.GROUP, GROUP)
     cluster.create_topic("bills", replication_factor=2)
     gone, orders = cluster.image.topics["bills"].topic_id, cluster.image.topics["orders"].topic_id
     lost = lose_the_other(cluster, node)
-    asker.send(heartbeat("A", "bills", "orders"), 1, node)
+    requester.send(heartbeat("A", "bills", "orders"), 1, node)
     cluster.advance(10)
     Admin({"bootstrap.servers": cluster.bootstrap_servers}).delete_topics(["bills"])
     cluster.start_broker(lost)
@@ -207,7 +211,7 @@ def test_a_topic_deleted_while_its_initialization_is_appended_is_forgotten(clust
     assert gone not in share_partitions(cluster, node).topics()
     cluster.advance(40_000)
     assert share_partitions(cluster, node) == SharePartitions(), "the persister has given up"
-    asker.ask(heartbeat("A", "orders", epoch=2), 1, node)
+    requester.ask(heartbeat("A", "orders", epoch=2), 1, node)
     cluster.advance(1000)
     assert share_partitions(cluster, node) == SharePartitions(initialized={orders: frozenset({0})})
 
@@ -219,22 +223,22 @@ def test_an_initialization_outlasts_a_log_that_stalls(fails: bool) -> None:
     config = {**CONFIG, "share.coordinator.state.topic.min.isr": 1}
     with Cluster(brokers=2, seed=1, config=config, latency_ms=20) as cluster:
         cluster.create_topic("orders", replication_factor=2)
-        asker, topic_id = Asker(cluster), cluster.image.topics["orders"].topic_id
-        node = find(asker, CoordinatorType.GROUP, GROUP)
+        requester, topic_id = Requester(cluster), cluster.image.topics["orders"].topic_id
+        node = find(requester, CoordinatorType.GROUP, GROUP)
         cluster.create_topic("another", replication_factor=2)  # leaders are dealt in turn
-        assert find(asker, CoordinatorType.SHARE, str(SharePartitionKey(GROUP, topic_id, 0))) == node
+        assert find(requester, CoordinatorType.SHARE, str(SharePartitionKey(GROUP, topic_id, 0))) == node
         if fails:
             cluster.fail_appends(SHARE_STATE_TOPIC, Errors.MESSAGE_TOO_LARGE)
-        asker.send(heartbeat("A", "orders"), 1, node)
+        requester.send(heartbeat("A", "orders"), 1, node)
         cluster.advance(20)
         assert share_partitions(cluster, node).initializing == {topic_id: frozenset({0})}
         cluster.kill_broker(1 - node)
-        asker.send(heartbeat("B", "orders"), 1, node)
+        requester.send(heartbeat("B", "orders"), 1, node)
         cluster.advance(20_000)
         cluster.start_broker(1 - node)
         cluster.advance(1000)
         done = {} if fails else {topic_id: frozenset({0})}
         assert share_partitions(cluster, node) == SharePartitions(initialized=done)
-        asker.ask(heartbeat("A", "orders", epoch=2), 1, node)
+        requester.ask(heartbeat("A", "orders", epoch=2), 1, node)
         cluster.advance(1000)
-        assert start_offset(asker, node) == -1
+        assert start_offset(requester, node) == -1

@@ -151,7 +151,7 @@ class Trouble:
         self.admin.delete_records({("orders", partition): self.rng.randrange(end + 1)}, timeout=5)
 
     def compact(self) -> None:
-        storage = self.cluster._machines.storage
+        storage = self.cluster._runtime.storage
         self.cluster.loop.enter(lambda: storage.clean(self.cluster.now_ms))
 
     def wait(self) -> None:

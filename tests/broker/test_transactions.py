@@ -24,7 +24,7 @@ from shareq.model.messages.transactions import (
 )
 from shareq.model.states import IsolationLevel
 from shareq.producer import Producer
-from tests.broker.transactor import FLOWS, JAVA_OLD, LIBRDKAFKA, NEW, Flow, Transactor
+from tests.broker.transactor import FLOWS, JAVA_OLD, LIBRDKAFKA, NEW, ClientFlow, Transactor
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def anyone(request: pytest.FixtureRequest, cluster: Cluster) -> Transactor:
     return made
 
 
-def ready(cluster: Cluster, flow: Flow = NEW, transactional_id: str = "t", **options: Any) -> Transactor:
+def ready(cluster: Cluster, flow: ClientFlow = NEW, transactional_id: str = "t", **options: Any) -> Transactor:
     made = Transactor(cluster, transactional_id, flow, **options)
     assert made.begin() is Errors.NONE
     return made
@@ -63,9 +63,9 @@ def committed(cluster: Cluster, partition: int = 0) -> list[str]:
 
 
 def state_of(cluster: Cluster, transactional_id: str = "t") -> DescribeTransactionsResponse.TransactionState:
-    asker = Transactor(cluster, transactional_id)
+    requester = Transactor(cluster, transactional_id)
     request = DescribeTransactionsRequest(transactional_ids=(transactional_id,))
-    (state,) = asker.coordinate(request, 0).transaction_states
+    (state,) = requester.coordinate(request, 0).transaction_states
     assert isinstance(state, DescribeTransactionsResponse.TransactionState)
     return state
 
@@ -212,7 +212,7 @@ def test_batches_of_two_producers_in_one_request(cluster: Cluster) -> None:
     ],
 )
 @pytest.mark.parametrize("flow", FLOWS.values(), ids=FLOWS)
-def test_a_batch_of_somebody_else(cluster: Cluster, flow: Flow, change: dict[str, int], error: Errors) -> None:
+def test_a_batch_of_somebody_else(cluster: Cluster, flow: ClientFlow, change: dict[str, int], error: Errors) -> None:
     producer = ready(cluster, flow)
     producer.begin()
     if flow.announces:
@@ -242,7 +242,7 @@ def slow(cluster: Cluster, producer: Transactor) -> Callable[[], None]:
     """Keep the markers of the open transaction back: the leader of orders-1 cannot be reached. Answers what ends it."""
     image = cluster.image.topics["orders"].partitions
     assert producer.write("held", partition=1) is Errors.NONE
-    leader = cluster._machines.brokers[image[1].leader]._admission
+    leader = cluster._runtime.brokers[image[1].leader]._verification
     leader.alive = False
 
     def release() -> None:
@@ -270,7 +270,7 @@ def test_a_new_client_waits_a_moment_for_the_transaction_before(cluster: Cluster
     ],
 )
 def test_where_completing_takes_long_clients_come_back(
-    cluster: Cluster, flow: Flow, error: Errors, after_ms: int
+    cluster: Cluster, flow: ClientFlow, error: Errors, after_ms: int
 ) -> None:
     producer = ready(cluster, flow)
     release = slow(cluster, producer)
@@ -482,7 +482,7 @@ def test_a_topic_that_is_deleted_needs_no_marker(cluster: Cluster) -> None:
     producer = ready(cluster)
     producer.write("a")
     producer.write("b", partition=1)
-    cluster.loop.enter(lambda: cluster._machines.controller.delete_topic("orders"))
+    cluster.loop.enter(lambda: cluster._runtime.controller.delete_topic("orders"))
     assert producer.end_once().error_code is Errors.NONE
     assert settled(cluster) == "CompleteCommit"
 
@@ -600,7 +600,7 @@ def test_offsets_of_a_transaction_outlive_their_coordinator(cluster: Cluster, an
         pytest.param(JAVA_OLD, Errors.TRANSACTION_ABORTABLE, id="v4"),
     ],
 )
-def test_offsets_that_were_not_announced(cluster: Cluster, flow: Flow, error: Errors) -> None:
+def test_offsets_that_were_not_announced(cluster: Cluster, flow: ClientFlow, error: Errors) -> None:
     assert ready(cluster, flow).commit_offset(7, announce=False) is error
 
 
@@ -611,9 +611,9 @@ def test_tools_see_transactions(cluster: Cluster) -> None:
     ready(cluster, transactional_id="idle")
     ready(cluster, transactional_id="busy").write("x")
     listed = {}
-    asker = Transactor(cluster)
+    requester = Transactor(cluster)
     for node in cluster.brokers_alive:
-        response = asker.ask(ListTransactionsRequest(), 2, node)
+        response = requester.ask(ListTransactionsRequest(), 2, node)
         listed.update({t.transactional_id: t.transaction_state for t in response.transaction_states})
     assert listed == {"idle": "Empty", "busy": "Ongoing"}
     assert state_of(cluster, "nobody").error_code is Errors.TRANSACTIONAL_ID_NOT_FOUND

@@ -21,10 +21,10 @@ from shareq.model.messages.transactions import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
-from tests.broker.asker import Asker
+from tests.broker.requester import Requester
 
 
-class Flow(NamedTuple):
+class ClientFlow(NamedTuple):
     """Versions of requests. `announces`: partitions are added before they are written to."""
 
     init: int
@@ -36,11 +36,11 @@ class Flow(NamedTuple):
     announces: bool = True
 
 
-NEW = Flow(init=5, add=3, add_offsets=4, produce=13, commit_offsets=5, end=5, announces=False)
+NEW = ClientFlow(init=5, add=3, add_offsets=4, produce=13, commit_offsets=5, end=5, announces=False)
 """Kafka 4.3's Java producer at transaction.version 2."""
-JAVA_OLD = Flow(init=5, add=3, add_offsets=4, produce=11, commit_offsets=4, end=4)
+JAVA_OLD = ClientFlow(init=5, add=3, add_offsets=4, produce=11, commit_offsets=4, end=4)
 """The same below transaction.version 2."""
-LIBRDKAFKA = Flow(init=4, add=0, add_offsets=0, produce=10, commit_offsets=3, end=1)
+LIBRDKAFKA = ClientFlow(init=4, add=0, add_offsets=0, produce=10, commit_offsets=3, end=1)
 
 FLOWS = {"new": NEW, "Java, old": JAVA_OLD, "librdkafka": LIBRDKAFKA}
 
@@ -59,11 +59,11 @@ def offsets_error(response: TxnOffsetCommitResponse) -> Errors:
     return error
 
 
-class Transactor(Asker):
+class Transactor(Requester):
     """Counts sequences by partition, as producers do. Errors of the cluster are told, not raised."""
 
     def __init__(
-        self, cluster: Cluster, transactional_id: str = "t", flow: Flow = NEW, timeout_ms: int = 60_000
+        self, cluster: Cluster, transactional_id: str = "t", flow: ClientFlow = NEW, timeout_ms: int = 60_000
     ) -> None:
         super().__init__(cluster)
         self.transactional_id = transactional_id

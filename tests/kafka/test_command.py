@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from confluent_kafka.admin import AdminClient
 
 from shareq import cli
+from shareq.extras import install_command
 from shareq.kafka import LocalKafka, kafka_jars, tools
 from shareq.kafka.command import kafka as group
 from shareq.model.errors import ConfigException
@@ -56,8 +57,8 @@ def test_it_serves_until_it_is_told_to_end(kafka: LocalKafka, end: signal.Signal
         assert process.stdout is not None
         said = process.stdout.read()
         assert process.wait() == 0
-    assert f'ShareConsumer({{"bootstrap.servers": "{address}"' in said, "lines to paste"
-    assert f"kafka-console-share-consumer.sh --bootstrap-server {address}" in said
+    assert f'servers = {{"bootstrap.servers": "{address}"}}' in said
+    assert f"shareq kafka run kafka-console-share-consumer --bootstrap-server {address}" in said
     assert said.endswith("Ctrl-C stops it.\nApache Kafka has stopped; its data is gone.\n")
     assert not logs.parent.exists()
 
@@ -95,7 +96,7 @@ def test_without_java_the_command_says_what_to_do(tmp_path: Path, monkeypatch: p
     result = CliRunner().invoke(cli.main, ["kafka", "start"])
     assert result.exit_code == 1
     assert "No Java 17 or newer was found" in result.output
-    assert "What to do" in result.output
+    assert install_command("kafka") in result.output
 
 
 def test_a_tool_is_run_with_its_own_options(kafka: LocalKafka) -> None:

@@ -10,6 +10,7 @@ from urllib.request import getproxies
 
 import pytest
 
+from shareq.extras import install_command
 from shareq.jvm import Java, JavaNotFound
 from shareq.kafka import KafkaJars, KafkaNotFound, LocalKafka, ivy, kafka_jars
 from shareq.model.errors import ConfigException
@@ -246,9 +247,9 @@ def test_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(KafkaNotFound) as error:
         kafka_jars()
     assert str(error.value) == (
-        "Apache Kafka 4.3.0 could not be fetched: the Ivy inside PySpark does it, and PySpark is not installed. "
-        "What to do: `pip install 'shareq[kafka]'`; or unpack Apache Kafka from kafka.apache.org/downloads yourself "
-        "and set KAFKA_HOME to its folder."
+        "Apache Kafka 4.3.0 could not be fetched: PySpark, whose Ivy fetches it, is not installed. "
+        f"Run `{install_command('kafka')}`; or unpack Apache Kafka from kafka.apache.org/downloads and set KAFKA_HOME "
+        "to its folder."
     )
 
 

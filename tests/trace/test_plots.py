@@ -138,7 +138,7 @@ def test_colours_follow_the_style(style: str, palette: dict[str, str]) -> None:
     ("partition", "by", "why"),
     [
         pytest.param(0, "mood", "by='mood': must be 'time' or 'event'", id="an unknown axis"),
-        pytest.param(None, "time", r"must be one of \[\] of 'nope'", id="an unknown topic"),
+        pytest.param(None, "time", "topic='nope': the journal has no such topic, it has 't'", id="an unknown topic"),
     ],
 )
 def test_invalid_raster_arguments_are_refused(partition: int | None, by: str, why: str) -> None:

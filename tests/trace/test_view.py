@@ -25,7 +25,7 @@ from shareq.model.events import (
     WindowMoved,
 )
 from shareq.model.messages.share_state import StateBatch
-from shareq.trace import Journal, view
+from shareq.trace import Journal, raster, view
 from shareq.trace.views.marks import MARKS
 from shareq.trace.views.member_names import letter
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded, random_history
@@ -69,6 +69,13 @@ def keeps_the_contract(snapshot: dict[str, Any]) -> None:
     assert snapshot["past"] == [] or snapshot["past"][-1][1] <= snapshot["spso"]
     assert (snapshot["event"] is None) == (snapshot["order"] == 0)
     assert snapshot["event"] is None or has(snapshot["event"], EVENT)
+
+
+def journal_of(history: list[tuple[int, int, Event]], capacity: int | None = None) -> Journal:
+    journal = Journal(ORIGIN_MS, capacity=capacity)
+    for at, broker, event in history:
+        journal.record(ORIGIN_MS + at, broker, event)
+    return journal
 
 
 def test_every_snapshot_keeps_the_contract(seed: int) -> None:
@@ -205,6 +212,34 @@ def test_an_invalid_order_is_refused(question: str, order: Any) -> None:
 def test_an_invalid_partition_is_refused(partition: Any) -> None:
     with pytest.raises(ConfigException, match="must be a whole number from 0"):
         view(Journal(), GROUP, TOPIC, partition)
+
+
+def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
+    """Group, topic and partition, in `view` and in `raster`; `strip` makes its view by `view`."""
+    joined = [(0, 1, MemberJoined(group, "id", "one", (TOPIC,))) for group in (GROUP, "other")]
+    journal = journal_of([(0, -1, TopicCreated(TOPIC, "id", 2)), *joined])
+    for group, topic, partition, message in (
+        ("nope", TOPIC, 0, r"group='nope': the journal has no such group, it has 'g', 'other'"),
+        (GROUP, "nope", 0, r"topic='nope': the journal has no such topic, it has 't'"),
+        (GROUP, TOPIC, 2, r"partition=2: topic 't' has the partitions 0, 1"),
+    ):
+        for show in (view, raster):
+            with pytest.raises(ConfigException, match=message):
+                show(journal, group, topic, partition)
+    assert view(journal, GROUP, TOPIC, 1).total() >= 1
+
+
+@pytest.mark.parametrize(
+    "journal",
+    [
+        pytest.param(journal_of([]), id="without events"),
+        pytest.param(
+            journal_of([(0, -1, TopicCreated("late", "id", 1))] * 2, capacity=1), id="that has dropped events"
+        ),
+    ],
+)
+def test_names_are_not_checked_against_a_journal(journal: Journal) -> None:
+    assert view(journal, "nope", "nope", 9).snapshot()["loaded"] is False
 
 
 def test_letters_continue_after_z_with_two() -> None:

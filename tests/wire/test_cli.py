@@ -13,13 +13,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from shareq import Journal
+from shareq import Cluster, Journal
 from shareq.cli import main
-from shareq.model.events import TopicCreated
+from shareq.extras import install_command
+from shareq.kafka.tools import TOOLS
+from shareq.model.events import MemberJoined, TopicCreated
 from shareq.model.messages.cluster import MetadataRequest
-from shareq.wire.hints import hints
+from shareq.wire.client_examples import client_examples
+from tests.polling import PATIENCE_S, QUICK
 from tests.wire.raw import Raw
 
+INSTALL = install_command("kafka")
 ENDS = "shareq has stopped.\n"
 
 
@@ -48,10 +52,11 @@ def ports(process: subprocess.Popen[str]) -> list[int]:
 def test_it_serves_until_it_is_told_to_stop(how: signal.Signals, tmp_path: Path) -> None:
     file = tmp_path / "journal.jsonl"
     arguments = ("--brokers", "2", "--topic", "orders:3", "--topic", "letters", "--config", "num.partitions=2")
-    with running(*arguments, "--journal", str(file), "-v") as process:
+    with running(*arguments, "--racks", "east,", "--journal", str(file), "-v") as process:
         with Raw(ports(process)[1], client_id="till") as raw:
             seen = raw.ask(MetadataRequest(topics=None))
             assert {topic.name: len(topic.partitions) for topic in seen.topics} == {"orders": 3, "letters": 1}
+            assert [broker.rack for broker in seen.brokers] == ["east", None]
         process.send_signal(how)
         out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
@@ -66,6 +71,7 @@ def test_it_serves_until_it_is_told_to_stop(how: signal.Signals, tmp_path: Path)
     ("arguments", "message"),
     [
         pytest.param(["--brokers", "0"], r"brokers=0: must be 1..100", id="no brokers"),
+        pytest.param(["--racks", "a,b"], r"racks=['a', 'b']: must be 1, one for each broker", id="too many racks"),
         pytest.param(["--port", "70000"], r"ports=70000: the first of 1 must be", id="no such port"),
         pytest.param(["--clock", "sundial"], r"'sundial': must be wall, or a factor such as 10", id="clock"),
         pytest.param(["--clock", "0"], r"clock=0.0: must be", id="time that stands still"),
@@ -96,8 +102,8 @@ def test_a_taken_port_is_named() -> None:
 @pytest.mark.parametrize(
     ("missing", "arguments", "message"),
     [
-        pytest.param("click", "--help", "needs click, which is missing here: pip install 'shareq[kafka]'", id="click"),
-        pytest.param("kio", "serve --port 0", "kio is missing here: pip install 'shareq[kafka]'", id="kio"),
+        pytest.param("click", "--help", f"needs the package click: {INSTALL}", id="click"),
+        pytest.param("kio", "serve --port 0", f"the package kio is missing: {INSTALL}", id="kio"),
     ],
 )
 def test_what_is_missing_is_named(missing: str, arguments: str, message: str) -> None:
@@ -115,8 +121,33 @@ def test_help_lists_the_commands() -> None:
     assert {"serve", "kafka"} <= set(result.output.split())
 
 
-def test_the_lines_to_paste_are_python() -> None:
-    for title, lines in hints("127.0.0.1:9092,127.0.0.1:9093").items():
-        assert "127.0.0.1:9092,127.0.0.1:9093" in lines
-        if title.startswith("Python"):
-            compile(lines, title, "exec")
+def test_example_lines_of_tools_name_tools_that_exist() -> None:
+    examples = client_examples("127.0.0.1:9092,127.0.0.1:9093")
+    assert all("127.0.0.1:9092,127.0.0.1:9093" in lines for lines in examples.values())
+    first, *others = next(iter(examples.values())).splitlines()
+    assert first.endswith("--add-config share.auto.offset.reset=earliest"), "before the first member joins"
+    for line in (first, *others):
+        start, _, command = line.rpartition("shareq kafka run ")
+        assert start in ("", "echo hello | ")
+        assert command.split()[0] in TOOLS
+
+
+@pytest.mark.parametrize("order", ["consumer first", "producer first"])
+def test_python_examples_work_in_any_order(order: str) -> None:
+    with Cluster(brokers=1, clock="wall", config=QUICK) as cluster, cluster.serve() as server:
+        examples = client_examples(server.bootstrap_servers)
+        programs = [
+            [sys.executable, "-u", "-c", text] for title, text in examples.items() if title.startswith("Python")
+        ]
+        consume, produce = programs
+        if order == "producer first":
+            subprocess.run(produce, check=True, timeout=PATIENCE_S)
+        with subprocess.Popen(consume, stdout=subprocess.PIPE, text=True) as consumer:
+            try:
+                assert cluster.wait(lambda: bool(cluster.journal.select(MemberJoined)), PATIENCE_S)
+                if order == "consumer first":
+                    subprocess.run(produce, check=True, timeout=PATIENCE_S)
+                assert consumer.stdout is not None
+                assert consumer.stdout.readline() == "0 0 b'hello'\n"
+            finally:
+                consumer.kill()

@@ -11,7 +11,7 @@ from shareq.model.errors import Errors, KafkaError, KafkaException
 from shareq.model.messages.cluster import FindCoordinatorResponse, MetadataResponse
 from shareq.model.messages.share_fetch import NodeEndpoint, ShareAcknowledgeResponse, ShareFetchResponse
 from shareq.wire.address import Address
-from shareq.wire.client.addresses import Directory, parse_bootstrap_servers
+from shareq.wire.client.addresses import BrokerDirectory, parse_bootstrap_servers
 
 A, B, C = Address("a", 1), Address("b", 2), Address("c", 3)
 
@@ -95,7 +95,7 @@ ENDPOINTS = (NodeEndpoint(node_id=2, host="b", port=2),)
     ],
 )
 def test_answers_that_tell_where_a_node_is(response: Any) -> None:
-    directory = Directory((A,))
+    directory = BrokerDirectory((A,))
     directory.learn(response)
     assert directory.address(2) == B
     assert directory.everywhere() == (B, A)
@@ -103,7 +103,7 @@ def test_answers_that_tell_where_a_node_is(response: Any) -> None:
 
 
 def test_answers_that_tell_nothing() -> None:
-    directory = Directory((A, B))
+    directory = BrokerDirectory((A, B))
     missing = FindCoordinatorResponse.Coordinator(key="g", error_code=Errors.COORDINATOR_NOT_AVAILABLE)
     directory.learn(FindCoordinatorResponse(coordinators=(missing,)))
     directory.learn(ShareFetchResponse())
@@ -113,7 +113,7 @@ def test_answers_that_tell_nothing() -> None:
 
 
 def test_a_node_that_moves_is_followed() -> None:
-    directory = Directory((A,))
+    directory = BrokerDirectory((A,))
     for port in (2, 3):
         directory.learn(
             MetadataResponse(

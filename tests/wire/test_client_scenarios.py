@@ -505,9 +505,9 @@ def cut(client: Any) -> None:
     host = client._connection._host
     with host.lock:
         for link in host._links.values():
-            if link._pipe is not None:
+            if link._frame_socket is not None:
                 with suppress(OSError):
-                    link._pipe._socket.shutdown(socket.SHUT_RDWR)
+                    link._frame_socket._socket.shutdown(socket.SHUT_RDWR)
 
 
 # ---- transactions ----------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ from shareq.model.messages.share_fetch import (
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from shareq.model.messages.topics import CreateTopicsRequest
 from shareq.model.messages.transactions import EndTxnRequest, InitProducerIdRequest
-from shareq.wire.client import host, io_thread
+from shareq.wire.client import client_host, io_thread
 from shareq.wire.errors import RequestHeader
 from shareq.wire.frames import encode_response
 from tests.polling import PATIENCE_S
@@ -491,8 +491,8 @@ def test_how_sockets_are_set_up(broker: ScriptedBroker, chosen: bool) -> None:
     with Client(broker, **conf) as client:
         assert client.ask(METADATA_NOW).response == METADATA
         (link,) = client.connection._host._links.values()
-        assert link._pipe is not None
-        one = link._pipe._socket
+        assert link._frame_socket is not None
+        one = link._frame_socket._socket
         assert bool(one.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)) == chosen
         assert bool(one.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)) != chosen
         for option, size in ((socket.SO_SNDBUF, 20_000), (socket.SO_RCVBUF, 30_000)):
@@ -641,7 +641,7 @@ def test_closing_while_connecting(broker: ScriptedBroker) -> None:
 
 def test_what_has_been_written_still_goes_out(broker: ScriptedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     """A last word that nobody answers, larger than the sockets' buffers."""
-    monkeypatch.setattr(host, "GOODBYE_S", PATIENCE_S)  # however slowly the broker reads
+    monkeypatch.setattr(client_host, "GOODBYE_S", PATIENCE_S)  # however slowly the broker reads
     client = Client(broker)
     records = bytes(20_000_000)
     partition = ProduceRequest.Partition(index=0, records=records)

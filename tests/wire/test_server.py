@@ -23,7 +23,7 @@ from shareq.model.messages.share_group import DescribeShareGroupOffsetsRequest
 from shareq.model.messages.topics import CreatePartitionsRequest, CreateTopicsRequest
 from shareq.wire.apis import APIS
 from shareq.wire.frames import FrameReader
-from shareq.wire.observing import Exchanged
+from shareq.wire.request_log import ServedRequest
 from shareq.wire.server import Server
 from tests.polling import PATIENCE_S
 from tests.wire.raw import Raw, topic_id
@@ -430,7 +430,7 @@ def test_a_timer_that_raises_does_not_end_a_served_wall_clock() -> None:
 
 
 def test_each_request_can_be_watched(cluster: Cluster) -> None:
-    seen: list[Exchanged] = []
+    seen: list[ServedRequest] = []
     with Server(cluster, observer=seen.append) as server, Raw(server.ports[1], client_id="till") as raw:
         raw.ask(SOFTWARE)
         raw.ask(ListOffsetsRequest(topics=(_offsets_of("nowhere"),)))

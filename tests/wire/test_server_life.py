@@ -102,7 +102,7 @@ def connected(port: int) -> Raw:
 
 
 def test_metadata_shows_where_the_brokers_are(cluster: Cluster) -> None:
-    with cluster.serve(ports=quiet_ports(3)) as server:
+    with Server(cluster, ports=quiet_ports(3)) as server:
         assert isinstance(server, Server)
         with Raw(server.ports[1]) as raw:
             shown = {broker.node_id: (broker.host, broker.port) for broker in raw.ask(EVERYTHING).brokers}
@@ -114,19 +114,19 @@ def test_metadata_shows_where_the_brokers_are(cluster: Cluster) -> None:
 
 
 def test_a_cluster_is_served_once_at_a_time_and_again_later(cluster: Cluster) -> None:
-    with cluster.serve(ports=quiet_ports(3)) as server:
+    with Server(cluster, ports=quiet_ports(3)) as server:
         with pytest.raises(IllegalStateException, match=f"is served at {server.bootstrap_servers} already"):
-            cluster.serve()
+            Server(cluster)
         assert isinstance(server, Server)
         ports = server.ports
     server.close()
-    with cluster.serve(ports=ports) as again, Raw(ports[2]) as raw:
+    with Server(cluster, ports=ports) as again, Raw(ports[2]) as raw:
         assert again.bootstrap_servers == server.bootstrap_servers
         assert raw.ask(EVERYTHING).brokers
 
 
 def test_closing_the_cluster_closes_its_server(cluster: Cluster) -> None:
-    server = cluster.serve(ports=quiet_ports(3))
+    server = Server(cluster, ports=quiet_ports(3))
     assert isinstance(server, Server)
     with Raw(server.ports[0]) as raw:
         assert raw.ask(EVERYTHING).brokers
@@ -135,15 +135,15 @@ def test_closing_the_cluster_closes_its_server(cluster: Cluster) -> None:
     assert server.closed
     assert refuses(server.ports[0])
     with pytest.raises(IllegalStateException, match="is closed"):
-        cluster.serve()
+        Server(cluster)
 
 
 def test_a_taken_port_is_named(cluster: Cluster) -> None:
     (port,) = quiet_ports(1)
     said = f"port {port} on 127.0.0.1 is taken by another program: stop that"
     with socket.create_server(("127.0.0.1", port)), pytest.raises(ConfigException, match=said):
-        cluster.serve(ports=[0, port, 0])
-    with cluster.serve(ports=[0, port, 0]) as server:
+        Server(cluster, ports=[0, port, 0])
+    with Server(cluster, ports=[0, port, 0]) as server:
         assert isinstance(server, Server)
         assert server.ports[1] == port
 
@@ -166,7 +166,7 @@ def test_a_taken_port_is_named(cluster: Cluster) -> None:
     ],
 )
 def test_absurd_addresses(arguments: dict[str, Any], message: str) -> None:
-    with Cluster(brokers=3) as cluster, pytest.raises(ConfigException, match=message):
+    with Cluster(brokers=3, clock="wall") as cluster, pytest.raises(ConfigException, match=message):
         cluster.serve(**arguments)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from shareq.extras import install_command
 from shareq.jvm import JavaNotFound
 from shareq.spark.pipeline.pipeline import follow, run
 from shareq.spark.session import session
@@ -32,7 +33,7 @@ def run_(*, trace: str, out: str, master: str | None, every: str | None, report:
             return
         done = run(trace, out, spark=spark, report=report, progress=progress)
     except ModuleNotFoundError as missing:
-        raise click.ClickException(f"{missing.name} is missing here: pip install 'shareq[spark]'") from missing
+        raise click.ClickException(f"the package {missing.name} is missing: {install_command('spark')}") from missing
     except (JavaNotFound, JournalFileError, OSError, SparkDoesNotFit, ValueError) as problem:
         raise click.ClickException(str(problem)) from problem
     except Exception as problem:

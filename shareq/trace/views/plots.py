@@ -21,7 +21,7 @@ from shareq.trace.views.marks import Mark, Marks
 from shareq.trace.views.member_names import MemberNames
 from shareq.trace.views.palette import DARK, HATCHES, LIGHT, SERIES, STATES, UNKNOWNS
 from shareq.trace.views.raster_sampling import PAST, Raster, sample
-from shareq.trace.views.sources import open_source
+from shareq.trace.views.sources import check_subject, open_source
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,9 +60,10 @@ def raster(
     event to event, which separates events at one instant of a virtual clock. ConfigException for invalid arguments.
     """
     journal = journal_of(source)
-    partitions = partitions_of(journal, topic) if partition is None else [partition]
     if by not in ("time", "event"):
         raise ConfigException(f"by={by!r}: must be 'time' or 'event'")
+    check_subject(journal, group, topic, partition)
+    partitions = partitions_of(journal, topic) if partition is None else [partition]
     if not partitions or (ax is not None and len(partitions) > 1):
         raise ConfigException(f"partition={partition!r}: must be one of {partitions_of(journal, topic)} of {topic!r}")
     figure, axes = _axes(ax, len(partitions), 2.4 if len(partitions) > 1 else 4.2)

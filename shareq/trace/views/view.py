@@ -16,7 +16,7 @@ from shareq.trace.journal.event_text import event_text, list_text, range_text, w
 from shareq.trace.views.marks import Mark, Marks
 from shareq.trace.views.member_names import MemberNames
 from shareq.trace.views.share_partition_html import ShownState, share_partition_html
-from shareq.trace.views.sources import open_source
+from shareq.trace.views.sources import check_subject, open_source
 from shareq.trace.views.strip_text import strip_text
 
 VERSION = 1
@@ -27,7 +27,8 @@ def view(source: Any, group: str, topic: str, partition: int = 0) -> View:
     """View of one share-partition. `source`: a `Journal`, or an object that has one as `.journal`, such as a cluster;
     or the bootstrap address of a Kafka cluster, which is observed from outside until the view is closed.
 
-    The share-partition may have no events yet. ConfigException for an invalid argument.
+    The share-partition may have no events yet. ConfigException for an invalid argument, and for a group, topic or
+    partition that the journal does not have while it has others.
     """
     if isinstance(partition, bool) or not isinstance(partition, int) or partition < 0:
         raise ConfigException(f"partition={partition!r}: must be a whole number from 0")
@@ -46,6 +47,8 @@ class View:
         self.source, close = open_source(source, group, topic)
         self._close = None if close is None else finalize(self, close)
         self._journal = journal_of(self.source)
+        if close is None:  # a new observer has not asked its cluster yet
+            check_subject(self._journal, group, topic, partition)
         self._timeline = PartitionTimeline(self._journal, group, topic, partition)
         self._members = MemberNames()
         self._marks = Marks()

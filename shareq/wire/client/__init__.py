@@ -11,8 +11,8 @@ from typing import Any
 from shareq.client.uninterrupted import uninterrupted
 from shareq.model.actor import Actor, Effect
 from shareq.wire.client.addresses import parse_bootstrap_servers
-from shareq.wire.client.host import ClientHost
-from shareq.wire.client.settings import Settings
+from shareq.wire.client.client_host import TcpClientHost
+from shareq.wire.client.socket_settings import SocketSettings
 
 
 class TcpConnection:
@@ -22,7 +22,7 @@ class TcpConnection:
     its connections go with it, and brokers notice.
     """
 
-    def __init__(self, host: ClientHost) -> None:
+    def __init__(self, host: TcpClientHost) -> None:
         self._host = host
         self._forgotten = weakref.finalize(self, host.forget)
         self._forgotten.atexit = False  # a process that ends takes its sockets with it
@@ -50,17 +50,17 @@ class TcpConnection:
 class TcpTransport:
     """Clients find the cluster through any of `bootstrap_servers`: `host:port`, several with commas between them.
 
-    `conf`: what else the application says about its connections, see `Settings`.
+    `conf`: what else the application says about its connections, see `SocketSettings`.
     """
 
     def __init__(self, bootstrap_servers: str, conf: Mapping[str, Any] = MappingProxyType({})) -> None:
         self._servers = parse_bootstrap_servers(bootstrap_servers)
-        self._settings = Settings.of(conf)
+        self._settings = SocketSettings.of(conf)
 
     def connect(self, actor: Actor, client_id: str) -> TcpConnection:
         """Sockets are opened when the client has something to say."""
         with uninterrupted:
-            return TcpConnection(ClientHost(actor, client_id, self._servers, self.rng(), self._settings))
+            return TcpConnection(TcpClientHost(actor, client_id, self._servers, self.rng(), self._settings))
 
     def rng(self) -> random.Random:
         """Seeded by the system: ids must differ between processes."""

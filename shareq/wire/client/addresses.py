@@ -38,7 +38,7 @@ def _refusal(servers: str, why: str) -> KafkaException:
     return KafkaException(KafkaError(KafkaError._INVALID_ARG, f"bootstrap.servers={servers!r}: {why}"))
 
 
-class Directory:
+class BrokerDirectory:
     """Which node is where, as far as answers passing by have told, and where to ask first."""
 
     def __init__(self, bootstrap: tuple[Address, ...]) -> None:

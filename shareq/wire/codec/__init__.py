@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from shareq.model.messages.base import Request, Response
-from shareq.wire.codec.reading import compile_reader
+from shareq.wire.codec.reader_compiler import compile_reader
 from shareq.wire.codec.schema import schema
 from shareq.wire.codec.shapes import Shape, shape_of
 from shareq.wire.codec.variants import VARIANTS, Variant
-from shareq.wire.codec.writing import compile_writer
+from shareq.wire.codec.writer_compiler import compile_writer
 
 Message = Request | Response
 
@@ -26,43 +26,43 @@ Write = Callable[[Callable[[bytes], None], Any], None]
 """`write(add, message)` hands the bytes of a message to `add`, piece by piece."""
 
 
-class Reader(NamedTuple):
+class MessageReader(NamedTuple):
     """`flexible`: whether the version has tagged fields, in its header, too."""
 
     flexible: bool
     read: Read
 
 
-class Writer(NamedTuple):
+class MessageWriter(NamedTuple):
     flexible: bool
     write: Write
 
 
-def reader(cls: type[Message], api_key: int, version: int) -> Reader:
+def reader(cls: type[Message], api_key: int, version: int) -> MessageReader:
     """Reads messages of a class. To be kept: making the function takes milliseconds."""
     variant = VARIANTS.get((cls, version), Variant(cls))
     shape = _shape(cls, variant.cls, api_key, version)
     read = compile_reader(shape)
     if variant.from_wire is None:
-        return Reader(shape.flexible, read)
+        return MessageReader(shape.flexible, read)
     from_wire = variant.from_wire
 
     def read_variant(data: bytes, at: int) -> tuple[Any, int]:
         wire, end = read(data, at)
         return from_wire(wire), end
 
-    return Reader(shape.flexible, read_variant)
+    return MessageReader(shape.flexible, read_variant)
 
 
-def writer(cls: type[Message], api_key: int, version: int) -> Writer:
+def writer(cls: type[Message], api_key: int, version: int) -> MessageWriter:
     """Writes messages of a class. To be kept: making the function takes milliseconds."""
     variant = VARIANTS.get((cls, version), Variant(cls))
     shape = _shape(cls, variant.cls, api_key, version)
     write = compile_writer(shape)
     if variant.to_wire is None:
-        return Writer(shape.flexible, write)
+        return MessageWriter(shape.flexible, write)
     to_wire = variant.to_wire
-    return Writer(shape.flexible, lambda add, message: write(add, to_wire(message)))
+    return MessageWriter(shape.flexible, lambda add, message: write(add, to_wire(message)))
 
 
 def _shape(cls: type[Message], travels_as: type, api_key: int, version: int) -> Shape:

@@ -37,7 +37,7 @@ LETTERS = MappingProxyType(
 """Kafka's types of fixed size, in the letters of `struct`."""
 
 
-class Ours(NamedTuple):
+class ModelType(NamedTuple):
     """What our class says of a field: the type of the value, or of an element, and whether the whole may be None."""
 
     inner: Any = None
@@ -53,7 +53,7 @@ class Ours(NamedTuple):
         return self.inner() if self.inner in (str, int, bool, bytes) else ()
 
 
-class Theirs(NamedTuple):
+class SchemaType(NamedTuple):
     """What kio says of a field: the type of the value, or of an element, and whether the whole may be null."""
 
     inner: Any
@@ -74,7 +74,7 @@ class WireField:
     shape: Shape | None
     is_array: bool
     nullable: bool
-    ours: Ours
+    ours: ModelType
     tag: int | None
     default: Any
 
@@ -95,7 +95,7 @@ class WireField:
     @property
     def element(self) -> WireField:
         """One of the values of an array, as a field of its own."""
-        return replace(self, is_array=False, nullable=False, ours=Ours(self.ours.inner))
+        return replace(self, is_array=False, nullable=False, ours=ModelType(self.ours.inner))
 
     @property
     def is_error(self) -> bool:
@@ -147,7 +147,7 @@ def shape_of(ours: Any, entity: Any) -> Shape:
     )
 
 
-def _attributes(ours: Any, entity: Any) -> dict[str, Ours]:
+def _attributes(ours: Any, entity: Any) -> dict[str, ModelType]:
     """The fields of a class of ours, by name."""
     if ours is None:
         return {}
@@ -158,26 +158,26 @@ def _attributes(ours: Any, entity: Any) -> dict[str, Ours]:
     return {name: _ours(hints[name]) for name in names}
 
 
-def _ours(hint: Any) -> Ours:
+def _ours(hint: Any) -> ModelType:
     """`tuple[X, ...] | None` is an X that takes None, and so is `X | None`."""
     options = get_args(hint) if NoneType in get_args(hint) else (hint,)
     inner = next(option for option in options if option is not NoneType)
     arguments = get_args(inner)
-    return Ours(arguments[0] if arguments[1:] == (...,) else inner, NoneType in options)
+    return ModelType(arguments[0] if arguments[1:] == (...,) else inner, NoneType in options)
 
 
-def _theirs(hint: Any) -> Theirs:
+def _theirs(hint: Any) -> SchemaType:
     """kio writes an array as `tuple[X, ...]`, and null as `| None`; a null uuid is the zero uuid."""
     nullable = NoneType in get_args(hint)
     inner = next(option for option in get_args(hint) if option is not NoneType) if nullable else hint
     is_array = get_origin(inner) is tuple
-    return Theirs(get_args(inner)[0] if is_array else inner, nullable, is_array)
+    return SchemaType(get_args(inner)[0] if is_array else inner, nullable, is_array)
 
 
-def _wire_field(field: Field[Any], attributes: Mapping[str, Ours], defaults: Mapping[str, object]) -> WireField:
+def _wire_field(field: Field[Any], attributes: Mapping[str, ModelType], defaults: Mapping[str, object]) -> WireField:
     names = (field.name, f"{field.name}_ms", ALIASES.get(field.name))
     attribute = next((name for name in names if name in attributes), None)
-    ours = attributes[attribute] if attribute else Ours()
+    ours = attributes[attribute] if attribute else ModelType()
     theirs = _theirs(field.type)
     shape = shape_of(ours.inner, theirs.inner) if is_dataclass(theirs.inner) else None
     tag = field.metadata.get("tag")
@@ -196,7 +196,7 @@ def _wire_field(field: Field[Any], attributes: Mapping[str, Ours], defaults: Map
     )
 
 
-def _default(field: Field[Any], theirs: Theirs, shape: Shape | None) -> object:
+def _default(field: Field[Any], theirs: SchemaType, shape: Shape | None) -> object:
     """kio's default in our terms; where it names none, the protocol's: null, empty or zero."""
     if field.default is not MISSING:
         return _in_our_terms(field.default, shape, field.metadata.get("kafka_type"))

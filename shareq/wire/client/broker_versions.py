@@ -17,7 +17,7 @@ _LEAST = {InitProducerIdRequest: 4, ProduceRequest: 12, TxnOffsetCommitRequest: 
 """The first versions that work so."""
 
 
-class Versions:
+class BrokerVersions:
     """What one broker has said that it speaks."""
 
     def __init__(self, answer: ApiVersionsResponse) -> None:

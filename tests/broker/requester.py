@@ -10,10 +10,10 @@ from shareq.model.errors import Errors
 from shareq.model.messages.base import Request
 
 
-class Asker:
+class Requester:
     """Sends what the test says, in the version that it says, and shows what came back."""
 
-    name = "asker"
+    name = "requester"
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -34,7 +34,7 @@ class Asker:
         self._ids += 1
         call = Call(self._ids, node, request)
         client = ClientContext(self.name, connection_id=self.connection_id, api_version=version)
-        self.cluster._machines.network.call(self, call, client)
+        self.cluster._runtime.network.call(self, call, client)
         return call.id
 
     def answered(self, call_id: int) -> bool:

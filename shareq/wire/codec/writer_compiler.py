@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import Any
 
 from shareq.wire.codec import primitives
+from shareq.wire.codec.function_source import FunctionSource
 from shareq.wire.codec.shapes import LETTERS, Shape, WireField
-from shareq.wire.codec.source import Source
 
 _HELPERS = {
     "cannot_be_null": primitives.cannot_be_null,
@@ -31,17 +31,17 @@ _HELPERS = {
 
 
 def compile_writer(shape: Shape) -> Callable[[Callable[[bytes], None], Any], None]:
-    writing = _Writing(shape)
+    writing = _WriterCompiler(shape)
     writing.struct(shape, "m")
     writing.pack()
     return writing.source.function("write", _HELPERS)
 
 
-class _Writing:
+class _WriterCompiler:
     """Each method adds lines that write something, given the expression of its value."""
 
     def __init__(self, whole: Shape) -> None:
-        self.source = Source("def write(add, m):", f"Write a {whole.name}.")
+        self.source = FunctionSource("def write(add, m):", f"Write a {whole.name}.")
         self._add = "add"
         self._run: list[tuple[str, str]] = []
 

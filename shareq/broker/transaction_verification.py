@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from shareq.broker.data_plane import DataPlane, lacks_replicas
+from shareq.broker.data_plane import DataPlane, below_min_isr
 from shareq.broker.produce import JOINS_BY_WRITING, transactional_batches
 from shareq.model.actor import (
     Admit,
@@ -36,19 +36,19 @@ from shareq.model.messages.transactions import (
 )
 
 
-class Flow(NamedTuple):
+class VerificationMode(NamedTuple):
     """What a version of Produce stands for: partitions `join` by being written to, or else are `missing`."""
 
     join: bool
     missing: Errors
 
 
-_JOINING = Flow(True, Errors.NONE)
-_ABORTABLE = Flow(False, Errors.TRANSACTION_ABORTABLE)
-_STRICT = Flow(False, Errors.INVALID_TXN_STATE)
+_JOINING = VerificationMode(True, Errors.NONE)
+_ABORTABLE = VerificationMode(False, Errors.TRANSACTION_ABORTABLE)
+_STRICT = VerificationMode(False, Errors.INVALID_TXN_STATE)
 
 
-def flow_of(version: int) -> Flow:
+def verification_mode(version: int) -> VerificationMode:
     """Which flow a client follows that produces in this version."""
     if version >= JOINS_BY_WRITING:
         return _JOINING
@@ -66,7 +66,7 @@ _UNREACHED = frozenset(
 )
 
 
-def worded(error: Errors, flow: Flow) -> Errors:
+def produce_error(error: Errors, flow: VerificationMode) -> Errors:
     """The coordinator's error as a producer is told it. NOT_ENOUGH_REPLICAS makes clients of any age try again."""
     if error is Errors.PRODUCER_FENCED:
         return Errors.INVALID_PRODUCER_EPOCH
@@ -77,7 +77,7 @@ def worded(error: Errors, flow: Flow) -> Errors:
     return error
 
 
-class _Held:
+class _PendingProduce:
     """A request that waits for the coordinator, with the partitions in question and the leader epochs they had.
 
     A partition that meets a marker meanwhile is `ended`: what the coordinator says of it is then about the past.
@@ -89,20 +89,20 @@ class _Held:
         self, incoming: Incoming, producer: tuple[int, int], epochs: Mapping[TopicPartition, int], retry_until_ms: int
     ) -> None:
         self.incoming = incoming
-        self.flow = flow_of(incoming.client.api_version)
+        self.flow = verification_mode(incoming.client.api_version)
         self.producer_id, self.producer_epoch = producer
         self.epochs = epochs
         self.ended: set[TopicPartition] = set()
         self.retry_until_ms = retry_until_ms
 
 
-class Admission:
+class TransactionVerification:
     """The actor. It reads and ends transactions in the logs that this broker leads, through `data`."""
 
     def __init__(self, data: DataPlane) -> None:
         self._data = data
-        self._asking: dict[int, _Held] = {}
-        self._retrying: dict[_Held, int] = {}
+        self._asking: dict[int, _PendingProduce] = {}
+        self._retrying: dict[_PendingProduce, int] = {}
         self._last_id = 0
 
     @property
@@ -139,11 +139,11 @@ class Admission:
             return [Admit(incoming, dict.fromkeys(asked, Errors.INVALID_PRODUCER_ID_MAPPING))]
         ((producer, epochs),) = producers.items()
         patience_ms: int = self._data.image.broker_config["add.partitions.to.txn.retry.backoff.max.ms"]
-        return self._ask(_Held(incoming, producer, epochs, now_ms + patience_ms))
+        return self._ask(_PendingProduce(incoming, producer, epochs, now_ms + patience_ms))
 
     # ---- the coordinator's word --------------------------------------------------------------------------------------
 
-    def _ask(self, held: _Held) -> list[Effect]:
+    def _ask(self, held: _PendingProduce) -> list[Effect]:
         self._retrying.pop(held, None)
         held.ended.clear()
         request = held.incoming.request
@@ -175,13 +175,13 @@ class Admission:
             return []
         return self._decide(held, errors)
 
-    def _decide(self, held: _Held, errors: Mapping[TopicPartition, Errors]) -> list[Effect]:
+    def _decide(self, held: _PendingProduce, errors: Mapping[TopicPartition, Errors]) -> list[Effect]:
         """Let the request pass, but for the partitions with an error."""
         return [Admit(held.incoming, {at: self._verdict(held, at, error) for at, error in errors.items()})]
 
-    def _verdict(self, held: _Held, at: TopicPartition, error: Errors) -> Errors:
+    def _verdict(self, held: _PendingProduce, at: TopicPartition, error: Errors) -> Errors:
         if error:
-            return worded(error, held.flow)
+            return produce_error(error, held.flow)
         led, _, leader_epoch = self._data.led_log(*at)
         if led or leader_epoch != held.epochs[at]:  # who led it meanwhile may have written markers
             return led or Errors.NOT_LEADER_OR_FOLLOWER
@@ -216,7 +216,7 @@ class Admission:
         error, log, leader_epoch = self._data.led_log(*at)
         if error or log is None:
             return error
-        if lacks_replicas(self._data.image.topics[at.topic].partitions[at.partition], log):
+        if below_min_isr(self._data.image.topics[at.topic].partitions[at.partition], log):
             return Errors.NOT_ENOUGH_REPLICAS
         done = log.append_control(
             committed=marker.transaction_result,
@@ -235,7 +235,7 @@ class Admission:
         return Errors.NONE
 
 
-def _errors(held: _Held, answer: Answer) -> dict[TopicPartition, Errors]:
+def _errors(held: _PendingProduce, answer: Answer) -> dict[TopicPartition, Errors]:
     """What the coordinator says of each partition; where it says nothing, why."""
     response = answer.response
     if not isinstance(response, AddPartitionsToTxnResponse):

@@ -20,7 +20,7 @@ from shareq.model.messages.cluster import (
     MetadataResponse,
 )
 
-Place = tuple[str, int]
+PartitionKey = tuple[str, int]
 """(topic, partition)."""
 
 COORDINATOR_MOVED = frozenset({Errors.NOT_COORDINATOR, Errors.COORDINATOR_NOT_AVAILABLE})
@@ -32,7 +32,7 @@ def failure(error: Errors, message: str | None = None) -> KafkaError | None:
     return KafkaError(error, message) if error else None
 
 
-class Asking:
+class BrokerRouting:
     """The questions that all operations are made of."""
 
     def __init__(self, backoff: Backoff) -> None:
@@ -42,7 +42,7 @@ class Asking:
         detail = f" ({reason})" if reason else ""
         return Pause(self._backoff.delay_ms(attempts), f"{what} answered {error.name}{detail}")
 
-    def anybody(self, request: Request) -> Operation[Any]:
+    def any_broker(self, request: Request) -> Operation[Any]:
         """The response of whichever broker answers."""
         attempts = 0
         while True:
@@ -68,13 +68,13 @@ class Asking:
     def metadata(self, topics: Iterable[str] | None) -> Operation[MetadataResponse]:
         """Brokers and the named topics; None asks for all topics."""
         asked = None if topics is None else tuple(MetadataRequest.Topic(name=name) for name in sorted(set(topics)))
-        response: MetadataResponse = yield from self.anybody(MetadataRequest(topics=asked))
+        response: MetadataResponse = yield from self.any_broker(MetadataRequest(topics=asked))
         return response
 
-    def known(self, topics: Iterable[str]) -> Operation[None]:
+    def wait_until_known(self, topics: Iterable[str]) -> Operation[None]:
         """Wait until every broker that answers knows the topics."""
         asked = MetadataRequest(topics=tuple(MetadataRequest.Topic(name=name) for name in topics))
-        image = yield from self.anybody(asked)
+        image = yield from self.any_broker(asked)
         attempts = 0
         while True:
             replies = yield [Ask(broker.node_id, asked) for broker in image.brokers]
@@ -161,7 +161,7 @@ class Asking:
         attempts = 0
         while waiting:
             request = FindCoordinatorRequest(key_type=CoordinatorType.GROUP, coordinator_keys=tuple(waiting))
-            response = yield from self.anybody(request)
+            response = yield from self.any_broker(request)
             again = Errors.NONE
             for found in response.coordinators:
                 if not found.error_code:
@@ -233,13 +233,13 @@ class Asking:
 
     def by_leader(
         self,
-        places: Iterable[Place],
+        places: Iterable[PartitionKey],
         make_request: Callable[[dict[str, list[int]]], Request],
-        results_of: Callable[[Any], Iterable[tuple[Place, Errors, Any]]],
-    ) -> Operation[dict[Place, tuple[KafkaError | None, Any]]]:
+        results_of: Callable[[Any], Iterable[tuple[PartitionKey, Errors, Any]]],
+    ) -> Operation[dict[PartitionKey, tuple[KafkaError | None, Any]]]:
         """Ask each partition's leader; (error, result) by place. Unknown topics and partitions are errors at once; when
         the time is up, its error stands for the places that are left."""
-        done: dict[Place, tuple[KafkaError | None, Any]] = {}
+        done: dict[PartitionKey, tuple[KafkaError | None, Any]] = {}
         waiting = set(places)
 
         def ask() -> Operation[list[Ask]]:
@@ -264,7 +264,7 @@ class Asking:
                     settle(place, failure(error), result)
             return why
 
-        def settle(place: Place, error: KafkaError | None, result: Any) -> None:
+        def settle(place: PartitionKey, error: KafkaError | None, result: Any) -> None:
             done[place] = (error, result)
             waiting.discard(place)
 
@@ -275,7 +275,7 @@ class Asking:
         return done | dict.fromkeys(waiting, (late.error if late else None, None))
 
 
-def _leaders(response: MetadataResponse) -> dict[Place, int]:
+def _leaders(response: MetadataResponse) -> dict[PartitionKey, int]:
     return {
         (topic.name, partition.partition_index): partition.leader_id
         for topic in response.topics

@@ -11,7 +11,7 @@ from shareq.wire.codec.shapes import Shape, WireField, shape_of
 from shareq.wire.codec.variants import VARIANTS, Variant
 
 
-def why_not_encoded(request: Request, version: int, error: Exception) -> str:
+def encoding_error(request: Request, version: int, error: Exception) -> str:
     """Asked after encoding has failed, so that encoding itself need not look at every field."""
     cls = type(request)
     variant = VARIANTS.get((cls, version), Variant(cls))

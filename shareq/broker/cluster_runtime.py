@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
+from shareq.broker.broker import Broker
 from shareq.broker.controller import Controller
 from shareq.broker.loop import EventLoop
 from shareq.broker.network import Network
-from shareq.broker.node import Broker
 from shareq.broker.storage import Storage
 from shareq.model.configs import BrokerConfig
 from shareq.model.events import Event
@@ -30,7 +30,7 @@ CLIENT = -1
 _FIRST_PORT = 9092
 
 
-class Machines:
+class ClusterRuntime:
     """The brokers that are alive, by id; the controller, the logs, the network. Chance is drawn from `rng`.
 
     `racks`: one entry for each broker of the cluster.

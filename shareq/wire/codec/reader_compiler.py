@@ -18,8 +18,8 @@ from dataclasses import MISSING
 from typing import Any
 
 from shareq.wire.codec import primitives
+from shareq.wire.codec.function_source import FunctionSource
 from shareq.wire.codec.shapes import LETTERS, Shape, WireField
-from shareq.wire.codec.source import Source
 
 _HELPERS = {
     "batches": primitives.batches,
@@ -35,17 +35,17 @@ _HELPERS = {
 
 
 def compile_reader(shape: Shape) -> Callable[[bytes, int], tuple[Any, int]]:
-    reading = _Reading(shape)
+    reading = _ReaderCompiler(shape)
     value = reading.struct(shape)
     reading.source.line(f"return {value}, at")
     return reading.source.function("read", _HELPERS)
 
 
-class _Reading:
+class _ReaderCompiler:
     """Each method adds lines that read something, and returns the expression that is its value."""
 
     def __init__(self, whole: Shape) -> None:
-        self.source = Source("def read(data, at):", f"Read a {whole.name}.")
+        self.source = FunctionSource("def read(data, at):", f"Read a {whole.name}.")
         self._run: list[tuple[str, str]] = []
 
     def struct(self, shape: Shape) -> str:

@@ -7,17 +7,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from shareq.broker.admission import Admission
 from shareq.broker.controller import Controller
+from shareq.broker.coordinator_log import CHUNK_BYTES, records_read
 from shareq.broker.data_plane import DataPlane
-from shareq.broker.fetching import Fetcher
+from shareq.broker.fetch import FetchHandler
 from shareq.broker.host import Host
-from shareq.broker.loading import CHUNK_BYTES, records_read
 from shareq.broker.loop import EventLoop
 from shareq.broker.network import Network
 from shareq.broker.produce import NO_VERDICTS, Verdicts, produce
 from shareq.broker.routes import Answering, actors, answers
 from shareq.broker.storage import Storage
+from shareq.broker.transaction_verification import TransactionVerification
 from shareq.coordinator.group import GroupCoordinator
 from shareq.coordinator.share import ShareCoordinator
 from shareq.coordinator.transaction import TransactionCoordinator
@@ -105,10 +105,10 @@ class Broker:
         self._groups = host("group-coordinator", GroupCoordinator(broker_id, rng, traced=traced))
         self._states = host("share-coordinator", ShareCoordinator(broker_id, traced=traced))
         self._persister = host("persister", make_persister(config[PERSISTER_CLASS], broker_id, rng))
-        self._fetcher = Fetcher(self._data, rng)
+        self._fetcher = FetchHandler(self._data, rng)
         self._fetches = host("fetcher", self._fetcher)
         self._transactions = host("transaction-coordinator", TransactionCoordinator(broker_id, traced=traced))
-        self._admission = host("admission", Admission(self._data))
+        self._verification = host("transaction-verification", TransactionVerification(self._data))
         self._coordinators = {
             GROUP_METADATA_TOPIC: self._groups,
             SHARE_STATE_TOPIC: self._states,
@@ -120,7 +120,7 @@ class Broker:
             states=self._states,
             fetches=self._fetches,
             transactions=self._transactions,
-            admission=self._admission,
+            verification=self._verification,
         )
         self._answers: dict[type[Request], Answering] = {
             ProduceRequest: self._produce,
@@ -135,7 +135,7 @@ class Broker:
             return
         actor = self._actors.get(type(request))
         if isinstance(request, ProduceRequest) and request.transactional_id is not None:
-            actor = self._admission
+            actor = self._verification
         if actor is not None:
             actor.deliver(Incoming(exchange_id, request, client))
         else:

@@ -64,7 +64,7 @@ class _Fetch:
         self.sizes[at] = size
 
 
-class Fetcher:
+class FetchHandler:
     """The actor of one broker that answers Fetch. It reads the logs that the broker leads as they are."""
 
     def __init__(self, data: DataPlane, rng: random.Random) -> None:

@@ -21,12 +21,12 @@ from shareq.model.messages.base import Request, Response
 from shareq.model.messages.data import ProduceRequest, ProduceResponse
 from shareq.wire.address import Address
 from shareq.wire.apis import API_BY_KEY
-from shareq.wire.client.addresses import Directory
+from shareq.wire.client.addresses import BrokerDirectory
+from shareq.wire.client.broker_versions import BrokerVersions
+from shareq.wire.client.encoding_errors import encoding_error
+from shareq.wire.client.frame_socket import FrameSocket, connect
 from shareq.wire.client.io_thread import IoThread
-from shareq.wire.client.pipe import Pipe, connect
-from shareq.wire.client.refusing import why_not_encoded
-from shareq.wire.client.settings import Settings
-from shareq.wire.client.versions import Versions
+from shareq.wire.client.socket_settings import SocketSettings
 from shareq.wire.errors import MalformedFrame, UnsupportedVersion
 from shareq.wire.frames import decode_response, encode_request
 
@@ -39,15 +39,15 @@ class Owner(Protocol):
     lock: threading.Condition
     io: IoThread
     client_id: str
-    directory: Directory
+    directory: BrokerDirectory
     backoff: Backoff
-    settings: Settings
+    settings: SocketSettings
 
     def now_ms(self) -> int: ...
     def deliver(self, message: Answer) -> None: ...
 
 
-class _Exchange(NamedTuple):
+class _PendingRequest(NamedTuple):
     """A request on its way. `call_id` None: the link's own question, which versions the broker speaks."""
 
     call_id: int | None
@@ -57,18 +57,18 @@ class _Exchange(NamedTuple):
     version: int = -1
 
 
-class Link:
+class BrokerConnection:
     """`send` belongs to whoever holds the client's lock, everything else to the I/O thread."""
 
     def __init__(self, client: Owner, address: Address) -> None:
         self._client = client
         self._address = address
-        self._pipe: Pipe | None = None
-        self._versions: Versions | None = None
+        self._frame_socket: FrameSocket | None = None
+        self._versions: BrokerVersions | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._wanted = False
-        self._waiting: deque[_Exchange] = deque()
-        self._in_flight: deque[_Exchange] = deque()
+        self._waiting: deque[_PendingRequest] = deque()
+        self._in_flight: deque[_PendingRequest] = deque()
         self._last_correlation_id = 0
         self._failures = 0
         self._not_before_ms = 0
@@ -84,7 +84,7 @@ class Link:
 
     @property
     def unsent(self) -> bool:
-        return self._pipe is not None and bool(self._pipe.unsent)
+        return self._frame_socket is not None and bool(self._frame_socket.unsent)
 
     @property
     def _name(self) -> str:
@@ -94,7 +94,7 @@ class Link:
 
     def send(self, call: Call, now_ms: int) -> None:
         """Send a request now, or when there is a connection."""
-        exchange = _Exchange(call.id, call.request, now_ms + call.timeout_ms)
+        exchange = _PendingRequest(call.id, call.request, now_ms + call.timeout_ms)
         if self._versions is not None:
             self._transmit(exchange, self._versions)
         else:
@@ -104,7 +104,7 @@ class Link:
                 self._client.io.soon(self._start)
         self._watch(exchange.deadline_ms)
 
-    def _transmit(self, exchange: _Exchange, versions: Versions) -> None:
+    def _transmit(self, exchange: _PendingRequest, versions: BrokerVersions) -> None:
         """A request that cannot be encoded fails by itself; what waits behind it goes on."""
         version = -1
         try:
@@ -114,23 +114,23 @@ class Link:
             self._answer_soon(exchange, None, Errors.UNSUPPORTED_VERSION, f"{self._name} {why}")
             return
         except Exception as why:
-            reason = why_not_encoded(exchange.request, version, why)
+            reason = encoding_error(exchange.request, version, why)
             self._answer_soon(exchange, None, Errors.INVALID_REQUEST, reason)
             return
         if isinstance(exchange.request, ProduceRequest) and exchange.request.acks == 0:
             self._in_flight.pop()  # nobody answers
             self._answer_soon(exchange, ProduceResponse())
 
-    def _put(self, exchange: _Exchange, version: int) -> None:
+    def _put(self, exchange: _PendingRequest, version: int) -> None:
         """Write a request. Raises UnsupportedVersion where the version lacks a field, and whatever encoding raises."""
-        assert self._pipe is not None
+        assert self._frame_socket is not None
         correlation_id = self._last_correlation_id = (self._last_correlation_id + 1) & 0x7FFFFFFF
         frame = encode_request(exchange.request, version, correlation_id, self._client.client_id)
         self._in_flight.append(exchange._replace(correlation_id=correlation_id, version=version))
-        self._pipe.write(frame)
+        self._frame_socket.write(frame)
 
     def _answer_soon(
-        self, exchange: _Exchange, response: Response | None, error: Errors = Errors.NONE, reason: str = ""
+        self, exchange: _PendingRequest, response: Response | None, error: Errors = Errors.NONE, reason: str = ""
     ) -> None:
         """Never at once: the client's actor is in the middle of something."""
         assert exchange.call_id is not None
@@ -157,7 +157,7 @@ class Link:
         with client.lock:
             self._connecting = None
             if self._wanted:
-                self._pipe = Pipe(opened, client.io, client.lock, self._received, self._broken)
+                self._frame_socket = FrameSocket(opened, client.io, client.lock, self._received, self._broken)
                 self._negotiate(_NEWEST)
             else:  # closed meanwhile
                 opened.close()
@@ -166,7 +166,7 @@ class Link:
         """Ask which versions the broker speaks, before anything else."""
         request = ApiVersionsRequest(client_software_name="shareq", client_software_version=__version__)
         deadline_ms = self._client.now_ms() + self._client.settings.socket_connection_setup_timeout_ms
-        self._put(_Exchange(None, request, deadline_ms), version)
+        self._put(_PendingRequest(None, request, deadline_ms), version)
         self._watch(deadline_ms)
 
     def _negotiated(self, answer: ApiVersionsResponse, asked: int) -> None:
@@ -177,7 +177,7 @@ class Link:
             return
         if answer.error_code:
             raise MalformedFrame(f"ApiVersions was answered with {answer.error_code.name}")
-        self._versions = Versions(answer)
+        self._versions = BrokerVersions(answer)
         self._failures = 0
         waiting, self._waiting = self._waiting, deque()
         for exchange in waiting:
@@ -190,8 +190,8 @@ class Link:
             for frame in frames:
                 self._take(frame)
         except MalformedFrame as why:
-            if self._pipe is not None:
-                self._pipe.close()
+            if self._frame_socket is not None:
+                self._frame_socket.close()
                 self._broken(f"speaks no Kafka: {why}")
 
     def _take(self, frame: bytes) -> None:
@@ -224,7 +224,7 @@ class Link:
                 self._client.deliver(Answer(exchange.call_id, None, outcome, f"{self._name} {why}"))
 
     def _forget(self) -> None:
-        self._pipe = self._versions = None
+        self._frame_socket = self._versions = None
         self._wanted = False
         self._waiting.clear()
         self._in_flight.clear()
@@ -235,8 +235,8 @@ class Link:
             self._connecting.cancel()
         if self._check is not None:
             self._check.cancel()
-        if self._pipe is not None:
-            self._pipe.close()
+        if self._frame_socket is not None:
+            self._frame_socket.close()
         self._forget()
 
     # ---- time-outs ---------------------------------------------------------------------------------------------------
@@ -264,8 +264,8 @@ class Link:
             if min(deadlines) > self._client.now_ms():
                 self._watch(min(deadlines))
                 return
-            if self._pipe is not None:
-                self._pipe.close()
+            if self._frame_socket is not None:
+                self._frame_socket.close()
             if self._connecting is not None:
                 self._connecting.cancel()
                 self._connecting = None

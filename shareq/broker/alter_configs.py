@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from shareq.broker.configs import READ_AT_START, is_list, no_topic, unknown_type
 from shareq.broker.controller import Changes, Controller
-from shareq.broker.placement import Outcome
+from shareq.broker.placement import ErrorWithMessage
 from shareq.log.config import TOPIC_CONFIGS
 from shareq.model.configs import BROKER_CONFIGS
 from shareq.model.errors import Errors
@@ -40,7 +40,7 @@ class _Target(NamedTuple):
     """Something with configurations: what it says now, and how that is changed."""
 
     overrides: Mapping[str, str]
-    alter: Callable[[Changes, bool], Outcome]
+    alter: Callable[[Changes, bool], ErrorWithMessage]
 
 
 def incremental_alter_configs(
@@ -48,7 +48,7 @@ def incremental_alter_configs(
 ) -> IncrementalAlterConfigsResponse:
     """Set, delete, append to and subtract from single configurations."""
 
-    def altered(asked: IncrementalAlterConfigsRequest.Resource) -> Outcome:
+    def altered(asked: IncrementalAlterConfigsRequest.Resource) -> ErrorWithMessage:
         refused = _refuse_operations(asked)
         if refused is not None:
             return refused
@@ -66,7 +66,7 @@ def incremental_alter_configs(
 def alter_configs(request: AlterConfigsRequest, controller: Controller, broker_id: int) -> AlterConfigsResponse:
     """Replace all that a resource says: what the request does not name goes back to its default."""
 
-    def altered(asked: AlterConfigsRequest.Resource) -> Outcome:
+    def altered(asked: AlterConfigsRequest.Resource) -> ErrorWithMessage:
         target = _target(asked, controller, broker_id)
         if not isinstance(target, _Target):
             return target
@@ -81,7 +81,9 @@ def alter_configs(request: AlterConfigsRequest, controller: Controller, broker_i
     return AlterConfigsResponse(responses=results)
 
 
-def _one_by_one(resources: Sequence[R], altered: Callable[[R], Outcome], result: Callable[..., T]) -> tuple[T, ...]:
+def _one_by_one(
+    resources: Sequence[R], altered: Callable[[R], ErrorWithMessage], result: Callable[..., T]
+) -> tuple[T, ...]:
     """A result for each resource; one that is named twice is not altered at all."""
     named = Counter((asked.resource_type, asked.resource_name) for asked in resources)
     results = []
@@ -96,7 +98,7 @@ def _one_by_one(resources: Sequence[R], altered: Callable[[R], Outcome], result:
 # ---- who is meant ----------------------------------------------------------------------------------------------------
 
 
-def _target(asked: _Resource, controller: Controller, broker_id: int) -> _Target | Outcome:
+def _target(asked: _Resource, controller: Controller, broker_id: int) -> _Target | ErrorWithMessage:
     """Whose configurations are to be altered, or why they cannot be."""
     name, image = asked.resource_name, controller.image
     if asked.resource_type == ResourceType.TOPIC:
@@ -119,15 +121,15 @@ _REFUSED: dict[int, str] = {
 }
 
 
-def _alter_topic(controller: Controller, name: str, changes: Changes, validate_only: bool) -> Outcome:
+def _alter_topic(controller: Controller, name: str, changes: Changes, validate_only: bool) -> ErrorWithMessage:
     return controller.alter_topic_configs(name, changes, validate_only=validate_only)
 
 
-def _alter_group(controller: Controller, group_id: str, changes: Changes, validate_only: bool) -> Outcome:
+def _alter_group(controller: Controller, group_id: str, changes: Changes, validate_only: bool) -> ErrorWithMessage:
     return controller.alter_group_configs(group_id, changes, validate_only=validate_only)
 
 
-def _alter_brokers(controller: Controller, changes: Changes, validate_only: bool) -> Outcome:
+def _alter_brokers(controller: Controller, changes: Changes, validate_only: bool) -> ErrorWithMessage:
     read_only = sorted(READ_AT_START.intersection(changes))
     if read_only:
         return Errors.INVALID_REQUEST, f"{read_only[0]}: is read when the cluster starts"
@@ -137,7 +139,7 @@ def _alter_brokers(controller: Controller, changes: Changes, validate_only: bool
 # ---- what is to be done ----------------------------------------------------------------------------------------------
 
 
-def _refuse_operations(asked: IncrementalAlterConfigsRequest.Resource) -> Outcome | None:
+def _refuse_operations(asked: IncrementalAlterConfigsRequest.Resource) -> ErrorWithMessage | None:
     names = Counter(config.name for config in asked.configs)
     for config in asked.configs:
         operation = config.config_operation

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from shareq.wire.address import Address
 from shareq.wire.client.io_thread import IoThread
-from shareq.wire.client.settings import Settings
+from shareq.wire.client.socket_settings import SocketSettings
 from shareq.wire.frames import FrameReader
 
 READ_BYTES = 1 << 18
@@ -18,7 +18,7 @@ READ_BYTES = 1 << 18
 _Found = Sequence[tuple[int, int, int, str, tuple[object, ...]]]
 
 
-async def connect(address: Address, settings: Settings) -> socket.socket:
+async def connect(address: Address, settings: SocketSettings) -> socket.socket:
     """A connected socket that does not block: the first of the host's addresses that answers. Raises OSError."""
     loop = asyncio.get_running_loop()
     try:  # a number needs nobody's help, hence no thread that asks for it
@@ -42,7 +42,7 @@ async def connect(address: Address, settings: Settings) -> socket.socket:
     raise failures[0]
 
 
-class Pipe:
+class FrameSocket:
     """Frames in both directions. All but the constructor and `close` may be called from any thread that holds `lock`;
     those two belong to the I/O thread.
 

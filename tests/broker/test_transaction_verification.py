@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from shareq.broker import Cluster
-from shareq.broker.admission import Flow, flow_of, worded
+from shareq.broker.transaction_verification import VerificationMode, produce_error, verification_mode
 from shareq.model.actor import NEWEST_VERSION
 from shareq.model.errors import Errors
 from shareq.model.events import RequestSent
@@ -15,8 +15,7 @@ from shareq.model.ids import GROUP_METADATA_TOPIC, TopicPartition, partition_for
 from shareq.model.messages.cluster import CoordinatorType
 from shareq.model.messages.transactions import EndTxnRequest, WriteTxnMarkersRequest
 from tests.broker.test_transactions import ready, settled
-from tests.broker.transactor import FLOWS, JAVA_OLD, LIBRDKAFKA, Transactor, offsets_error
-from tests.broker.transactor import Flow as ClientFlow
+from tests.broker.transactor import FLOWS, JAVA_OLD, LIBRDKAFKA, ClientFlow, Transactor, offsets_error
 
 E = Errors
 ORDERS = TopicPartition("orders", 0)
@@ -56,12 +55,12 @@ WORDS = {
     ],
 )
 def test_errors_in_words_that_a_version_knows(error: Errors, version: int, told: Errors) -> None:
-    assert worded(error, flow_of(version)) is told
+    assert produce_error(error, verification_mode(version)) is told
 
 
 @pytest.mark.parametrize("version", [12, 13, NEWEST_VERSION])
 def test_new_clients_join_by_writing(version: int) -> None:
-    assert flow_of(version) == Flow(True, Errors.NONE)
+    assert verification_mode(version) == VerificationMode(True, Errors.NONE)
 
 
 # ---- how often the coordinator is asked ------------------------------------------------------------------------------
@@ -71,7 +70,7 @@ def questions(cluster: Cluster) -> int:
     return sum(
         isinstance(entry.event, RequestSent)
         and entry.event.api == "AddPartitionsToTxnRequest"
-        and entry.event.source.endswith("/admission")
+        and entry.event.source.endswith("/transaction-verification")
         for entry in cluster.journal
     )
 

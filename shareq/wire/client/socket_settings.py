@@ -9,7 +9,7 @@ from typing import Any, Self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class SocketSettings:
     """One field a key of `shareq.client.config.SOCKETS`, dots as underscores. Buffers of 0 bytes are the system's
     choice."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shareq.broker.loading import records_read
+from shareq.broker.coordinator_log import records_read
 from shareq.log.memory import MemoryLog
 from shareq.log.records import encode_coordinator_records
 from shareq.model.actor import EndMarker, RecordsRead

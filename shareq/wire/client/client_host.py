@@ -19,9 +19,9 @@ from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetc
 from shareq.model.transport import tell
 from shareq.wire.address import Address
 from shareq.wire.client import io_thread
-from shareq.wire.client.addresses import Directory
-from shareq.wire.client.link import Link
-from shareq.wire.client.settings import Settings
+from shareq.wire.client.addresses import BrokerDirectory
+from shareq.wire.client.broker_connection import BrokerConnection
+from shareq.wire.client.socket_settings import SocketSettings
 
 GOODBYE_S = 1.0
 """How long closing waits for a socket to take what has been written."""
@@ -34,20 +34,20 @@ _TICK = Tick()
 _STARTED_MS = time.time_ns() // 1_000_000 - time.monotonic_ns() // 1_000_000
 
 
-class ClientHost:
+class TcpClientHost:
     """One client. Its actor and its links are touched under `lock` only, by the application or by the I/O thread."""
 
     def __init__(
-        self, actor: Actor, client_id: str, servers: tuple[Address, ...], rng: random.Random, settings: Settings
+        self, actor: Actor, client_id: str, servers: tuple[Address, ...], rng: random.Random, settings: SocketSettings
     ) -> None:
         self._waiting = InterruptibleCondition()
         self.lock: threading.Condition = self._waiting
         self.client_id = client_id
         self.settings = settings
-        self.directory = Directory(tuple(rng.sample(servers, len(servers))))
+        self.directory = BrokerDirectory(tuple(rng.sample(servers, len(servers))))
         self.backoff = Backoff(rng, settings.reconnect_backoff_ms, settings.reconnect_backoff_max_ms)
         self._actor = actor
-        self._links: dict[tuple[Address, bool], Link] = {}
+        self._links: dict[tuple[Address, bool], BrokerConnection] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._due_ms: int | None = None
         self._closed = False
@@ -170,10 +170,10 @@ class ClientHost:
         """A broker that is connected, else one that has not failed."""
         return min(self.directory.everywhere(), key=lambda address: self._link(address, False).rank)
 
-    def _link(self, address: Address, fetches: bool) -> Link:
+    def _link(self, address: Address, fetches: bool) -> BrokerConnection:
         link = self._links.get((address, fetches))
         if link is None:
-            link = self._links[address, fetches] = Link(self, address)
+            link = self._links[address, fetches] = BrokerConnection(self, address)
         return link
 
     # ---- the end -----------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 
-class Source:
+class FunctionSource:
     """Lines of Python, the objects that they name, and where the next line is to be indented."""
 
     def __init__(self, header: str, purpose: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from shareq.model.errors import Errors
 
 
-class Exchanged(NamedTuple):
+class ServedRequest(NamedTuple):
     """One request and what became of it. `time_ms` is the cluster's when the answer went, sizes are in bytes without
     the size prefix, `answer` is "ok", the names of the errors in it, or why there is none."""
 

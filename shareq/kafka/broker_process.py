@@ -28,7 +28,7 @@ _SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")  
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class KafkaCommand:
     """A Java and Kafka's jars: what turns a class of Kafka's into a command."""
 
     java: Java
@@ -48,10 +48,10 @@ class Program:
 
 
 @dataclass(slots=True)
-class Broker:
-    """Broker `broker_id` under `root`: data, properties and log there are its own."""
+class BrokerProcess:
+    """BrokerProcess `broker_id` under `root`: data, properties and log there are its own."""
 
-    program: Program
+    program: KafkaCommand
     root: Path
     broker_id: int
     port: int
@@ -101,7 +101,7 @@ class Broker:
         command = self.program.tool("kafka.tools.StorageTool", args)
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
-    def format_like(self, first: Broker, cluster_id: str) -> None:
+    def format_like(self, first: BrokerProcess, cluster_id: str) -> None:
         """Prepare its data folder as that of `first` was: a second and a third run of the tool would take seconds."""
         self.data.mkdir()
         shutil.copy(first.data / "bootstrap.checkpoint", self.data)
