@@ -220,7 +220,7 @@ class Audit:
         assert not twice, f"accepted twice: {twice}"
         for reader in self.trouble.readers:
             if reader.group == group:
-                told = {place for place in reader.accepted - reader.undecided if books.accepted[place] != 1}
+                told = {place for place in reader.accepted if books.accepted[place] != 1}
                 assert not told, f"{reader.name} was told that these are accepted: {told}"
                 assert not reader.gaps & readable.keys(), "a verdict has two callbacks"
 
