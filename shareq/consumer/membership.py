@@ -68,6 +68,11 @@ URGENT = frozenset({_S.JOINING, _S.ACKNOWLEDGING, _S.LEAVING})
 PATIENT = frozenset({Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.TOPIC_AUTHORIZATION_FAILED})
 """Errors after which even the first retry waits."""
 
+COORDINATOR_MOVED = frozenset(
+    {Errors.NOT_COORDINATOR, Errors.COORDINATOR_NOT_AVAILABLE, Errors.COORDINATOR_LOAD_IN_PROGRESS}
+)
+"""Answers of a broker that does not have the group, or does not have it yet."""
+
 
 class Membership:
     """Sends one heartbeat at a time. `on_assignment(partitions)` gets each new assignment, whole.
@@ -227,15 +232,22 @@ class Membership:
             self._under_way = False
             self.metrics.answered(at_ms - now_ms, at_ms)
             if leaving:
-                self._left()
+                self._goodbye_answered(response, at_ms)
             elif generation == self._generation and self.state in _MEMBERS:
                 assert response is None or isinstance(response, ShareGroupHeartbeatResponse)
                 self._answered(response, error, at_ms)
 
         self._calls.send(node, request, answered)
 
-    def _left(self) -> None:
-        """Whatever the answer to a goodbye is: it is never sent twice."""
+    def _goodbye_answered(self, response: Response | None, now_ms: int) -> None:
+        """Repeat a goodbye that a broker without the group refused: until the session of a member that has gone runs
+        out, the others lack its partitions. Any other answer, and a broken connection, is the end."""
+        assert response is None or isinstance(response, ShareGroupHeartbeatResponse)
+        refused = Errors.NONE if response is None else response.error_code
+        if refused in COORDINATOR_MOVED and self.state in (_S.LEAVING, _S.STALE) and not self._rejoin:
+            self._goodbye = True
+            self._refused(refused, None, now_ms)
+            return
         self.member_epoch = JOIN_EPOCH
         self._move(_E.LEFT)
         if self._rejoin and self.topics:

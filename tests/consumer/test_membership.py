@@ -245,6 +245,68 @@ def test_a_poll_while_the_goodbye_is_under_way_rejoins_after_it() -> None:
     assert [epoch for _, epoch, _ in beats(fake)[-3:]] == [-1, 0, 2]
 
 
+@pytest.mark.parametrize(
+    ("answer", "goodbyes", "finds"),
+    [
+        pytest.param(refusal(Errors.NOT_COORDINATOR), 2, 2, id="not coordinator: to the one that is"),
+        pytest.param(refusal(Errors.COORDINATOR_NOT_AVAILABLE), 2, 2, id="not available: to the one that is"),
+        pytest.param(refusal(Errors.COORDINATOR_LOAD_IN_PROGRESS), 2, 1, id="loading: once more to the same"),
+        pytest.param(refusal(Errors.UNKNOWN_MEMBER_ID), 1, 1, id="no member any more"),
+        pytest.param(refusal(Errors.GROUP_ID_NOT_FOUND), 1, 1, id="no group any more"),
+        pytest.param(Errors.NETWORK_EXCEPTION, 1, 1, id="broken connection: closing waits for no broker"),
+    ],
+)
+@pytest.mark.parametrize("way", ["close", "unsubscribe"])
+def test_a_goodbye_is_repeated_where_the_coordinator_has_moved(
+    answer: Any, goodbyes: int, finds: int, way: str
+) -> None:
+    """Else the partitions of a member that has gone are lost to the others for the length of a session."""
+    fake, desk, consumer = group()
+    consumer.poll(1)
+    answers = [answer]
+    fake.answers[ShareGroupHeartbeatRequest] = lambda *call: answers.pop() if answers else desk.heartbeat(*call)
+    getattr(consumer, way)()
+    fake.run(timeout_ms=1000)
+    assert [epoch for _, epoch, _ in beats(fake)][2:] == [-1] * goodbyes
+    assert len(fake.requests(FindCoordinatorRequest)) == finds
+
+
+def test_an_overdue_member_repeats_a_goodbye_that_was_refused() -> None:
+    fake, desk, consumer = group(max_poll_interval_ms=7000)
+    consumer.poll(1)
+    refusals = [refusal(Errors.NOT_COORDINATOR)] * 2
+    fake.answers[ShareGroupHeartbeatRequest] = lambda f, n, request: (
+        refusals.pop() if refusals and request.member_epoch == -1 else desk.heartbeat(f, n, request)
+    )
+    fake.run(timeout_ms=20_000)
+    assert [epoch for _, epoch, _ in beats(fake)].count(-1) == 3
+
+
+def test_a_poll_ends_the_repetition_of_a_goodbye() -> None:
+    fake, desk, consumer = group()
+    consumer.poll(1)
+    fake.answers[ShareGroupHeartbeatRequest] = lambda *_: None
+    consumer.unsubscribe()
+    leave = fake.pending(ShareGroupHeartbeatRequest)
+    consumer.subscribe(["t"])
+    consumer.poll(0)
+    fake.answers[ShareGroupHeartbeatRequest] = desk.heartbeat
+    fake.reply(leave.call_id, refusal(Errors.NOT_COORDINATOR))
+    fake.run()
+    assert [epoch for _, epoch, _ in beats(fake)[-3:]] == [-1, 0, 2]
+
+
+def test_a_coordinator_that_refuses_every_goodbye_holds_up_no_close() -> None:
+    fake, _, consumer = group()
+    consumer.poll(1)
+    fake.answers[ShareGroupHeartbeatRequest] = lambda *_: refusal(Errors.NOT_COORDINATOR)
+    began_ms = fake.now_ms
+    consumer.close(5)
+    assert fake.now_ms - began_ms == 5000
+    assert 3 < [epoch for _, epoch, _ in beats(fake)].count(-1) < 15
+    assert fake.closed
+
+
 def test_a_member_that_rejoins_after_its_last_poll_is_overdue_like_any_other() -> None:
     fake, desk, consumer = group(max_poll_interval_ms=7000)
     consumer.poll(1)
