@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise, product
 from typing import Any
 
@@ -176,6 +177,28 @@ def test_new_topics_are_told_with_the_next_heartbeat() -> None:
     told = [request.subscribed_topic_names for request in fake.requests(ShareGroupHeartbeatRequest)]
     assert told[:4] == [("t",), None, ("u",), None]
     assert [(tp.topic, tp.partition) for tp in consumer.assignment()] == [("u", 0)]
+
+
+@pytest.mark.parametrize("error", [Errors.NETWORK_EXCEPTION, Errors.REQUEST_TIMED_OUT], ids=lambda error: error.name)
+def test_an_assignment_whose_answer_is_lost_comes_with_the_next_heartbeat(error: Errors) -> None:
+    """A coordinator sends an assignment once, and again to a member that names its topics, at its last epoch or before.
+
+    (`coordinator/group/test_heartbeat`, 1.5 has the other side: 2 with topics, after the answer to 2 was lost.)
+    """
+    fake, desk, consumer = group()
+    join = ShareGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=0, subscribed_topic_names=("t",))
+    assignment = desk.heartbeat(fake, 9, join).assignment
+    known = ShareGroupHeartbeatResponse(member_id="m", member_epoch=3, heartbeat_interval_ms=5000)
+    joined = replace(known, member_epoch=2, assignment=ShareGroupHeartbeatResponse.Assignment())
+    answers = [joined, error]
+
+    def answer(fake: Fake, node: int, request: ShareGroupHeartbeatRequest) -> Any:
+        asked = request.subscribed_topic_names is not None
+        return answers.pop(0) if answers else replace(known, assignment=assignment if asked else None)
+
+    fake.answers[ShareGroupHeartbeatRequest] = answer
+    assert offsets(consumer.poll(20)) == [0]
+    assert [beat[1:] for beat in beats(fake)[:4]] == [(0, True), (2, False), (2, True), (3, False)]
 
 
 def test_a_member_that_nobody_polls_leaves_and_the_next_poll_but_one_rejoins() -> None:
