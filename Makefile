@@ -58,10 +58,10 @@ imports: $(VENV)/.test  ## the arrows between the rooms (import-linter)
 	@$(BIN)/lint-imports
 
 # The JVMs of tests live for seconds: their second compiler would cost more than it saves. Benchmarks have it.
-unit browser notebooks: export KAFKA_HEAP_OPTS = -Xmx1g -XX:TieredStopAtLevel=1
-unit browser notebooks: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
-unit browser notebooks: export SPARK_DAEMON_JAVA_OPTS = $(SPARK_SUBMIT_OPTS)
-unit browser notebooks: export SPARK_LAUNCHER_OPTS = $(SPARK_SUBMIT_OPTS)
+unit browser notebooks soak: export KAFKA_HEAP_OPTS = -Xmx1g -XX:TieredStopAtLevel=1
+unit browser notebooks soak: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+unit browser notebooks soak: export SPARK_DAEMON_JAVA_OPTS = $(SPARK_SUBMIT_OPTS)
+unit browser notebooks soak: export SPARK_LAUNCHER_OPTS = $(SPARK_SUBMIT_OPTS)
 
 unit: $(VENV)/.test  ## unit and property tests
 	$(call say,unit and property tests: pytest)

@@ -68,6 +68,11 @@ URGENT = frozenset({_S.JOINING, _S.ACKNOWLEDGING, _S.LEAVING})
 DELAYED_RETRY = frozenset({Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.TOPIC_AUTHORIZATION_FAILED})
 """Errors after which the first retry waits, too."""
 
+COORDINATOR_MOVED = frozenset(
+    {Errors.NOT_COORDINATOR, Errors.COORDINATOR_NOT_AVAILABLE, Errors.COORDINATOR_LOAD_IN_PROGRESS}
+)
+"""Errors of a broker that does not coordinate the group, or has not loaded it yet."""
+
 
 class Membership:
     """Sends one heartbeat at a time. `on_assignment(partitions)` gets each new assignment as a whole.
@@ -228,15 +233,22 @@ class Membership:
             self._under_way = False
             self.metrics.answered(at_ms - now_ms, at_ms)
             if leaving:
-                self._left()
+                self._left(response, at_ms)
             elif generation == self._attempt and self.state in _MEMBERS:
                 assert response is None or isinstance(response, ShareGroupHeartbeatResponse)
                 self._answered(response, error, at_ms)
 
         self._calls.send(node, request, answered)
 
-    def _left(self) -> None:
-        """A leave heartbeat is never repeated, whatever its response."""
+    def _left(self, response: Response | None, now_ms: int) -> None:
+        """Repeat a leave heartbeat that a broker without the group refused: until the member's session times out, the
+        other members lack its partitions. Any other response, and a broken connection, end the membership."""
+        assert response is None or isinstance(response, ShareGroupHeartbeatResponse)
+        refused = Errors.NONE if response is None else response.error_code
+        if refused in COORDINATOR_MOVED and self.state in (_S.LEAVING, _S.STALE) and not self._join_after_leave:
+            self._leave_due = True
+            self._refused(refused, None, now_ms)
+            return
         self.member_epoch = JOIN_EPOCH
         self._move(_E.LEFT)
         if self._join_after_leave and self.topics:

@@ -31,6 +31,8 @@ class Books:
         self.offsets = offsets
         self.state: dict[Place, RecordState] = {}
         self.holder: dict[Place, str | None] = {}
+        self.under_way: dict[Place, RecordState] = {}
+        """The state that a write would give a record, from when it is prepared until its leader reports its outcome."""
         self.accepted: Counter[Place] = Counter()
         self.deliveries: Counter[Place] = Counter()
         self.spso: dict[tuple[str, int], int] = {}
@@ -54,14 +56,12 @@ class Books:
         """A leader begins with what is durable: nothing that was durably done may be open again.
 
         That the window has passed offsets without records need not be durable: the next leader reads the log, too.
+        A write whose leader lost the share-partition before the answer came may be durable or not: no event reports its
+        outcome, the state that the next leader loads does.
         """
         at = event.topic, event.partition
         self._forget_locks(*at)
         existing = self.offsets(*at)
-        passed = range(event.spso, self.spso.get(at, 0))
-        if any(offset not in existing for offset in passed):
-            self.spso[at] = event.spso
-        self._moved(*at, event.spso)
         for place in [place for place in self.state if place[:2] == at and place[2] not in existing]:
             del self.state[place]
         durable = {
@@ -70,19 +70,25 @@ class Books:
             for offset in range(run.first, run.end)
             if offset in existing
         }
+        passed = range(event.spso, self.spso.get(at, 0))
         for offset in passed:
             now = durable.get((*at, offset), RecordState.AVAILABLE)
             assert now in TERMINAL or offset not in existing, f"the window passed {offset}, loaded as {now.name}"
-        for place, state in list(self.state.items()):
-            if place[:2] != at or place[2] < event.spso:
-                continue
-            now = durable.get(place, RecordState.AVAILABLE)
-            assert state not in TERMINAL or now is state, f"{place} was {state.name} and was loaded as {now.name}"
-            self.state[place] = now
+        for place, state in [(place, state) for place, state in self.state.items() if place[:2] == at]:
+            if place[2] >= event.spso:
+                now = durable.setdefault(place, RecordState.AVAILABLE)
+                assert state not in TERMINAL or now is state, f"{place} was {state.name} and was loaded as {now.name}"
+            elif state not in TERMINAL:
+                durable[place] = now = self.under_way.get(place, state)
+                assert now in TERMINAL, f"the window passed {place}, which was {state.name}"
         for place, state in durable.items():
             if state is RecordState.ACKNOWLEDGED and self.state.get(place) is not state:
                 self.accepted[place] += 1
             self.state[place] = state
+        self.under_way = {place: state for place, state in self.under_way.items() if place[:2] != at}
+        if any(offset not in existing for offset in passed):
+            self.spso[at] = event.spso
+        self._moved(*at, event.spso)
 
     def _forget_locks(self, topic: str, partition: int) -> None:
         for place in [p for p in self.holder if p[:2] == (topic, partition)]:
@@ -96,6 +102,9 @@ class Books:
 
     def _changed(self, place: Place, event: RecordsChanged, entry: Entry) -> None:
         before, now = self.state.get(place, RecordState.AVAILABLE), RecordState(event.state)
+        self.under_way.pop(place, None)
+        if event.to_state is not None:
+            self.under_way[place] = RecordState(event.to_state)
         assert before not in TERMINAL, f"{place} was {before.name}: {entry}"
         if event.cause == "acquire":
             assert place not in self.holder, f"{place} is held by {self.holder[place]}: {entry}"

@@ -10,7 +10,7 @@ import pytest
 
 from shareq import Admin, Cluster, Producer, ShareConsumer
 from shareq.client.message import Message
-from shareq.model.events import ShareSessionOpened
+from shareq.model.events import HeartbeatReceived, ShareSessionOpened
 from shareq.model.states import AcknowledgeType
 
 EARLIEST = {"share.auto.offset.reset": "earliest"}
@@ -55,6 +55,11 @@ class World:
         consumer = ShareConsumer({**self.conf, "group.id": "g", **conf})
         consumer.subscribe(["t"])
         return consumer
+
+    def coordinator(self) -> int:
+        """The broker that got the last heartbeat."""
+        beats = [entry for entry in self.cluster.journal if isinstance(entry.event, HeartbeatReceived)]
+        return beats[-1].broker_id
 
     def work(self, consumer: ShareConsumer, polls: int, *, keep: int | None = None, busy_ms: int = 0) -> list[int]:
         """Accept what so many polls return, but renew offset `keep`; the offsets that were delivered."""
@@ -218,3 +223,20 @@ def test_two_members_with_a_minimum_of_bytes_get_what_is_there(world: Make) -> N
         producer.produce("t", b"x" * size, partition=partition)
         producer.flush(10)
     assert sorted(len(consumer.poll(0.5)) for consumer in consumers)[1] >= 5
+
+
+def test_a_member_that_leaves_while_the_coordinator_moves_leaves_its_partitions_to_others(world: Make) -> None:
+    """Its goodbye meets the former coordinator; the partitions do not wait for the end of its session."""
+    here = world(group=EARLIEST, partitions=2, brokers=3)
+    stays, goes = here.consumer(), here.consumer()
+    while not (len(stays.assignment()) == len(goes.assignment()) == 1):
+        stays.poll(1)
+        goes.poll(1)
+    coordinator = here.coordinator()
+    here.cluster.stop_broker(coordinator)
+    here.cluster.start_broker(coordinator)
+    goes.poll(10)
+    assert here.coordinator() != coordinator
+    here.cluster.elect_preferred_leaders()
+    goes.close()
+    assert [member.member_id for member in here.admin.describe_share_groups(["g"])["g"].members] == [stays.member_id()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise, product
 from typing import Any
 
@@ -178,6 +179,28 @@ def test_new_topics_are_told_with_the_next_heartbeat() -> None:
     assert [(tp.topic, tp.partition) for tp in consumer.assignment()] == [("u", 0)]
 
 
+@pytest.mark.parametrize("error", [Errors.NETWORK_EXCEPTION, Errors.REQUEST_TIMED_OUT], ids=lambda error: error.name)
+def test_an_assignment_whose_answer_is_lost_comes_with_the_next_heartbeat(error: Errors) -> None:
+    """A coordinator sends an assignment once, and again to a member that names its topics, at its last epoch or before.
+
+    (`coordinator/group/test_heartbeat`, 1.5 has the other side: 2 with topics, after the answer to 2 was lost.)
+    """
+    fake, desk, consumer = new_group()
+    join = ShareGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=0, subscribed_topic_names=("t",))
+    assignment = desk.heartbeat(fake, 9, join).assignment
+    known = ShareGroupHeartbeatResponse(member_id="m", member_epoch=3, heartbeat_interval_ms=5000)
+    joined = replace(known, member_epoch=2, assignment=ShareGroupHeartbeatResponse.Assignment())
+    answers = [joined, error]
+
+    def answer(fake: Fake, node: int, request: ShareGroupHeartbeatRequest) -> Any:
+        asked = request.subscribed_topic_names is not None
+        return answers.pop(0) if answers else replace(known, assignment=assignment if asked else None)
+
+    fake.answers[ShareGroupHeartbeatRequest] = answer
+    assert offsets(consumer.poll(20)) == [0]
+    assert [beat[1:] for beat in beats(fake)[:4]] == [(0, True), (2, False), (2, True), (3, False)]
+
+
 def test_a_member_that_nobody_polls_leaves_and_the_next_poll_but_one_rejoins() -> None:
     fake, _, consumer = new_group(max_poll_interval_ms=7000)
     consumer.poll(1)
@@ -243,6 +266,68 @@ def test_a_poll_while_the_goodbye_is_under_way_rejoins_after_it() -> None:
     fake.reply(leave.call_id, group.heartbeat(fake, 9, leave.request))
     fake.run()
     assert [epoch for _, epoch, _ in beats(fake)[-3:]] == [-1, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("answer", "goodbyes", "finds"),
+    [
+        pytest.param(refusal(Errors.NOT_COORDINATOR), 2, 2, id="not coordinator: to the one that is"),
+        pytest.param(refusal(Errors.COORDINATOR_NOT_AVAILABLE), 2, 2, id="not available: to the one that is"),
+        pytest.param(refusal(Errors.COORDINATOR_LOAD_IN_PROGRESS), 2, 1, id="loading: once more to the same"),
+        pytest.param(refusal(Errors.UNKNOWN_MEMBER_ID), 1, 1, id="no member any more"),
+        pytest.param(refusal(Errors.GROUP_ID_NOT_FOUND), 1, 1, id="no group any more"),
+        pytest.param(Errors.NETWORK_EXCEPTION, 1, 1, id="broken connection: closing waits for no broker"),
+    ],
+)
+@pytest.mark.parametrize("way", ["close", "unsubscribe"])
+def test_a_goodbye_is_repeated_where_the_coordinator_has_moved(
+    answer: Any, goodbyes: int, finds: int, way: str
+) -> None:
+    """Else the partitions of a member that has gone are lost to the others for the length of a session."""
+    fake, desk, consumer = new_group()
+    consumer.poll(1)
+    answers = [answer]
+    fake.answers[ShareGroupHeartbeatRequest] = lambda *call: answers.pop() if answers else desk.heartbeat(*call)
+    getattr(consumer, way)()
+    fake.run(timeout_ms=1000)
+    assert [epoch for _, epoch, _ in beats(fake)][2:] == [-1] * goodbyes
+    assert len(fake.requests(FindCoordinatorRequest)) == finds
+
+
+def test_an_overdue_member_repeats_a_goodbye_that_was_refused() -> None:
+    fake, desk, consumer = new_group(max_poll_interval_ms=7000)
+    consumer.poll(1)
+    refusals = [refusal(Errors.NOT_COORDINATOR)] * 2
+    fake.answers[ShareGroupHeartbeatRequest] = lambda f, n, request: (
+        refusals.pop() if refusals and request.member_epoch == -1 else desk.heartbeat(f, n, request)
+    )
+    fake.run(timeout_ms=20_000)
+    assert [epoch for _, epoch, _ in beats(fake)].count(-1) == 3
+
+
+def test_a_poll_ends_the_repetition_of_a_goodbye() -> None:
+    fake, desk, consumer = new_group()
+    consumer.poll(1)
+    fake.answers[ShareGroupHeartbeatRequest] = lambda *_: None
+    consumer.unsubscribe()
+    leave = fake.pending(ShareGroupHeartbeatRequest)
+    consumer.subscribe(["t"])
+    consumer.poll(0)
+    fake.answers[ShareGroupHeartbeatRequest] = desk.heartbeat
+    fake.reply(leave.call_id, refusal(Errors.NOT_COORDINATOR))
+    fake.run()
+    assert [epoch for _, epoch, _ in beats(fake)[-3:]] == [-1, 0, 2]
+
+
+def test_a_coordinator_that_refuses_every_goodbye_holds_up_no_close() -> None:
+    fake, _, consumer = new_group()
+    consumer.poll(1)
+    fake.answers[ShareGroupHeartbeatRequest] = lambda *_: refusal(Errors.NOT_COORDINATOR)
+    began_ms = fake.now_ms
+    consumer.close(5)
+    assert fake.now_ms - began_ms == 5000
+    assert 3 < [epoch for _, epoch, _ in beats(fake)].count(-1) < 15
+    assert fake.closed
 
 
 def test_a_member_that_rejoins_after_its_last_poll_is_overdue_like_any_other() -> None:

@@ -92,7 +92,7 @@ def in_hand(**conf: Any) -> tuple[Fake, ShareConsumer]:
 
 
 def test_the_table_of_calls_is_complete() -> None:
-    free = {"close", "wakeup", "metrics", "member_id", "set_sasl_credentials"}
+    free = {"close", "connection", "wakeup", "metrics", "member_id", "set_sasl_credentials"}
     assert public(ShareConsumer) == set(CALLS) | free
 
 

@@ -46,8 +46,15 @@ class Frame(NamedTuple):
 
 
 UNREPEATED = {Frame("InitProducerId", True), Frame("ShareGroupHeartbeat", True)}
-"""TCP doubles no frame: a doubled request stands for a client's retry, whose first answer was lost. After that a client
-takes the second producer id, or asks for its whole assignment; a client that has the first answer does neither."""
+"""Requests that are not doubled, because no network doubles them for a client that has the first answer.
+
+TCP doubles no frame: what comes to a broker twice is a client's retry, after an answer that was lost. Then a client
+takes the second producer id, and a member names its topics, to which a coordinator answers with the whole assignment.
+A client that has the first answer does neither. After a doubled heartbeat it would be at the former epoch without
+knowing: the assignment is in the second answer, which it does not wait for, and coordinators repeat none to a heartbeat
+of the former epoch without topics ("epoch 3, null"; Apache Kafka's neither). That a lost answer costs no assignment is
+tested at both actors: `consumer/test_membership`, `coordinator/group/test_heartbeat`.
+"""
 
 Rule = Callable[[Frame], Fault | None]
 

@@ -230,8 +230,10 @@ class Reader(Worker):
         self.values: dict[Place, str] = {}
         self.verdicts: defaultdict[Place, deque[AcknowledgeType]] = defaultdict(deque)
         self.accepted: set[Place] = set()
-        self.undecided: set[Place] = set()
-        """Places that had another verdict as well: callbacks do not name the delivery, so which one counted is open."""
+        """Places whose ACCEPT was reported without an error."""
+        self.ambiguous: set[Place] = set()
+        """Places with different verdicts that wait for callbacks, each sent to the leader of its time. A callback names
+        offsets and no delivery, in Kafka's clients as well: which verdict it reports is open until all have come."""
         self.gaps: set[Place] = set()
         """Where callbacks tell of no verdict of this member: in offsets without a record, as Java's do."""
 
@@ -249,6 +251,7 @@ class Reader(Worker):
     def _take(self, message: Message) -> None:
         place = place_of(message)
         assert message.error() is None
+        assert place not in self.accepted, f"{self.name} got {place} again, whose ACCEPT was reported"
         self.deliveries[place] += 1
         self.values[place] = (message.value() or b"").decode()
         verdict = AcknowledgeType.ACCEPT
@@ -256,17 +259,22 @@ class Reader(Worker):
             (verdict,) = self.rng.choices(list(VERDICTS), list(VERDICTS.values()))
             self.consumer.acknowledge(message, verdict)
         self.verdicts[place].append(verdict)
-        if verdict is not AcknowledgeType.ACCEPT:
-            self.undecided.add(place)
+        if len(set(self.verdicts[place])) > 1:
+            self.ambiguous.add(place)
 
     def _told(self, offsets: dict[Any, set[int]], error: KafkaException | None) -> None:
         for at, every in offsets.items():
             for offset in every:
-                place = (at.topic, at.partition, offset)
-                if not self.verdicts[place]:
-                    self.gaps.add(place)
-                elif self.verdicts[place].popleft() is AcknowledgeType.ACCEPT and error is None:
-                    self.accepted.add(place)
+                self._settle((at.topic, at.partition, offset), error is None)
+
+    def _settle(self, place: Place, succeeded: bool) -> None:
+        verdicts = self.verdicts[place]
+        if not verdicts:
+            self.gaps.add(place)
+        elif verdicts.popleft() is AcknowledgeType.ACCEPT and succeeded and place not in self.ambiguous:
+            self.accepted.add(place)
+        if not verdicts:
+            self.ambiguous.discard(place)
 
     def finish(self) -> None:
         self.attempt(partial(self.consumer.commit_sync, PATIENCE_S))

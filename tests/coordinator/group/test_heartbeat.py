@@ -136,6 +136,7 @@ LIFE = [
                               "R15(initializing {t1:0,1})", "R15(initialized {t1:0,1})"]),
     ("A", 2, None, "3 {t1:0,1}", ["R11(3)", "R13(A {t1:0,1})", "R12(3)", "R14(A 3<2 {t1:0,1})"]),
     ("A", 2, None, "3 null", []),
+    ("A", 2, ["t1"], "3 {t1:0,1}", []),
     ("A", 3, ["t1"], "3 {t1:0,1}", []),
     ("A", 1, None, "FENCED_MEMBER_EPOCH", []),
     ("A", 4, None, "FENCED_MEMBER_EPOCH", []),

@@ -1,0 +1,59 @@
+"""The books of a share group: what they count where no event reports that a write has come through."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shareq import Cluster, Producer, ShareConsumer
+from shareq.model.events import SharePartitionDropped, SharePartitionLoaded, StateWritePrepared
+from tests.broker.ledger import Books
+
+
+def events(cluster: Cluster, kind: type[Any]) -> list[Any]:
+    return [entry.event for entry in cluster.journal.entries() if isinstance(entry.event, kind)]
+
+
+@pytest.mark.parametrize(
+    ("accepted", "spso"),
+    [
+        pytest.param([0, 1, 2], 3, id="the next leader begins above them"),
+        pytest.param([1, 2], 0, id="the next leader loads them"),
+    ],
+)
+def test_what_was_accepted_while_the_leader_moved_is_accepted_once(accepted: list[int], spso: int) -> None:
+    """The former leader reports success: the write is durable. It has dropped the share-partition meanwhile."""
+    with Cluster(brokers=3, seed=1, latency_ms=20) as cluster:
+        cluster.create_topic("t")
+        cluster.configure_group("g", {"share.auto.offset.reset": "earliest"})
+        preferred = cluster.image.topics["t"].partitions[0].leader
+        cluster.stop_broker(preferred)
+        cluster.start_broker(preferred)
+        with Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
+            for value in "abc":
+                producer.produce("t", value)
+        conf = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "g"}
+        consumer = ShareConsumer({**conf, "share.acknowledgement.mode": "explicit"})
+        reports: list[tuple[Any, ...]] = []
+        consumer.set_acknowledgement_commit_callback(lambda places, error: reports.append((*places.values(), error)))
+        consumer.subscribe(["t"])
+        messages = consumer.poll(30)
+        assert [message.offset() for message in messages] == [0, 1, 2]
+        for offset in accepted:
+            consumer.acknowledge(messages[offset])
+        consumer.commit_async()
+        assert cluster.wait(lambda: bool(events(cluster, StateWritePrepared)), 1)
+        cluster.elect_preferred_leaders()
+        cluster.advance(1000)
+        assert events(cluster, SharePartitionDropped)
+        consumer.close()
+        assert reports == [(set(accepted), None)]
+        with ShareConsumer(conf) as other:
+            other.subscribe(["t"])
+            rest = [message.offset() or 0 for message in other.poll(60)]
+            assert sorted([*accepted, *rest]) == [0, 1, 2]
+        assert events(cluster, SharePartitionLoaded)[-1].spso == spso
+        books = Books("g")
+        books.read(cluster.journal.entries())
+        assert books.accepted == {("t", 0, offset): 1 for offset in accepted}
