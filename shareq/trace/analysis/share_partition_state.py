@@ -55,6 +55,7 @@ class SharePartitionState:
 
     @property
     def observed(self) -> bool:
+        """True if the journal is of an observer."""
         return self.knowledge is not None
 
     @property
