@@ -117,6 +117,16 @@ WRITE, WRITTEN = StateWritePrepared(*WHERE, 0, 0, 0, ()), StateWriteSettled(*WHE
             id="a write came through untold: seen in the SPSO",
         ),
         pytest.param(
+            [*SIX, prepare(0, 2, 4), prepare(0, 2, 2, write_id=1), loaded(2, 2)],
+            {"accepted": 2, "archived": 0, "in_flight": 4},
+            id="of two writes without a recorded result the later one counts: accept after reject",
+        ),
+        pytest.param(
+            [*SIX, prepare(0, 2, 2), prepare(0, 2, 4, write_id=1), loaded(2, 2)],
+            {"accepted": 0, "archived": 2, "in_flight": 4},
+            id="of two writes without a recorded result the later one counts: reject after accept",
+        ),
+        pytest.param(
             [*SIX, prepare(0, 2, 2), WRITE, StateWriteSettled(*WHERE, 0, 7), timeout(0, 2, 0), loaded(2, 2)],
             {"accepted": 2, "in_flight": 4},
             id="a write recorded as failed turns out to be durable",
@@ -255,6 +265,13 @@ def test_attempts_have_counts_and_latencies() -> None:
     assert found.deliveries == {1: 3, 2: 3}
     assert found.latency_ms == {50: 500.0, 95: 500.0, 99: 500.0, 100: 500.0}  # three took 500 ms, two 100 ms
     assert attempts(journal_of(*BEGIN), GROUP, TOPIC).latency_ms == {}
+
+
+def test_latency_runs_from_the_last_acquisition_and_not_from_a_renewal() -> None:
+    renewed = acquire(0, 6)._replace(cause="renew", deadline_ms=199)
+    events = (*BEGIN, *SIX, renewed, settle(0, 3, 2), timeout(3, 6, 0), acquire(3, 6, 2), settle(3, 6, 2, 2))
+    found = attempts(journal_of(*events, step_ms=100), GROUP, TOPIC)
+    assert (found.latency_ms[50], found.latency_ms[100]) == (200.0, 300.0)  # three took 300 ms, three 100 ms
 
 
 def test_lag_over_time_has_one_value_for_each_change() -> None:

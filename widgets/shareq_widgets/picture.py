@@ -263,7 +263,7 @@ def _spans(runs: list[list[Any]], frame: Frame) -> Iterator[tuple[float, float]]
     """Left and right edges of runs, no pixel twice: the cost follows the width, not the number of runs."""
     covered = -1.0
     for first, end, *_ in runs:
-        left, right = max(frame.x(first), covered), frame.x(end)
+        left, right = frame.x(first), frame.x(end)
         if right - covered >= 1:
             covered = right
             yield round(left, 1), round(right, 1)
