@@ -15,7 +15,7 @@ STEPS := lint types imports docs unit browser notebooks
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
 
-# Jupyter refuses root (the usual user of a container) unless told that it is meant.
+# Jupyter refuses root (the usual user of a container) without --allow-root.
 ROOT  := $(shell [ "$$(id -u)" = 0 ] && echo --allow-root)
 
 say = @printf '\n== %s\n' "$(1)"

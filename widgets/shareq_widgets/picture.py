@@ -321,13 +321,16 @@ def _tail(snapshot: dict[str, Any], y: float, cells: bool, colours: Colours) -> 
     )
     legend = [f"{SYMBOLS[state]} {state}" for state in in_legend(snapshot)]
     if snapshot["observed"]:
-        legend.append("(either: available, or held by somebody)")
-        legend += ["●●○○○ deliveries of the limit" if cells else "the height tells the state", "bars: who holds what"]
+        legend.append("(either: available, or held by an unknown member)")
+        legend += [
+            "●●○○○ deliveries of the limit" if cells else "the height shows the state",
+            "bars: records held by a member",
+        ]
     elif cells:
         legend += ["dashed: write under way", "●●○○○ deliveries of the limit", "bars: lock time left"]
     else:
         legend += [
-            "the height tells the state (acquired, acknowledged, archived), available is hollow",
+            "the height shows the state (acquired, acknowledged, archived), available is hollow",
             "bars: what is held",
         ]
     yield _text(16, y + 40, "     ".join(legend).replace(" ", "\N{NO-BREAK SPACE}"), colours["soft"])
