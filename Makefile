@@ -9,13 +9,13 @@ CI    ?=
 
 BIN   := $(VENV)/bin
 PY    := $(BIN)/python
-STEPS := lint types imports unit browser notebooks
+STEPS := lint types imports docs unit browser notebooks
 
 # The first Python that is new enough; `make PYTHON=/path/to/python3 ...` overrules it.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
 
-# Jupyter refuses root (the usual user of a container) unless told that it is meant.
+# Jupyter refuses root (the usual user of a container) without --allow-root.
 ROOT  := $(shell [ "$$(id -u)" = 0 ] && echo --allow-root)
 
 say = @printf '\n== %s\n' "$(1)"
@@ -56,6 +56,10 @@ types: $(VENV)/.test  ## types (mypy, strict)
 imports: $(VENV)/.test  ## the arrows between the rooms (import-linter)
 	$(call say,import rules: import-linter)
 	@$(BIN)/lint-imports
+
+docs: $(VENV)/.test  ## the API pages, from the docstrings, in build/api (pdoc)
+	$(call say,API pages: pdoc)
+	@$(PY) -m tests.house.api_pages build/api
 
 # The JVMs of tests live for seconds: their second compiler would cost more than it saves. Benchmarks have it.
 unit browser notebooks soak: export KAFKA_HEAP_OPTS = -Xmx1g -XX:TieredStopAtLevel=1

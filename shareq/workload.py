@@ -37,6 +37,7 @@ class Report:
 
     @property
     def delivered(self) -> int:
+        """Number of deliveries to all consumers."""
         return self.deliveries.total()
 
     def __repr__(self) -> str:

@@ -74,6 +74,7 @@ class Admin(UntilClosed):
         return self._do(topics.create_topics(self._routing, wanted, validate_only=validate_only), timeout)
 
     def delete_topics(self, names: Iterable[str], *, timeout: float = 60) -> Results[str, Done]:
+        """Delete topics. Each result is None, or an error such as UNKNOWN_TOPIC_OR_PARTITION; `timeout` in seconds."""
         return self._do(topics.delete_topics(self._routing, names_of("topic", names)), timeout)
 
     def create_partitions(
@@ -87,6 +88,7 @@ class Admin(UntilClosed):
         return self._do(topics.create_partitions(self._routing, asked, validate_only=validate_only), timeout)
 
     def describe_topics(self, names: Iterable[str], *, timeout: float = 60) -> Results[str, TopicDescription]:
+        """Describe topics by name: id and partitions with leader, replicas, ISR. `timeout` in seconds."""
         return self._do(topics.describe_topics(self._routing, names_of("topic", names)), timeout)
 
     def list_topics(self, *, timeout: float = 60) -> Results[str, TopicDescription]:
@@ -136,6 +138,7 @@ class Admin(UntilClosed):
     def describe_share_groups(
         self, group_ids: Iterable[str], *, timeout: float = 60
     ) -> Results[str, ShareGroupDescription]:
+        """Describe share groups by id: state, epochs, members and their assignments. `timeout` in seconds."""
         return self._do(groups.describe_share_groups(self._routing, names_of("group", group_ids)), timeout)
 
     def delete_share_groups(self, group_ids: Iterable[str], *, timeout: float = 60) -> Results[str, Done]:

@@ -270,6 +270,7 @@ class Cluster:
 
     @property
     def brokers_alive(self) -> tuple[int, ...]:
+        """Ids of the running brokers, ascending."""
         return tuple(sorted(self._brokers))
 
     def log(self, topic: str, partition: int) -> MemoryLog:

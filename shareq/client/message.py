@@ -62,18 +62,23 @@ class Message:
         self._record = Fields(offset, key, value, headers, when, kind - 1 if kind else None)
 
     def topic(self) -> str | None:
+        """Name of the topic."""
         return self._origin.topic
 
     def partition(self) -> int | None:
+        """Number of the partition."""
         return self._origin.partition
 
     def offset(self) -> int | None:
+        """Offset of the record in its partition."""
         return self._record.offset
 
     def key(self) -> Any:
+        """The key: bytes, or None if the record has none; after a deserializer, what that returned."""
         return self._record.key
 
     def value(self) -> Any:
+        """The value: bytes, or None for a tombstone; after a deserializer, what that returned."""
         return self._record.value
 
     deserialized_key = key
@@ -84,6 +89,7 @@ class Message:
         return self._record.headers or None
 
     def error(self) -> KafkaError | None:
+        """The error of a delivery report or of a message that could not be read; None if there is none."""
         return self._origin.error
 
     def timestamp(self) -> tuple[int, int]:
@@ -96,28 +102,35 @@ class Message:
         return self._origin.latency
 
     def leader_epoch(self) -> int | None:
+        """Leader epoch of the record batch; None if unknown."""
         return self._origin.leader_epoch
 
     def delivery_count(self) -> int | None:
+        """Number of deliveries of the record in its share group, this one included; None outside of share groups."""
         return self._origin.delivery_count
 
     def _changing(self) -> None:
         """Whoever made the message may want to know that it is not the record's any more."""
 
     def set_key(self, key: Any) -> None:
+        """Replace the key, as a deserializer does."""
         self._record = self._fields()._replace(key=key)
 
     def set_value(self, value: Any) -> None:
+        """Replace the value, as a deserializer does."""
         self._record = self._fields()._replace(value=value)
 
     def set_headers(self, headers: Any) -> None:
+        """Replace the headers: a list of (name, bytes) or None."""
         self._record = self._fields()._replace(headers=headers)
 
     def set_topic(self, topic: str | None) -> None:
+        """Replace the topic's name."""
         self._changing()
         self._origin = self._origin._replace(topic=topic)
 
     def set_error(self, error: KafkaError | None) -> None:
+        """Replace the error."""
         self._changing()
         self._origin = self._origin._replace(error=error)
 

@@ -36,7 +36,9 @@ class TopicPartition:
             return NotImplemented
         return self.topic == other.topic and self.partition == other.partition
 
-    def __lt__(self, other: TopicPartition) -> bool:
+    def __lt__(self, other: object) -> bool:
+        if not isinstance(other, TopicPartition):
+            return NotImplemented
         return (self.topic, self.partition) < (other.topic, other.partition)
 
     def __hash__(self) -> int:

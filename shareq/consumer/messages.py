@@ -39,6 +39,7 @@ class Messages(Sequence[Message]):
         return list(self)
 
     def is_empty(self) -> bool:
+        """True if the poll returned no message."""
         return not len(self)
 
     def count(self, value: Any = None) -> int:

@@ -74,6 +74,7 @@ class ShareConsumer(UntilClosed):
         self.subscribe([])
 
     def subscription(self) -> list[str]:
+        """The subscribed topics."""
         self._check_open()
         with self._gate:
             return list(self._core.subscription)

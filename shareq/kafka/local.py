@@ -209,6 +209,7 @@ class LocalKafka:
 
     @property
     def brokers_alive(self) -> tuple[int, ...]:
+        """Ids of the running brokers, in the order of their start."""
         return tuple(broker.broker_id for broker in self._brokers if broker.alive)
 
     @property

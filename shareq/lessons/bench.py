@@ -60,6 +60,7 @@ class Bench:
         return consumer
 
     def life(self, offset: int) -> Life:
+        """The life of the record at an offset of the bench's partition."""
         return life(self.cluster, self.group, self.topic, 0, offset)
 
     def __repr__(self) -> str:

@@ -38,6 +38,7 @@ class Life:
 
     @property
     def events(self) -> list[str]:
+        """The events of the life, in order."""
         return [moment.event for moment in self.moments]
 
     @property

@@ -50,6 +50,7 @@ class Program:
 
     @property
     def running(self) -> bool:
+        """True until the process has ended."""
         return self._process.poll() is None
 
     def kill(self) -> None:

@@ -245,18 +245,23 @@ class KafkaError:
         self._fatal = fatal
 
     def code(self) -> int:
+        """The error code of Kafka's protocol; below -1 a local code of librdkafka's."""
         return self._code
 
     def name(self) -> builtins.str:
+        """The name of the code, such as `UNKNOWN_MEMBER_ID`."""
         return self._LOCAL_NAMES.get(self._code) or Errors(self._code).name
 
     def str(self) -> builtins.str:
+        """The reason that was given, or else the name as words."""
         return self._reason or self.name().strip("_").replace("_", " ").capitalize()
 
     def retriable(self) -> bool:
+        """True if the same request can succeed later."""
         return self._code >= -1 and Errors(self._code).retriable
 
     def fatal(self) -> bool:
+        """True if the client cannot be used any more."""
         return self._fatal
 
     def __eq__(self, other: object) -> bool:
@@ -278,6 +283,7 @@ class KafkaException(Exception):
 
     @property
     def error(self) -> KafkaError:
+        """The `KafkaError` that was raised."""
         error = self.args[0]
         assert isinstance(error, KafkaError)
         return error
@@ -300,6 +306,7 @@ class ClientFailedException(RuntimeError):
 
     @classmethod
     def of(cls, client_id: str, failure: Exception) -> Self:
+        """The exception for a client whose actor ended with `failure`."""
         return cls(f"client {client_id!r} failed with an unhandled error: {failure!r}")
 
 

@@ -60,6 +60,7 @@ class Observer(Tables):
 
     @property
     def closed(self) -> bool:
+        """True after `close()`, or when the observer's connection has ended."""
         return not self._end.alive
 
     @property

@@ -1,7 +1,7 @@
 """Where the browser tests get their Chromium: the one at hand, else Playwright's download, else Debian's package.
 
 `python -m tests.browser.chromium` prints the path and nothing else on its output; what it tries goes to the error
-stream. Without any Chromium it says what is left out and ends well, except in CI, where that is a failure.
+stream. Without any Chromium it prints what is left out and exits with 0, or in CI with 1.
 """
 
 import os

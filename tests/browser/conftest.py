@@ -75,7 +75,7 @@ def jupyterlab(jupyterlab_folder: Path, tmp_path_factory: pytest.TempPathFactory
             _stop(server)
 
 
-# A command given before the kernel is there makes JupyterLab ask which kernel to use, and nobody answers.
+# A command before the kernel is ready makes JupyterLab open a dialog that asks for a kernel and blocks.
 _KERNEL_IS_READY = """() => {
     const session = window.jupyterapp?.shell.currentWidget?.sessionContext;
     return session?.isReady && session.session?.kernel?.status === "idle";
@@ -126,7 +126,7 @@ def _command(folder: Path) -> list[str]:
 
 
 def _environment(home: Path) -> dict[str, str]:
-    """No settings of the person who runs the tests, and none of their folders touched; shareq is this checkout's."""
+    """Settings and folders are separate from the user's own; shareq is this checkout's."""
     _write_settings(home / "settings")
     folders = {
         "JUPYTER_CONFIG_DIR": "config",
@@ -159,7 +159,7 @@ def _stop(server: subprocess.Popen[bytes]) -> None:
 
 
 def _address(server: subprocess.Popen[bytes], runtime_file: Path, log: Path) -> str:
-    """Wait until the server answers; whoever waits here wakes at once if it dies."""
+    """Wait until the server responds; fail at once if its process ends."""
     deadline = monotonic() + _START_DEADLINE_S
     while monotonic() < deadline:
         if runtime_file.exists() and (url := _answers(runtime_file)):

@@ -1,4 +1,4 @@
-"""The story behind the picture in the README, told by a real cluster: three consumers in the middle of their work."""
+"""The cluster of the picture in the README: three consumers in the middle of their work."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ VERDICTS = {"✓": AcknowledgeType.ACCEPT, "○": AcknowledgeType.RELEASE, "✕"
 
 
 def payments() -> Cluster:
-    """Group `payments` on `orders`: accepted, given back, rejected, on the last attempt, and a write under way."""
+    """Group `payments` on `orders`: accepted, released, rejected, on the last attempt, and a write under way."""
     cluster = Cluster(brokers=3, seed=7, latency_ms=2)
     cluster.create_topic("orders")
     cluster.configure_group("payments", {"share.auto.offset.reset": "earliest", "share.delivery.count.limit": 5})
@@ -28,13 +28,13 @@ def payments() -> Cluster:
     for consumer in (first, second, third):
         consumer.poll(0)
     cluster.advance(5500)
-    say(first, "✓✓○✓✕○○")
-    say(second, "✓✓○○")
+    pass_verdicts(first, "✓✓○✓✕○○")
+    pass_verdicts(second, "✓✓○○")
     second.poll(1)
-    say(third, "○○○○○○○○")
+    pass_verdicts(third, "○○○○○○○○")
     cluster.advance(9_000)
     for _ in range(2):
-        say(third, "○✓○○○○✓○")
+        pass_verdicts(third, "○✓○○○○✓○")
     third.poll(1)
     cluster.advance(16_300)
     for message in first.poll(1)[:2]:
@@ -58,8 +58,8 @@ def member(cluster: Cluster, name: str, max_poll_records: int) -> ShareConsumer:
     return consumer
 
 
-def say(consumer: ShareConsumer, verdicts: str) -> None:
-    """Poll, pass one verdict on each record, commit."""
+def pass_verdicts(consumer: ShareConsumer, verdicts: str) -> None:
+    """Poll, acknowledge each record with its verdict, commit."""
     for message, verdict in zip(consumer.poll(1), verdicts, strict=False):
         consumer.acknowledge(message, VERDICTS[verdict])
     consumer.commit_sync()

@@ -1,4 +1,4 @@
-"""The strip on an Apache Kafka, seen from outside, in a real JupyterLab: what nobody can know is drawn as unknown.
+"""The strip on an Apache Kafka, seen from outside, in a real JupyterLab: what Kafka does not store is drawn as unknown.
 
 With SHAREQ_PICTURES=FOLDER the pictures are written there.
 """
@@ -96,7 +96,7 @@ def test_a_strip_on_a_real_kafka_shows_what_is_known_and_follows_it(
     expect(strip.locator(".sq-head")).to_contain_text("seen from outside")
     expect(strip.locator(".sq-legend")).to_contain_text("unknown")
     strip.locator("[data-offset='16']").hover()
-    expect(strip.locator(".sq-tip")).to_contain_text("unknown: available, or held by somebody")
+    expect(strip.locator(".sq-tip")).to_contain_text("unknown: available, or held by an unknown member")
     folder = Path(os.environ.get("SHAREQ_PICTURES", tmp_path))
     strip.screenshot(path=folder / f"observed-{theme}.png")
     for offset in (0, 4, 6, 7):

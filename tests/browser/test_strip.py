@@ -28,15 +28,15 @@ def strip(browser_page: Page, jupyterlab: str, jupyterlab_folder: Path) -> Itera
     browser_page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")
 
 
-def told(order: int) -> dict[int, tuple[str, int]]:
-    """The same from the snapshot."""
+def expected_cells(order: int) -> dict[int, tuple[str, int]]:
+    """The same as `cells`, computed from the snapshot."""
     runs: list[list[Any]] = SNAPSHOTS[order]["runs"]
     return {offset: (run[2], run[3]) for run in runs for offset in range(run[0], run[1])}
 
 
 def expect_order(strip: Locator, order: int) -> None:
     expect(strip).to_have_attribute("data-order", str(order))
-    assert cells(strip) == told(order)
+    assert cells(strip) == expected_cells(order)
 
 
 def test_step_and_back_change_the_cells(strip: Locator, tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ consumer.commit_sync()
 def test_on_a_running_clock_locks_run_down_and_expire_by_themselves(
     browser_page: Page, jupyterlab: str, jupyterlab_folder: Path
 ) -> None:
-    """Nobody presses anything: the clock moves, and when the locks are over the strip shows it."""
+    """Without any input the clock moves, and the strip shows when the locks time out."""
     notebook(jupyterlab_folder, "running.ipynb", RUNNING, SHOW.replace("THEME", "auto"))
     strip = open_strip(browser_page, jupyterlab, "running.ipynb")
     begun = int(strip.get_attribute("data-order") or "")

@@ -1,4 +1,4 @@
-"""Which Chromium the browser tests take, and what is said and done where there is none."""
+"""The Chromium that the browser tests use, and the message and exit status without one."""
 
 from pathlib import Path
 
@@ -75,7 +75,7 @@ def test_debians_package_is_left_alone_where_we_may_not_install(monkeypatch: pyt
 
 @pytest.mark.parametrize(
     ("ci", "status"),
-    [pytest.param("", 0, id="at home: said plainly"), pytest.param("true", 1, id="in CI: a failure")],
+    [pytest.param("", 0, id="outside of CI: a message"), pytest.param("true", 1, id="in CI: a failure")],
 )
 def test_what_is_left_out_is_said(
     ci: str, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

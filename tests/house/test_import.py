@@ -1,4 +1,4 @@
-"""`import shareq` costs a newcomer next to nothing: what is heavy is loaded by whoever uses it."""
+"""`import shareq` is cheap: a heavy library is loaded by the function that uses it."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The README keeps its word: every block of code runs as it stands, its links and pictures exist."""
+"""Every block of code in the README runs as it stands; its links and pictures exist."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ SHELL = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
 IN_PROCESS, CONNECT, WATCH, STREAM, SWEEP = PYTHON
 SERVE, START, TOOLS, PIPELINE = SHELL
 ADDRESS = "127.0.0.1:9092"
+OUTPUT = re.search(r"\nprints\n\n```text\n(.*?)```", README, re.DOTALL)
 TEN = [(str(number), "1") for number in range(10)]
 WATCHED = r"payments on orders-0: SPSO 10 \| .*log end 10\n"
 
 
 PATIENCE_S = 600
-"""Ample for a Spark that starts on a busy machine."""
+"""Longest run of a block: Spark starts on a busy machine."""
 
 
 def run(example: str, address: str = ADDRESS) -> str:
-    """What a program prints that a reader has pasted."""
+    """Output of a block that a reader has pasted."""
     return printed_by("-c", example.replace(ADDRESS, address))
 
 
@@ -50,28 +51,45 @@ def commands(block: str) -> list[list[str]]:
 
 @contextmanager
 def running(*command: str) -> Iterator[str]:
-    """A command `shareq ...` until the block ends; the address that it tells."""
+    """Run a command `shareq ...` until the block ends; yields the address that it prints."""
     program = [sys.executable, "-u", "-m", "shareq.cli", *command]
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         try:
             assert process.stdout is not None
             for line in process.stdout:
-                if told := re.search(r"serves .*?(127\.0\.0\.1:\d+)", line):
-                    yield told[1]
+                if printed := re.search(r"serves .*?(127\.0\.0\.1:\d+)", line):
+                    yield printed[1]
                     break
             else:
-                pytest.fail("it ended before it served")
+                pytest.fail(f"{program} ended before it served")
         finally:
             process.terminate()
             process.wait(PATIENCE_S)
 
 
-def test_the_first_ten_lines_run() -> None:
-    assert re.findall(r"b'order (\d+)' (\d)", run(IN_PROCESS)) == TEN
+def test_first_example_prints_what_the_readme_shows() -> None:
+    assert OUTPUT is not None
+    assert run(IN_PROCESS) == OUTPUT[1]
+
+
+def test_first_example_shares_one_partition_between_three_consumers() -> None:
+    assert OUTPUT is not None
+    assert {line[0] for line in OUTPUT[1].splitlines() if "at offset" in line} == set("ABC")
+
+
+def test_readme_names_the_block_for_a_second_terminal() -> None:
+    between = README.split(SERVE)[1].split(CONNECT)[0]
+    assert "In a second terminal" in between
+
+
+def test_pictures_have_a_text_alternative() -> None:
+    pictures = re.findall(r"<img [^>]*>", README)
+    assert len(pictures) == 2
+    assert all(len(re.findall(r'alt="([^"]{40,})"', picture)) == 1 for picture in pictures)
 
 
 class Served(NamedTuple):
-    """The cluster that the README serves, on another port, and what confluent-kafka's clients have printed there."""
+    """The cluster that the README serves, on another port, and the output of confluent-kafka's clients there."""
 
     address: str
     printed: str
@@ -90,17 +108,17 @@ def served() -> Iterator[Served]:
         yield found
 
 
-def test_a_real_client_connects(served: Served) -> None:
+def test_confluent_kafka_receives_every_record_once(served: Served) -> None:
     assert re.findall(r"b'order (\d+)' (\d)", served.printed) == TEN
 
 
-def test_its_group_is_watched_from_outside(served: Served) -> None:
+def test_observer_shows_the_group_from_outside(served: Served) -> None:
     assert re.fullmatch(WATCHED, run(WATCH, served.address))
 
 
 @pytest.mark.usefixtures("kafka")
 @pytest.mark.parametrize("line", [pytest.param(line, id=" ".join(line[3:])) for line in commands(TOOLS)])
-def test_the_tools_talk_to_it(line: list[str], served: Served) -> None:
+def test_kafkas_tools_describe_the_served_cluster(line: list[str], served: Served) -> None:
     assert line[:3] == ["shareq", "kafka", "run"]
     done = tools.run(line[3], *(word.replace(ADDRESS, served.address) for word in line[4:]))
     assert done.returncode == 0
@@ -108,20 +126,20 @@ def test_the_tools_talk_to_it(line: list[str], served: Served) -> None:
 
 
 @pytest.mark.usefixtures("kafka")
-def test_the_same_lines_run_on_apache_kafka() -> None:
+def test_the_same_blocks_run_on_apache_kafka() -> None:
     install, start = commands(START)
     assert install == ["pip", "install", "-e", ".[kafka]"]
     with running(*start[1:]) as address:
-        # Kafka makes the topic for the first record, which the client sends once more then, maybe behind the others.
+        # Kafka creates the topic for the first record; the client then sends it again, sometimes behind the others.
         assert sorted(re.findall(r"b'order (\d+)' (\d)", run(CONNECT, address))) == TEN
         assert re.fullmatch(WATCHED, run(WATCH, address))
 
 
 @pytest.fixture(scope="module")
 def on_spark() -> list[str]:
-    """What the two blocks for Spark print, one after the other in one program, as in a notebook.
+    """Output of the two blocks for Spark, run one after the other in one program, as in a notebook.
 
-    All of it once more, on another cluster, where the machine was too busy for Spark (see `BUSY`).
+    Repeated on another cluster if the machine was too busy for Spark (see `BUSY`).
     """
     while True:
         try:
@@ -134,30 +152,30 @@ def on_spark() -> list[str]:
 
 @pytest.mark.xdist_group("spark")
 @pytest.mark.timeout(2 * PATIENCE_S)
-def test_spark_takes_what_comes(on_spark: list[str]) -> None:
+def test_spark_receives_the_new_records_once(on_spark: list[str]) -> None:
     assert re.findall(r"order (\d+)\|\s+1\|", on_spark[0]) == [str(number) for number in range(10, 20)]
 
 
 @pytest.mark.xdist_group("spark")
 @pytest.mark.timeout(2 * PATIENCE_S)
-def test_a_sweep_tells_what_a_lock_duration_leads_to(on_spark: list[str]) -> None:
+def test_sweep_has_a_row_for_each_lock_duration(on_spark: list[str]) -> None:
     assert [int(first) for first in re.findall(r"^(\d+) ", on_spark[1], re.MULTILINE)] == [5_000, 15_000, 60_000]
 
 
 @pytest.mark.xdist_group("spark")
 @pytest.mark.timeout(2 * PATIENCE_S)
-def test_a_trace_becomes_a_report(tmp_path: Path) -> None:
+def test_pipeline_makes_a_report_of_a_trace(tmp_path: Path) -> None:
     [serve] = commands(SERVE)
     assert "`shareq serve --journal trace.jsonl`" in README
     with running(*serve[1:], "--port", "0", "--journal", str(tmp_path / "trace.jsonl")) as address:
         run(CONNECT, address)
     [pipeline] = commands(PIPELINE)
-    said = printed_by("-m", "shareq.cli", *pipeline[1:], cwd=tmp_path)
-    assert re.fullmatch(r"\d{2,} events, 0 bad lines, in \S*trace: report.html\n", said)
+    printed = printed_by("-m", "shareq.cli", *pipeline[1:], cwd=tmp_path)
+    assert re.fullmatch(r"\d{2,} events, 0 bad lines, in \S*trace: report.html\n", printed)
     assert "Group payments" in (tmp_path / "trace" / "report.html").read_text()
 
 
-def test_what_it_points_at_is_there() -> None:
+def test_linked_files_exist() -> None:
     targets = re.findall(r'(?:src|srcset)="([^"]+)"', README) + re.findall(r"\]\(([^)#:]+)\)", README)
     targets += re.findall(r"`((?:notebooks|shareq|tests)/[\w./]+)`", README)
     assert len(targets) > 5

@@ -168,6 +168,15 @@ def test_events_around_the_share_partition(event: Event, expected: dict[str, Any
     assert {name: getattr(state, name) for name in expected} == expected
 
 
+def test_a_topic_created_again_keeps_the_groups_configuration() -> None:
+    state = SharePartitionState(GROUP, TOPIC, 0, spso=7, speo=9, delivery_count_limit=3, lock_duration_ms=15_000)
+    state.max_record_locks, state.now_ms = 100, 5
+    state.reset()
+    assert (state.spso, state.speo, state.log_end, len(state.runs)) == (0, 0, -1, 0)
+    assert (state.delivery_count_limit, state.lock_duration_ms, state.max_record_locks) == (3, 15_000, 100)
+    assert state.now_ms == 5
+
+
 def test_a_stopped_leader_loses_its_locks_and_writes() -> None:
     state = folded(*START, TAGGED, StateWritePrepared(*WHERE, 0, 10, 5, ()), BrokerStopped(0, True))
     ((first, end, status),) = state.runs

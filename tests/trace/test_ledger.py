@@ -89,7 +89,7 @@ WRITE, WRITTEN = StateWritePrepared(*WHERE, 0, 0, 0, ()), StateWriteSettled(*WHE
         pytest.param(
             [*SIX, acquire(6, 8)._replace(state=0, delivery_count=0, member_id=None)],
             {"in_flight": 6, "never_delivered": 4},
-            id="what only came into the window was never delivered",
+            id="available records of the window were never delivered",
         ),
         pytest.param(
             [*SIX, LogStartMoved(TOPIC, 0, 8), WindowMoved(*WHERE, 8, 8)],
@@ -99,22 +99,32 @@ WRITE, WRITTEN = StateWritePrepared(*WHERE, 0, 0, 0, ()), StateWriteSettled(*WHE
         pytest.param(
             [*SIX, settle(0, 2, 2), timeout(0, 2, 0), acquire(0, 2, 2), settle(0, 2, 2, 2)],
             {"accepted": 2, "accepted_twice": 2, "in_flight": 4},
-            id="accepted twice is found out",
+            id="a record accepted twice is counted",
         ),
         pytest.param(
             [*SIX, settle(0, 1, 2), SharePartitionDropped(*WHERE, "x"), loaded(0, 6, (0, 1, 2, 1), (1, 3, 0, 1))],
             {"accepted": 1, "accepted_twice": 0, "in_flight": 5},
-            id="a new leader knows the accepted one and brings back the rest",
+            id="a new leader keeps the accepted record and makes the others available",
         ),
         pytest.param(
             [*SIX, prepare(0, 2, 2), prepare(2, 3, 4), WRITE, loaded(0, 6, (0, 2, 2, 1), (2, 3, 4, 1))],
             {"accepted": 2, "archived": 1, "in_flight": 3},
-            id="a write came through untold: seen in what is loaded",
+            id="a durable write without a recorded result is seen in the loaded state",
         ),
         pytest.param(
             [*SIX, prepare(0, 2, 2), prepare(2, 3, 4), WRITE, loaded(3, 3)],
             {"accepted": 2, "archived": 1, "in_flight": 3, "accepted_twice": 0},
-            id="a write came through untold: seen in the SPSO",
+            id="a durable write without a recorded result is seen in the SPSO",
+        ),
+        pytest.param(
+            [*SIX, prepare(0, 2, 4), prepare(0, 2, 2, write_id=1), loaded(2, 2)],
+            {"accepted": 2, "archived": 0, "in_flight": 4},
+            id="of two writes without a recorded result the later one counts: accept after reject",
+        ),
+        pytest.param(
+            [*SIX, prepare(0, 2, 2), prepare(0, 2, 4, write_id=1), loaded(2, 2)],
+            {"accepted": 0, "archived": 2, "in_flight": 4},
+            id="of two writes without a recorded result the later one counts: reject after accept",
         ),
         pytest.param(
             [*SIX, prepare(0, 2, 2), WRITE, StateWriteSettled(*WHERE, 0, 7), timeout(0, 2, 0), loaded(2, 2)],
@@ -136,7 +146,7 @@ WRITE, WRITTEN = StateWritePrepared(*WHERE, 0, 0, 0, ()), StateWriteSettled(*WHE
             [*SIX, settle(0, 6, 2), TopicDeleted(TOPIC, "id"), TopicCreated(TOPIC, "id-2", 1),
              RecordsAppended(TOPIC, 0, 0, 3)],
             {"records": 3, "accepted": 0, "never_delivered": 3},
-            id="a topic made anew is another one",
+            id="a topic created again is another topic",
         ),
     ],
 )  # fmt: skip
@@ -255,6 +265,13 @@ def test_attempts_have_counts_and_latencies() -> None:
     assert found.deliveries == {1: 3, 2: 3}
     assert found.latency_ms == {50: 500.0, 95: 500.0, 99: 500.0, 100: 500.0}  # three took 500 ms, two 100 ms
     assert attempts(journal_of(*BEGIN), GROUP, TOPIC).latency_ms == {}
+
+
+def test_latency_runs_from_the_last_acquisition_and_not_from_a_renewal() -> None:
+    renewed = acquire(0, 6)._replace(cause="renew", deadline_ms=199)
+    events = (*BEGIN, *SIX, renewed, settle(0, 3, 2), timeout(3, 6, 0), acquire(3, 6, 2), settle(3, 6, 2, 2))
+    found = attempts(journal_of(*events, step_ms=100), GROUP, TOPIC)
+    assert (found.latency_ms[50], found.latency_ms[100]) == (200.0, 300.0)  # three took 300 ms, three 100 ms
 
 
 def test_lag_over_time_has_one_value_for_each_change() -> None:

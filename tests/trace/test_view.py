@@ -162,6 +162,17 @@ def test_snapshots_at_earlier_events() -> None:
     assert watching.entry(1).event == TopicCreated(TOPIC, "id", 1)
 
 
+@pytest.mark.parametrize("ends_ms", [(700, 900), (900, 700)])
+def test_deadline_of_a_member_is_that_of_its_first_lock_to_expire(ends_ms: tuple[int, int]) -> None:
+    journal = Journal(ORIGIN_MS)
+    events: list[Any] = [TopicCreated(TOPIC, "id", 1), LeaderElected(TOPIC, 0, 0, 0), loaded(0, 0)]
+    for first, end_ms in zip((0, 5), ends_ms, strict=True):
+        events.append(RecordsChanged(*WHERE, "acquire", first, first + 5, 1, 1, "m", ORIGIN_MS + end_ms))
+    for event in events:
+        journal.record(ORIGIN_MS, 0, event)
+    assert [member["deadline_ms"] for member in view(journal, GROUP, TOPIC).snapshot()["members"]] == [ORIGIN_MS + 700]
+
+
 def test_a_view_follows_its_journal() -> None:
     journal = Journal(ORIGIN_MS)
     watching = view(journal, GROUP, TOPIC)

@@ -54,7 +54,7 @@ class Watching:
         pytest.param(5, Cell("run", "returned", 1), id="returned"),
         pytest.param(6, Cell("run", "archived", 5), id="archived"),
         pytest.param(8, Cell("run", "returned", 3), id="returned three times"),
-        pytest.param(9, Cell("run", "acquired", 1, "B"), id="held by whom we hear"),
+        pytest.param(9, Cell("run", "acquired", 1, "B"), id="held by a reporting member"),
         pytest.param(10, Cell("dash"), id="not written yet"),
         pytest.param(1, Cell("dash"), id="below the SPSO"),
     ],
@@ -78,7 +78,13 @@ def test_fill_and_shape_and_colour(state: str, theme: str, colours: dict[str, st
 
 def test_the_picture_names_unknown_states() -> None:
     texts = " ".join(ET.fromstring(draw(ALL)).itertext()).replace("\N{NO-BREAK SPACE}", " ")
-    for text in ("SPEO unknown", "? unknown", "◌ returned", "available, or held by somebody", "seen from outside"):
+    for text in (
+        "SPEO unknown",
+        "? unknown",
+        "◌ returned",
+        "available, or held by an unknown member",
+        "seen from outside",
+    ):
         assert text in texts
     assert "in flight" not in texts
     assert "lock time left" not in texts

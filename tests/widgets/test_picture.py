@@ -146,3 +146,10 @@ def _naive(snapshot: dict[str, Any], offset: int) -> Cell:
 @given(st.sampled_from([*SNAPSHOTS, ALL]), st.integers(80, 140))
 def test_cell_at_equals_a_scan_of_all_runs(snapshot: dict[str, Any], offset: int) -> None:
     assert cell_at(snapshot, offset) == _naive(snapshot, offset)
+
+
+def test_a_lock_past_its_deadline_has_no_time_left() -> None:
+    late = max(member["deadline_ms"] or 0 for member in ALL["members"]) + 1
+    svg = draw({**ALL, "now_ms": late})
+    assert ">0.0 s of lock left<" in svg
+    assert not re.search(r'>-\d|width="-', svg)

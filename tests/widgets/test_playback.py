@@ -245,6 +245,40 @@ def test_live_while_playing_jumps_to_the_end_and_plays_on() -> None:
     assert playback.order > 8
 
 
+def test_live_off_while_playing_stops_at_the_shown_event() -> None:
+    playback, source = cluster(shown=8)
+    playback.seek(1)
+    playback.play()
+    playback.follow(False)
+    assert (playback.order, playback.playing, playback.live) == (1, False, False)
+    for _ in range(20):
+        playback.tick(100)
+    assert (playback.order, playback.next_tick_ms(), source.steps) == (1, None, 0)
+
+
+def test_play_after_a_pause_shows_the_event_for_its_whole_time() -> None:
+    story = History().acquire("m-a", 100, 106).acquire("m-b", 106, 110, after_ms=1000)
+    playback = Playback(FakeView(story.snapshots))
+    playback.seek(1)
+    playback.play()
+    playback.tick(900)
+    playback.pause()
+    playback.play()
+    playback.tick(999)
+    assert playback.order == 1
+    playback.tick(1)
+    assert playback.order == 2
+
+
+def test_a_running_clock_does_not_replace_the_snapshot_between_events() -> None:
+    """The browser moves the shown time itself."""
+    playback, source = cluster(shown=5, clock="wall", scale=1.0)
+    before = playback.snapshot
+    source.now_ms = before["now_ms"] + 7_000
+    playback.tick(100)
+    assert playback.snapshot is before
+
+
 @pytest.mark.parametrize(
     ("source", "live", "playing", "scale", "wanted"),
     [

@@ -35,7 +35,7 @@ export function add(parent, tag, attributes = {}, text = null) {
   return node;
 }
 
-export const say = (node, text) => node.textContent === text || (node.textContent = text);
+export const setText = (node, text) => node.textContent === text || (node.textContent = text);
 
 // One node per key: nodes of known keys are moved and not replaced, so nothing blinks.
 export class Keyed {
@@ -90,7 +90,7 @@ export const memberOf = (snap, run) => snap.members.find((member) => member.id =
 export const lastAttempt = (snap, run) => run[STATE] === "acquired" && run[COUNT] >= snap.delivery_count_limit;
 
 // In an observed share-partition no record is known to be available.
-const UNKNOWN = { unknown: "unknown: available, or held by somebody", returned: "returned: available, or held by somebody again" };
+const UNKNOWN = { unknown: "unknown: available, or held by an unknown member", returned: "returned: available again, or held by an unknown member" };
 export const patterned = (fill) => ["hatch", "dots", "veil"].includes(fill);
 
 // The text of the tooltip of an offset.
@@ -237,8 +237,8 @@ export function legendMarkup(palette, look, snap, cells) {
   const there = (state) => snap.runs.some((run) => run[STATE] === state);
   const shown = snap.observed ? palette.states.filter((state) => state !== "available" && (state !== "archiving" || there(state))).concat(palette.unknowns)
     : palette.states.filter((state) => state !== "archiving" || there(state));
-  const rest = snap.observed ? ["returned, unknown: available, or held by somebody", cells ? "●●○○○ deliveries of the limit" : "the height tells the state", "bars: who holds what"]
+  const rest = snap.observed ? ["returned, unknown: available, or held by an unknown member", cells ? "●●○○○ deliveries of the limit" : "the height shows the state", "bars: records held by a member"]
     : cells ? ["dashed: state write under way", "●●○○○ deliveries of the limit", "bars: lock time left"]
-    : ["the height tells the state, a roof the last attempt", "bars: lock time left", "zoom in for single records"];
+    : ["the height shows the state, a roof the last attempt", "bars: lock time left", "zoom in for single records"];
   return [...shown.map(sign), ...rest].map((text) => `<span>${text}</span>`).join("");
 }

@@ -2,7 +2,7 @@
 // Python responds to every message with {next_ms}: time until the next tick, or null. So one tick at most is under way.
 
 import { Camera } from "./camera.js";
-import { STATE, Keyed, add, cellAt, clamp, clockText, describe, legendMarkup, paint, patternMarkup, put, say } from "./draw.js";
+import { STATE, Keyed, add, cellAt, clamp, clockText, describe, legendMarkup, paint, patternMarkup, put, setText } from "./draw.js";
 import { Scene } from "./scene.js";
 
 const SPEEDS = [0.25, 0.5, 1, 2, 5, 10];
@@ -199,7 +199,7 @@ export class Strip {
     const x = event.clientX - box.left, y = event.clientY - box.top, offset = this.snap ? Math.floor(this.camera.offset(x)) : -1;
     tip.hidden = offset < 0 || y < cell_top - 4 || y > cell_top + cell_height + 4;
     if (tip.hidden) return;
-    say(tip, describe(this.snap, cellAt(this.snap, offset), this.now()));
+    setText(tip, describe(this.snap, cellAt(this.snap, offset), this.now()));
     tip.style.left = `${clamp(x + 12, 0, Math.max(box.width - tip.offsetWidth, 0))}px`;
     tip.style.top = `${cell_top + cell_height + 8}px`;
   }
@@ -250,11 +250,11 @@ export class Strip {
   words() {
     const { model, page, snap } = this, { title, where, sentence } = model.get("words"), playing = model.get("playing");
     put(page.root, { "aria-label": `${title}, ${where}`, "data-spso": snap.spso, "data-speo": snap.speo, "data-order": snap.order });
-    say(page.title, title);
-    say(page.where, where);
-    [...page.sentence.children].forEach((node, i) => say(node, sentence[i]));
+    setText(page.title, title);
+    setText(page.where, where);
+    [...page.sentence.children].forEach((node, i) => setText(node, sentence[i]));
     put(page.sentence, { class: `sq-sentence${sentence[3] ? " sq-hot" : ""}`, "aria-live": playing ? "off" : "polite" });
-    say(page.play, playing ? "❚❚ pause" : "▶ play");
+    setText(page.play, playing ? "❚❚ pause" : "▶ play");
     put(page.play, { class: playing && "sq-on" });
     put(page.live, { class: model.get("live") && "sq-on", "aria-pressed": String(model.get("live")) });
     page.speed.value = String(model.get("speed"));
@@ -268,7 +268,7 @@ export class Strip {
     page.marks.show(snap.marks, (mark) => `${mark.order} ${mark.kind}`, (node, { order, kind, text }) => {
       const share = total ? order / total : 0, x = share * room, half = text.length * 3 + 6, shown = x - half > free && x + half < room;
       if (shown) free = x + half;
-      say(node.firstChild, shown ? text : "");
+      setText(node.firstChild, shown ? text : "");
       put(node, { title: `${text}, event ${order}`, "aria-label": `go to event ${order}: ${text}` });
       node.style.setProperty("--sq-at", share);
       node.style.setProperty("--sq-mark", paint(this.look.marks[kind] ?? "soft"));
@@ -285,7 +285,7 @@ export class Strip {
     scene.drawTime(now);
     const chips = [...model.get("words").chips, [`t ${clockText(now - snap.origin_ms)}`, "", "", false]];
     page.chips.show(chips.map((chip, i) => ({ chip, i })), ({ i }) => i, (node, { chip }) => {
-      [...node.children].forEach((part, i) => say(part, chip[i]));
+      [...node.children].forEach((part, i) => setText(part, chip[i]));
       put(node, { class: `sq-chip${chip[3] ? " sq-hot" : ""}` });
     });
   }

@@ -43,16 +43,33 @@ class Frame(NamedTuple):
         return round((offset - self.first) * self.pitch, 2)
 
 
-def draw(snapshot: dict[str, Any], *, theme: str = "light", width: int = 1084) -> str:
-    """The picture of a snapshot. ValueError for an unknown theme or a picture too narrow for its gutters."""
+class Stage(NamedTuple):
+    """A layout that stays the same in a series of pictures: offsets do not move, and every member keeps its lane.
+
+    There is room for `window` offsets from `first` on, and for the lanes of `members` members.
+    """
+
+    first: int
+    window: int
+    members: int
+
+
+def draw(snapshot: dict[str, Any], *, theme: str = "light", width: int = 1084, stage: Stage | None = None) -> str:
+    """The picture of a snapshot, with its window fitted into `width` pixels, or on a stage.
+
+    ValueError for an unknown theme or a picture too narrow for its gutters.
+    """
     if theme not in THEMES:
         raise ValueError(f"theme must be one of {', '.join(THEMES)}, not {theme!r}")
     if width < 320:
         raise ValueError(f"width must be at least 320 pixels, not {width!r}")
-    colours, pitch = THEMES[theme], fit(snapshot["speo"] - snapshot["spso"], width)
-    frame = Frame(snapshot["spso"] - ceil(SIZES["gutter_left"] / pitch), pitch, width)
-    lanes, cells = _holders(snapshot), pitch >= SIZES["pitch_cells"]
-    foot = SIZES["lane_top"] + SIZES["lane"] * len(lanes)
+    colours = THEMES[theme]
+    lanes = _lane_owners(snapshot, idle=stage is not None)
+    stage = stage or Stage(snapshot["spso"], snapshot["speo"] - snapshot["spso"], len(lanes))
+    pitch = fit(stage.window, width)
+    frame = Frame(stage.first - ceil(SIZES["gutter_left"] / pitch), pitch, width)
+    cells = pitch >= SIZES["pitch_cells"]
+    foot = SIZES["lane_top"] + SIZES["lane"] * max(len(lanes), stage.members)
     height = round(TOP + foot + TAIL)
     parts = [
         *_head(snapshot, width, colours),
@@ -246,14 +263,15 @@ def _spans(runs: list[list[Any]], frame: Frame) -> Iterator[tuple[float, float]]
     """Left and right edges of runs, no pixel twice: the cost follows the width, not the number of runs."""
     covered = -1.0
     for first, end, *_ in runs:
-        left, right = max(frame.x(first), covered), frame.x(end)
+        left, right = frame.x(first), frame.x(end)
         if right - covered >= 1:
             covered = right
             yield round(left, 1), round(right, 1)
 
 
-def _holders(snapshot: dict[str, Any]) -> list[dict[str, Any]]:
-    return [member for member in snapshot["members"] if member["held"]][: int(SIZES["lanes"])]
+def _lane_owners(snapshot: dict[str, Any], *, idle: bool) -> list[dict[str, Any]]:
+    """The members with a lane: those that hold records, and on a stage those that hold none."""
+    return [member for member in snapshot["members"] if member["held"] or idle][: int(SIZES["lanes"])]
 
 
 def _lanes(snapshot: dict[str, Any], members: list[dict[str, Any]], frame: Frame, colours: Colours) -> Iterator[str]:
@@ -303,13 +321,16 @@ def _tail(snapshot: dict[str, Any], y: float, cells: bool, colours: Colours) -> 
     )
     legend = [f"{SYMBOLS[state]} {state}" for state in in_legend(snapshot)]
     if snapshot["observed"]:
-        legend.append("(either: available, or held by somebody)")
-        legend += ["●●○○○ deliveries of the limit" if cells else "the height tells the state", "bars: who holds what"]
+        legend.append("(either: available, or held by an unknown member)")
+        legend += [
+            "●●○○○ deliveries of the limit" if cells else "the height shows the state",
+            "bars: records held by a member",
+        ]
     elif cells:
         legend += ["dashed: write under way", "●●○○○ deliveries of the limit", "bars: lock time left"]
     else:
         legend += [
-            "the height tells the state (acquired, acknowledged, archived), available is hollow",
+            "the height shows the state (acquired, acknowledged, archived), available is hollow",
             "bars: what is held",
         ]
     yield _text(16, y + 40, "     ".join(legend).replace(" ", "\N{NO-BREAK SPACE}"), colours["soft"])

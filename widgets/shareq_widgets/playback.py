@@ -212,7 +212,7 @@ class Playback:
         if self.time_scale > 0:
             return "Nothing new yet: the cluster is running, the strip follows it."
         if self.drivable:
-            return "Nothing more happens to this partition unless somebody produces, polls or acknowledges."
+            return "Nothing more happens to this partition until a client produces, polls or acknowledges."
         return "This is the end of the journal."
 
     def _refresh(self) -> None:

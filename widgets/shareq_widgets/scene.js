@@ -3,7 +3,7 @@
 
 import {
   COUNT, DEADLINE, END, FIRST, Keyed, MEMBER, STATE, TO,
-  add, canvasOf, cellAt, cellMarkup, clamp, drawBlocks, memberOf, put, runAt, runIndex, say, seconds, short,
+  add, canvasOf, cellAt, cellMarkup, clamp, drawBlocks, memberOf, put, runAt, runIndex, setText, seconds, short,
 } from "./draw.js";
 
 const OVERVIEW = 18; // height of the overview
@@ -75,7 +75,7 @@ export class Scene {
     for (const { offset, x } of this.offsets()) label(`#${offset}`, x, foot + 18, `${offset}`, "middle", "sq-small");
     this.places.show(items, (item) => item.key, (node, { key, tag, text, ...attributes }) => {
       put(node, attributes);
-      if (tag === "text") say(node, text);
+      if (tag === "text") setText(node, text);
     });
   }
   // A label kept inside the picture.
@@ -137,7 +137,7 @@ export class Scene {
     this.names.show(items, (item) => item.key, (node, { key, text, member, ...attributes }) => {
       put(node, attributes);
       if (member) node.member = member;
-      else say(node, text);
+      else setText(node, text);
     });
   }
 
@@ -159,7 +159,7 @@ export class Scene {
     for (const node of this.names.nodes.values()) {
       if (!node.member) continue;
       const { deadline_ms, held } = node.member, left = deadline_ms === null ? null : deadline_ms - now;
-      say(node, left === null ? (held ? `holds ${held}` : snap.observed ? "not known" : "holds nothing") : `${seconds(left)}${camera.width < narrow ? "" : " of lock left"}`);
+      setText(node, left === null ? (held ? `holds ${held}` : snap.observed ? "not known" : "holds nothing") : `${seconds(left)}${camera.width < narrow ? "" : " of lock left"}`);
       put(node, { class: left === null ? "sq-small" : hot(left) ? "sq-hot" : "" });
     }
   }

@@ -59,6 +59,7 @@ class GroupView(Tables):
 
     @property
     def state(self) -> GroupState:
+        """STABLE with members, else EMPTY."""
         return GroupState.STABLE if self.members else GroupState.EMPTY
 
     def apply(self, entry: Entry) -> None:

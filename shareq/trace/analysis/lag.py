@@ -36,8 +36,9 @@ def lag_over_time(source: Any, group: str, topic: str, partition: int = 0) -> li
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """`deliveries`: delivery count -> number of records. `latency_ms`: percentile (50, 95, 99, 100) -> ms from the
-    acquisition of a record to its durable acceptance; empty if no record was accepted.
+    """`deliveries`: delivery count -> number of records. `latency_ms`: percentile (50, 95, 99, 100) -> ms from the last
+    acquisition of a record to its durable acceptance; empty if no record was accepted. A renewed lock belongs to the
+    same delivery: the latency includes the time before the renewal.
     """
 
     deliveries: dict[int, int]
@@ -65,7 +66,7 @@ def attempts(source: Any, group: str, topic: str) -> Attempts:
 
 
 def _waits_ms(timeline: PartitionTimeline, base: int, records: int) -> list[Any]:
-    """For each acceptance, the ms since each of its records was acquired."""
+    """For each acceptance, the ms since the last acquisition of each of its records."""
     import numpy as np
 
     acquired_ms = np.zeros(records, np.int64)

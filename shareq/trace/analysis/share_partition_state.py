@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
+
 from shareq.model.configs import GroupConfig
 from shareq.model.events import StateWritePrepared
 from shareq.trace.analysis.observed_knowledge import Knowledge
@@ -13,6 +15,7 @@ PAST_OFFSETS = 64
 _DEFAULT = GroupConfig()
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class SharePartitionState:
     """One share-partition after some entry of the journal; offsets half-open.
 
@@ -30,31 +33,34 @@ class SharePartitionState:
     `loaded_by`: the broker whose events count, -1 if not loaded. `knowledge` is None unless observed.
     """
 
-    def __init__(self, group_id: str, topic: str, partition: int, *, partial: bool = False) -> None:
-        self.group_id = group_id
-        self.topic = topic
-        self.partition = partition
-        self.partial = partial
-        self.loaded = False
-        self.loaded_by = -1
-        self.leader = -1
-        self.leader_epoch = -1
-        self.state_epoch = -1
-        self.spso = self.speo = 0
-        self.log_start, self.log_end = 0, -1
-        self.delivery_count_limit = _DEFAULT.delivery_count_limit
-        self.max_record_locks = _DEFAULT.partition_max_record_locks
-        self.lock_duration_ms = _DEFAULT.record_lock_duration_ms
-        self.now_ms = 0
-        self.runs = Runs()
-        self.past: list[StatusRun] = []
-        self.writes: dict[int, tuple[int, StateWritePrepared]] = {}
-        self.last_write_id = -1
-        self.disturbed = ""
-        self.knowledge: Knowledge | None = None
+    group_id: str
+    topic: str
+    partition: int
+    _: KW_ONLY
+    partial: bool = False
+    loaded: bool = False
+    loaded_by: int = -1
+    leader: int = -1
+    leader_epoch: int = -1
+    state_epoch: int = -1
+    spso: int = 0
+    speo: int = 0
+    log_start: int = 0
+    log_end: int = -1
+    delivery_count_limit: int = _DEFAULT.delivery_count_limit
+    max_record_locks: int = _DEFAULT.partition_max_record_locks
+    lock_duration_ms: int = _DEFAULT.record_lock_duration_ms
+    now_ms: int = 0
+    runs: Runs = field(default_factory=Runs)
+    past: list[StatusRun] = field(default_factory=list)
+    writes: dict[int, tuple[int, StateWritePrepared]] = field(default_factory=dict)
+    last_write_id: int = -1
+    disturbed: str = ""
+    knowledge: Knowledge | None = None
 
     @property
     def observed(self) -> bool:
+        """True if the journal is of an observer."""
         return self.knowledge is not None
 
     @property
@@ -74,19 +80,23 @@ class SharePartitionState:
 
     def copy(self) -> SharePartitionState:
         """An independent state; cost follows the number of runs."""
-        other = SharePartitionState.__new__(SharePartitionState)
-        other.__dict__.update(self.__dict__)
-        other.runs, other.past, other.writes = self.runs.copy(), self.past[:], dict(self.writes)
-        return other
+        return replace(self, runs=self.runs.copy(), past=self.past[:], writes=dict(self.writes))
 
     def reset(self) -> None:
         """Forget the records: the topic was created again or deleted. Time and configuration stay."""
-        fresh = SharePartitionState(self.group_id, self.topic, self.partition)
-        fresh.now_ms, fresh.disturbed = self.now_ms, self.disturbed
-        fresh.delivery_count_limit, fresh.max_record_locks = self.delivery_count_limit, self.max_record_locks
-        fresh.lock_duration_ms = self.lock_duration_ms
-        fresh.knowledge = None if self.knowledge is None else Knowledge()
-        self.__dict__.update(fresh.__dict__)
+        fresh = SharePartitionState(
+            self.group_id,
+            self.topic,
+            self.partition,
+            now_ms=self.now_ms,
+            disturbed=self.disturbed,
+            delivery_count_limit=self.delivery_count_limit,
+            max_record_locks=self.max_record_locks,
+            lock_duration_ms=self.lock_duration_ms,
+            knowledge=None if self.knowledge is None else Knowledge(),
+        )
+        for name in (known.name for known in fields(self)):
+            setattr(self, name, getattr(fresh, name))
 
     def add_past(self, dropped: list[StatusRun]) -> None:
         """Keep runs that are below the SPSO now, as far as PAST_OFFSETS reaches."""

@@ -118,7 +118,7 @@ def _under_way(event: RecordsChanged) -> str:
 
 def _consequence(event: RecordsChanged, state: RecordState) -> str:
     if event.cause == SETTLED:
-        return ", the state write came through"
+        return ", the state write succeeded"
     if event.cause == ABANDONED:
         return ", the state write failed"
     if event.cause == RecordEvent.LOCK_TIMEOUT:

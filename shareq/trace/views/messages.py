@@ -52,12 +52,12 @@ class Messages(Sequence[Exchange], Tables):
                 _unbroken(_api(one)),
                 _unbroken(one.broker),
                 _folded(one.request),
-                Html("no answer") if one.response is None else _folded(one.response),
+                Html("no response") if one.response is None else _folded(one.response),
                 None if one.duration_ms is None else _unbroken(f"{one.duration_ms:,} ms"),
             )
             for one in self
         ]
-        columns = ("time", "who", "request", "to", "says", "answer", "after")
+        columns = ("time", "client", "request", "broker", "fields", "response", "after")
         yield Table(columns, rows, caption=f"{len(self):,} exchanges", limit=200)
 
     def _time(self, one: Exchange) -> str:

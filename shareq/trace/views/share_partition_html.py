@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import fields
+from typing import Self
 
 from shareq.model.html import html, strong, table
 from shareq.trace.analysis.runs import RecordStatus
@@ -105,9 +107,11 @@ def _holders(state: SharePartitionState, name: Callable[[str], str]) -> str:
 class ShownState(SharePartitionState):
     """A copy of a share-partition's state, with its text form and its HTML form."""
 
-    def __init__(self, state: SharePartitionState) -> None:
-        super().__init__(state.group_id, state.topic, state.partition)
-        self.__dict__.update(state.copy().__dict__)
+    @classmethod
+    def of(cls, state: SharePartitionState) -> Self:
+        """The state as it is now."""
+        copied = state.copy()
+        return cls(**{field.name: getattr(copied, field.name) for field in fields(copied)})
 
     def __repr__(self) -> str:
         return strip_text(self)

@@ -86,7 +86,7 @@ class View:
 
     def state(self, order: int | None = None) -> ShownState:
         """The state after `order` events (None: all of them), for programs; `snapshot` is for display."""
-        return ShownState(self._at(order))
+        return ShownState.of(self._at(order))
 
     def _at(self, order: int | None) -> SharePartitionState:
         total = self.total()
