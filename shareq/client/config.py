@@ -7,6 +7,7 @@ ValueError. Every message names the key, and for a bad value the value and what 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from shareq.client.arguments import text
@@ -61,6 +62,12 @@ def _refusal(why: str) -> KafkaException:
     return KafkaException(KafkaError(KafkaError._INVALID_ARG, why))
 
 
+def _unknown_key(key: object, value: object, known: set[str]) -> str:
+    near = get_close_matches(str(key), sorted(known), n=1)
+    hint = f'; did you mean "{near[0]}"?' if near else ""
+    return f'No such configuration property: "{key}" (value {value!r}){hint}'
+
+
 class ClientConfig:
     """A client's configuration, every key of its table answered: `config["max.poll.records"]`.
 
@@ -86,7 +93,7 @@ class ClientConfig:
             if key in table:
                 self._values[key] = _parse(table[key], value)
             elif key not in ignored and key not in TRANSPORT_KEYS:
-                raise _refusal(f'No such configuration property: "{key}" (value {value!r})')
+                raise _refusal(_unknown_key(key, value, {*table, *ignored, *TRANSPORT_KEYS}))
         if not self._values["bootstrap.servers"]:
             raise _refusal("bootstrap.servers must be set: inproc://name or host:port")
         _check_security(self._values["bootstrap.servers"], conf.get("security.protocol", "plaintext"))

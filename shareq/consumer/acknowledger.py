@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import NamedTuple
+from operator import index
+from typing import NamedTuple, SupportsIndex
 
 from shareq.client.callbacks import CallbackQueue
 from shareq.client.calls import Calls
@@ -22,6 +23,26 @@ from shareq.model.states import AcknowledgeType
 Lost = Callable[[TopicIdPartition, str, int], bool]
 """(partition, topic, node): true if locks that the node gave on the partition are gone, because another node leads it
 or the topic was made anew."""
+
+
+def acknowledge_type(given: object) -> int:
+    """The number of an acknowledge type from the type, its number or its name in any case.
+
+    ValueError for another name, TypeError for a value of another type; numbers are checked by `Acknowledger.note`.
+    """
+    if isinstance(given, str):
+        found = AcknowledgeType.__members__.get(given.upper())
+        if found is None:
+            raise ValueError(bad_acknowledge_type(given))
+        return found
+    if not isinstance(given, SupportsIndex):
+        raise TypeError(bad_acknowledge_type(given))
+    return index(given)
+
+
+def bad_acknowledge_type(given: object) -> str:
+    """The message of an error; GAP is the client's own."""
+    return f"ack_type={given!r}: must be ACCEPT (1), RELEASE (2), REJECT (3) or RENEW (4)"
 
 
 class CommitResult(NamedTuple):
@@ -142,12 +163,14 @@ class Acknowledger:
         A later type before the next poll or commit replaces it. ValueError for a position or type that cannot be;
         IllegalStateException in implicit mode.
         """
-        if topic is None or partition is None or partition < 0 or offset is None or offset < 0:
-            raise ValueError(f"topic={topic!r}, partition={partition!r}, offset={offset!r} is no place of a record")
+        if not isinstance(topic, str) or partition is None or partition < 0 or offset is None or offset < 0:
+            raise ValueError(
+                f"topic={topic!r}, partition={partition!r}, offset={offset!r} is not the position of a record"
+            )
         if not self.explicit:
             raise IllegalStateException("acknowledging needs share.acknowledgement.mode=explicit, and it is implicit")
         if not AcknowledgeType.ACCEPT <= verdict <= AcknowledgeType.RENEW:
-            raise ValueError(f"ack_type={verdict!r}: must be ACCEPT (1), RELEASE (2), REJECT (3) or RENEW (4)")
+            raise ValueError(bad_acknowledge_type(verdict))
         entry = self._records.find(topic, partition)
         if entry is None or not entry.holds(offset):
             return False

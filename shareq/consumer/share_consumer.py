@@ -11,7 +11,7 @@ from shareq.client.config import merged
 from shareq.client.message import Message
 from shareq.client.shell import Gate, UntilClosed, failed_for_good, perform, timeout_ms
 from shareq.client.topic_partition import TopicPartition
-from shareq.consumer.acknowledger import CommitResult
+from shareq.consumer.acknowledger import CommitResult, acknowledge_type
 from shareq.consumer.config import consumer_config
 from shareq.consumer.core import ShareConsumerCore
 from shareq.consumer.messages import Messages
@@ -148,8 +148,8 @@ class ShareConsumer(UntilClosed):
 
     # ---- acknowledge and commit --------------------------------------------------------------------------------------
 
-    def acknowledge(self, message: Message, ack_type: int = AcknowledgeType.ACCEPT) -> None:
-        """Acknowledge a record (explicit mode) as ACCEPT, RELEASE, REJECT or RENEW.
+    def acknowledge(self, message: Message, ack_type: int | str = AcknowledgeType.ACCEPT) -> None:
+        """Acknowledge a record (explicit mode) as ACCEPT, RELEASE, REJECT or RENEW: the type, its number or its name.
 
         The next poll or commit sends it; until then a later type replaces an earlier one. RENEW starts the lock of the
         record again. When the renewal has succeeded the record is held again: acknowledge it, or the next poll returns
@@ -158,16 +158,18 @@ class ShareConsumer(UntilClosed):
         self._check_open()
         if not isinstance(message, Message):
             raise TypeError(f"argument 1 must be a Message, not {type(message).__name__}")
-        self._acknowledge(message.topic(), message.partition(), message.offset(), index(ack_type))
+        if not isinstance(ack_type, int):
+            ack_type = acknowledge_type(ack_type)
+        self._acknowledge(message.topic(), message.partition(), message.offset(), ack_type)
 
     def acknowledge_offset(
-        self, topic: str, partition: int, offset: int, ack_type: int = AcknowledgeType.ACCEPT
+        self, topic: str, partition: int, offset: int, ack_type: int | str = AcknowledgeType.ACCEPT
     ) -> None:
         """Acknowledge by position; also for records that could not be decoded."""
         self._check_open()
         if not isinstance(topic, str):
             raise TypeError(f"topic must be a str, not {type(topic).__name__}")
-        self._acknowledge(topic, index(partition), index(offset), index(ack_type))
+        self._acknowledge(topic, index(partition), index(offset), acknowledge_type(ack_type))
 
     def _acknowledge(self, topic: str | None, partition: int | None, offset: int | None, verdict: int) -> None:
         """Called for each record: a held record costs one lock, any other one the whole gate."""

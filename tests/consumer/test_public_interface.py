@@ -234,7 +234,11 @@ ACKNOWLEDGEMENTS = [
     pytest.param(Message("t", None, 0), 1, ValueError, id="no partition"),
     pytest.param(Message("t", 0, -5), 1, ValueError, id="offset below 0"),
     pytest.param(Message("t", 0, None), 1, ValueError, id="no offset"),
+    pytest.param(Message([], 0, 0), 1, ValueError, id="a topic that is not a str"),
     pytest.param(Message("t", 0, 0), 0, ValueError, id="type GAP"),
+    pytest.param(Message("t", 0, 0), "gap", ValueError, id="type GAP by name"),
+    pytest.param(Message("t", 0, 0), "acept", ValueError, id="a misspelt type"),
+    pytest.param(Message("t", 0, 0), 1.0, TypeError, id="a type that is neither int nor str"),
     pytest.param(Message("t", 0, 0), 5, ValueError, id="type 5"),
     pytest.param(Message("t", 0, 7), 1, IllegalStateException, id="not in flight"),
     pytest.param(Message("t", 1, 0), 1, IllegalStateException, id="another partition"),
@@ -244,7 +248,7 @@ ACKNOWLEDGEMENTS = [
 
 
 @pytest.mark.parametrize(("message", "verdict", "error"), ACKNOWLEDGEMENTS)
-def test_acknowledge_refuses(message: Message, verdict: int, error: type[Exception]) -> None:
+def test_acknowledge_refuses(message: Message, verdict: Any, error: type[Exception]) -> None:
     _, consumer = in_hand()
     with pytest.raises(error):
         consumer.acknowledge(message, verdict)
@@ -269,6 +273,22 @@ def test_a_self_built_message_acknowledges_and_the_last_word_counts() -> None:
     consumer.acknowledge(Message("t", 0, 0), AcknowledgeType.RELEASE)
     consumer.acknowledge_offset("t", 0, 1)
     assert [(m.offset(), m.delivery_count()) for m in consumer.poll(1)] == [(0, 2)]
+
+
+@pytest.mark.parametrize("name", ["release", "RELEASE", "Release"])
+def test_an_acknowledge_type_may_be_given_by_name(name: str) -> None:
+    _, consumer = in_hand()
+    consumer.acknowledge(Message("t", 0, 0), name)
+    consumer.acknowledge_offset("t", 0, 1, "accept")
+    assert [(m.offset(), m.delivery_count()) for m in consumer.poll(1)] == [(0, 2)]
+
+
+@pytest.mark.parametrize("given", ["acept", "gap", 7, 1.5, None])
+def test_a_bad_acknowledge_type_is_met_with_all_types(given: Any) -> None:
+    _, consumer = in_hand()
+    allowed = r"must be ACCEPT \(1\), RELEASE \(2\), REJECT \(3\) or RENEW \(4\)"
+    with pytest.raises((TypeError, ValueError), match=allowed):
+        consumer.acknowledge(Message("t", 0, 0), given)
 
 
 def test_acknowledged_and_sent_is_not_in_flight_any_more() -> None:
@@ -365,6 +385,17 @@ def test_an_acknowledgement_mode_that_means_nothing_is_refused(mode: Any) -> Non
 @pytest.mark.parametrize("mode", ["record_limit", "RECORD_LIMIT", "Batch_Optimized"])
 def test_an_acquire_mode_may_be_written_in_any_case(mode: str) -> None:
     assert construct(share_acquire_mode=mode).subscription() == []
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [("max.pol.records", "max.poll.records"), ("zzzzzz", None), ("fetch_min_byte", "fetch.min.bytes")],
+)
+def test_a_misspelt_key_is_met_with_the_nearest_one(key: str, meant: str | None) -> None:
+    with pytest.raises(KafkaException) as raised:
+        construct(**{key: 1})
+    hint = f'; did you mean "{meant}"?' if meant else ")"
+    assert raised.value.error.str().endswith(hint)
 
 
 def test_unknown_keys_are_named() -> None:
