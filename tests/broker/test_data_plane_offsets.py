@@ -1,4 +1,7 @@
-"""Offsets as a broker tells and moves them: ListOffsets, OffsetForLeaderEpoch, DeleteRecords, DescribeProducers."""
+"""Offsets as a broker tells and moves them: ListOffsets, OffsetForLeaderEpoch, DeleteRecords, DescribeProducers.
+
+Numbers in ids are sections of shareq/broker/BEHAVIOUR.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Produce as a broker answers it: the order of checks, topics by name and by id, acknowledgements, idempotence."""
+"""Produce as a broker answers it: the order of checks, topics by name and by id, acknowledgements, idempotence.
+
+Numbers in ids are sections of shareq/broker/BEHAVIOUR.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Fetch: how much comes, when it comes, what comes instead; and sessions, in which only changes are told."""
+"""Fetch: how much comes, when it comes, what comes instead; and sessions, in which only changes are told.
+
+Numbers in ids are sections of shareq/broker/BEHAVIOUR.md.
+"""
 
 from __future__ import annotations
 

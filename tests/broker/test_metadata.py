@@ -1,5 +1,8 @@
 """What a broker says about its cluster: Metadata, DescribeCluster, DescribeTopicPartitions, FindCoordinator, and what
-admins look at."""
+admins look at.
+
+Numbers in ids are sections of shareq/broker/BEHAVIOUR.md.
+"""
 
 from __future__ import annotations
 

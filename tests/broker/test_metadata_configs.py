@@ -1,4 +1,7 @@
-"""Configurations as admins see and change them: DescribeConfigs, IncrementalAlterConfigs, AlterConfigs."""
+"""Configurations as admins see and change them: DescribeConfigs, IncrementalAlterConfigs, AlterConfigs.
+
+Numbers in ids are sections of shareq/broker/BEHAVIOUR.md.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """Topics as admins make, grow and delete them, and elections: CreateTopics, CreatePartitions, DeleteTopics,
-ElectLeaders."""
+ElectLeaders.
+
+Numbers in ids are sections of shareq/broker/BEHAVIOUR.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Transactions in a cluster: what clients of three generations see, and what survives the loss of brokers."""
+"""Transactions in a cluster: what clients of three generations see, and what survives the loss of brokers.
+
+Numbers in ids are sections of shareq/broker/BEHAVIOUR.md.
+"""
 
 from __future__ import annotations
 

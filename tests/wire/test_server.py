@@ -1,4 +1,7 @@
-"""A served cluster on real sockets: what may be sent, what comes back, and what a connection costs others."""
+"""A served cluster on real sockets: what may be sent, what comes back, and what a connection costs others.
+
+Numbers in ids are sections of shareq/wire/BEHAVIOUR.md.
+"""
 
 from __future__ import annotations
 
