@@ -15,7 +15,7 @@ from shareq.broker.host import Host
 from shareq.broker.loop import EventLoop
 from shareq.broker.network import Network
 from shareq.broker.produce import NO_VERDICTS, Verdicts, produce
-from shareq.broker.routes import Answering, actors, answers
+from shareq.broker.routes import Hosts, routes
 from shareq.broker.storage import Storage
 from shareq.broker.transaction_verification import TransactionVerification
 from shareq.coordinator.group import GroupCoordinator
@@ -114,18 +114,8 @@ class Broker:
             SHARE_STATE_TOPIC: self._states,
             TRANSACTION_STATE_TOPIC: self._transactions,
         }
-        self._actors = actors(
-            leader=self._leader,
-            groups=self._groups,
-            states=self._states,
-            fetches=self._fetches,
-            transactions=self._transactions,
-            verification=self._verification,
-        )
-        self._answers: dict[type[Request], Answering] = {
-            ProduceRequest: self._produce,
-            **answers(controller, self._data),
-        }
+        hosts = Hosts(self._leader, self._groups, self._states, self._fetches, self._transactions, self._verification)
+        self.routes = routes(hosts, self._produce, controller, self._data)
 
     # ---- requests ----------------------------------------------------------------------------------------------------
 
@@ -133,13 +123,13 @@ class Broker:
         """A request has arrived. A broker that has died meanwhile hears nothing."""
         if not self._leader.alive:
             return
-        actor = self._actors.get(type(request))
+        route = self.routes[type(request)]
         if isinstance(request, ProduceRequest) and request.transactional_id is not None:
-            actor = self._verification
-        if actor is not None:
-            actor.deliver(Incoming(exchange_id, request, client))
+            route = self._verification
+        if isinstance(route, Host):
+            route.deliver(Incoming(exchange_id, request, client))
         else:
-            self._network.answer(self, exchange_id, self._answers[type(request)](request, client))
+            self._network.answer(self, exchange_id, route(request, client))
 
     def connection_closed(self, connection_id: int) -> None:
         self._leader.deliver(ConnectionClosed(connection_id))

@@ -1,9 +1,9 @@
-"""Who in a broker answers which request: an actor, now or later, or a function, at once."""
+"""The route table of a broker: for each request the actor, or the function, that answers it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from shareq.broker import alter_configs, configs, describe_cluster, metadata, offsets, topics
 from shareq.broker.controller import Controller
@@ -25,7 +25,7 @@ from shareq.model.messages.cluster import (
     MetadataRequest,
 )
 from shareq.model.messages.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
-from shareq.model.messages.data import DeleteRecordsRequest, ListOffsetsRequest
+from shareq.model.messages.data import DeleteRecordsRequest, ListOffsetsRequest, ProduceRequest
 from shareq.model.messages.describe import (
     DescribeClusterRequest,
     DescribeLogDirsRequest,
@@ -73,13 +73,39 @@ from shareq.model.messages.transactions import (
     WriteTxnMarkersRequest,
 )
 
-Answering = Callable[[Any, ClientContext], Response]
+Answer = Callable[[Any, ClientContext], Response]
+"""A function that answers a request at once."""
+
+Route = Host | Answer
+
+BETWEEN_BROKERS: frozenset[type[Request]] = frozenset({AllocateProducerIdsRequest, WriteTxnMarkersRequest})
+"""Requests that brokers send each other; clients are not offered them."""
 
 
-def actors(
-    *, leader: Host, groups: Host, states: Host, fetches: Host, transactions: Host, verification: Host
-) -> dict[type[Request], Host]:
-    """Requests that an actor answers, now or later."""
+class Hosts(NamedTuple):
+    """The hosts of the actors that answer requests; `verification` lets transactional produce requests pass."""
+
+    leader: Host
+    groups: Host
+    states: Host
+    fetches: Host
+    transactions: Host
+    verification: Host
+
+
+def routes(hosts: Hosts, produce: Answer, controller: Controller, data: DataPlane) -> dict[type[Request], Route]:
+    """The route of every request that a broker takes."""
+    return {
+        ProduceRequest: produce,
+        **_to_actors(hosts),
+        **_about_logs(controller, data),
+        **_about_the_cluster(controller, data),
+        **_about_topics(controller, data),
+    }
+
+
+def _to_actors(hosts: Hosts) -> dict[type[Request], Route]:
+    leader, groups, states, fetches, transactions, verification = hosts
     return {
         ShareFetchRequest: leader,
         ShareAcknowledgeRequest: leader,
@@ -117,20 +143,17 @@ def actors(
     }
 
 
-def answers(controller: Controller, data: DataPlane) -> dict[type[Request], Answering]:
-    """Requests that are answered at once."""
+def _about_logs(controller: Controller, data: DataPlane) -> dict[type[Request], Route]:
     return {
         ListOffsetsRequest: lambda request, client: offsets.list_offsets(request, client, data),
         OffsetForLeaderEpochRequest: lambda request, _: offsets.offsets_for_leader_epochs(request, data),
         DeleteRecordsRequest: lambda request, _: offsets.delete_records(request, data),
         DescribeProducersRequest: lambda request, _: offsets.describe_producers(request, data),
         AllocateProducerIdsRequest: lambda _, __: controller.allocate_producer_ids(),
-        **_about_the_cluster(controller, data),
-        **_about_topics(controller, data),
     }
 
 
-def _about_the_cluster(controller: Controller, data: DataPlane) -> dict[type[Request], Answering]:
+def _about_the_cluster(controller: Controller, data: DataPlane) -> dict[type[Request], Route]:
     return {
         MetadataRequest: lambda request, client: metadata.metadata(request, controller, client.api_version),
         FindCoordinatorRequest: lambda request, client: metadata.find_coordinators(request, client, controller),
@@ -147,7 +170,7 @@ def _about_the_cluster(controller: Controller, data: DataPlane) -> dict[type[Req
     }
 
 
-def _about_topics(controller: Controller, data: DataPlane) -> dict[type[Request], Answering]:
+def _about_topics(controller: Controller, data: DataPlane) -> dict[type[Request], Route]:
     return {
         CreateTopicsRequest: lambda request, _: topics.create_topics(request, controller),
         DeleteTopicsRequest: lambda request, _: topics.delete_topics(request, controller),

@@ -228,7 +228,7 @@ class TransactionVerification:
         )
         if done.error:
             return done.error
-        for held in (*self._asking.values(), *self._retrying):
+        for held in self._asking.values():
             if held.producer_id == marker.producer_id:
                 held.ended.add(at)
         effects.append(MarkerAppended(at, done.base_offset, marker.producer_id, marker.transaction_result))

@@ -280,7 +280,7 @@ def test_list_share_group_offsets(start: int, lag: int, expected: tuple[int | No
     assert (row.start_offset, row.leader_epoch, row.lag) == expected
 
 
-def test_lag_is_summed_over_what_is_known() -> None:
+def test_total_lag_sums_the_known_lags() -> None:
     fake, admin = admin_on(DescribeShareGroupOffsets=described((0, 5, 7), (1, -1, -1), (2, 0, 3)))
     assert admin.lag("g").total == 10
     assert fake.requests(DescribeShareGroupOffsetsRequest)[0].groups[0].topics is None
@@ -473,14 +473,14 @@ def test_a_refused_change_is_raised() -> None:
         pytest.param(lambda a: a.list_topics(timeout="1"), TypeError, id="a time-out that is a text"),
     ],
 )
-def test_bad_input(call: Any, error: type[Exception]) -> None:
+def test_invalid_arguments_raise_before_a_request_is_sent(call: Any, error: type[Exception]) -> None:
     fake, admin = admin_on(ListOffsets=list_offsets)
     with pytest.raises(error):
         call(admin)
     assert fake.sent == []
 
 
-def test_a_cluster_that_does_not_answer() -> None:
+def test_an_unreachable_cluster_times_out() -> None:
     fake, admin = admin_on(Metadata=lambda *_: Errors.NETWORK_EXCEPTION)
     with pytest.raises(KafkaException, match="the cluster answered NETWORK_EXCEPTION") as raised:
         admin.list_topics(timeout=5)
@@ -488,7 +488,7 @@ def test_a_cluster_that_does_not_answer() -> None:
     assert fake.now_ms == 1_005_000
 
 
-def test_closing() -> None:
+def test_a_closed_admin_refuses_calls() -> None:
     fake, admin = admin_on()
     with admin:
         assert list(admin.list_topics()) == ["t"]
@@ -501,7 +501,7 @@ def test_closing() -> None:
 
 
 @pytest.mark.parametrize("conf", [{"bogus": 1}, {"client.id": "x"}], ids=["unknown key", "no address"])
-def test_bad_configurations(conf: dict[str, Any]) -> None:
+def test_invalid_client_configurations_are_refused(conf: dict[str, Any]) -> None:
     with pytest.raises(KafkaException):
         Admin(conf)
 

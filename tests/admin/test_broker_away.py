@@ -61,7 +61,7 @@ def test_list_groups_of_a_broker_that_refuses() -> None:
 
 
 @pytest.mark.parametrize("call", ["list_offsets", "delete_records"])
-def test_offsets_by_leader(away: Errors | None, call: str) -> None:
+def test_offsets_of_unreachable_leaders_have_errors(away: Errors | None, call: str) -> None:
     """Partition 0 is led by broker 1, partition 1 by broker 2."""
 
     def answer(fake: Fake, node: int, request: Any) -> Any:
@@ -78,7 +78,7 @@ def test_offsets_by_leader(away: Errors | None, call: str) -> None:
     assert 7 in (getattr(found[T0], "offset", None), getattr(found[T0], "low_watermark", None))
 
 
-def test_groups_by_coordinator(away: Errors | None) -> None:
+def test_groups_of_unreachable_coordinators_have_errors(away: Errors | None) -> None:
     def find(fake: Fake, node: int, request: Any) -> Any:
         at = {"here": 1, "away": 2}
         found = [FindCoordinatorResponse.Coordinator(key=key, node_id=at[key]) for key in request.coordinator_keys]

@@ -73,7 +73,7 @@ def in_turn(*replies: Any) -> Callable[[int, Any], Any]:
 # ---- the core --------------------------------------------------------------------------------------------------------
 
 
-def test_questions_asked_together_are_answered_in_their_order() -> None:
+def test_replies_keep_the_order_of_their_requests() -> None:
     stage = Stage()
 
     def operation() -> Operation[Any]:
@@ -101,7 +101,7 @@ def test_answers_may_come_in_any_order() -> None:
     assert task.result() == [Errors.NETWORK_EXCEPTION, Errors.REQUEST_TIMED_OUT]
 
 
-def test_a_pause_lets_time_pass_and_an_empty_question_none() -> None:
+def test_a_pause_takes_time_and_an_empty_list_takes_none() -> None:
     stage = Stage()
 
     def operation() -> Operation[int]:
@@ -114,7 +114,7 @@ def test_a_pause_lets_time_pass_and_an_empty_question_none() -> None:
     assert stage.now_ms == 100
 
 
-def test_a_deadline_ends_the_operation_and_says_what_it_waited_for() -> None:
+def test_a_deadline_ends_the_operation_and_names_what_it_waited_for() -> None:
     stage = Stage()
 
     def operation() -> Operation[None]:
@@ -127,7 +127,7 @@ def test_a_deadline_ends_the_operation_and_says_what_it_waited_for() -> None:
     assert stage.now_ms == 100
 
 
-def test_a_deadline_ends_the_wait_for_an_answer_and_a_late_one_does_no_harm() -> None:
+def test_a_reply_after_the_deadline_is_dropped() -> None:
     core = Stage().core
 
     def operation() -> Operation[None]:
@@ -141,7 +141,7 @@ def test_a_deadline_ends_the_wait_for_an_answer_and_a_late_one_does_no_harm() ->
         task.result()
 
 
-def test_what_an_operation_raises_comes_out_of_its_result() -> None:
+def test_result_raises_the_exception_of_its_operation() -> None:
     def operation() -> Operation[None]:
         yield [Ask(1, REQUEST)]
         raise LookupError("mine")
@@ -150,7 +150,7 @@ def test_what_an_operation_raises_comes_out_of_its_result() -> None:
         Stage().run(operation(), in_turn(RESPONSE))
 
 
-def test_two_operations_do_not_disturb_each_other() -> None:
+def test_two_operations_run_independently() -> None:
     core = Stage().core
 
     def operation(ms: int) -> Operation[int]:
@@ -194,7 +194,7 @@ def leaders(*nodes: int) -> MetadataResponse:
     return MetadataResponse(brokers=(), cluster_id="c", controller_id=0, topics=(topic,))
 
 
-def test_anybody_is_asked_until_somebody_answers() -> None:
+def test_any_broker_is_asked_until_one_answers() -> None:
     stage = Stage()
     answers = in_turn(Errors.NETWORK_EXCEPTION, Errors.REQUEST_TIMED_OUT, RESPONSE)
     assert stage.run(stage.routing.any_broker(REQUEST), answers) is RESPONSE
@@ -213,7 +213,7 @@ def test_anybody_is_asked_until_somebody_answers() -> None:
         pytest.param([brokers()], 0, id="nobody there"),
     ],
 )
-def test_every_broker(script: list[Any], answers: int) -> None:
+def test_every_live_broker_is_asked(script: list[Any], answers: int) -> None:
     stage = Stage()
     replies = {
         "ok": ListGroupsResponse(),
@@ -224,7 +224,7 @@ def test_every_broker(script: list[Any], answers: int) -> None:
     assert (len(responses), errors) == (answers, {})
 
 
-def test_coordinators_come_at_different_times_and_some_never() -> None:
+def test_coordinators_are_looked_up_until_each_is_found_or_fails() -> None:
     stage = Stage()
     answers = in_turn(
         found(a=1, b=Errors.COORDINATOR_NOT_AVAILABLE, c=Errors.INVALID_GROUP_ID), Errors.NETWORK_EXCEPTION, found(b=2)
@@ -249,7 +249,7 @@ def test_coordinators_come_at_different_times_and_some_never() -> None:
         pytest.param(Errors.UNKNOWN_SERVER_ERROR, False, id="unknown error"),
     ],
 )
-def test_a_coordinator_is_asked_again_after(error: Errors, again: bool) -> None:
+def test_a_moved_or_busy_coordinator_is_asked_again(error: Errors, again: bool) -> None:
     """Group a is well at once; b's first answer is the error."""
     stage = Stage()
     asked: list[tuple[int, tuple[str, ...]]] = []
@@ -272,7 +272,7 @@ def test_a_coordinator_is_asked_again_after(error: Errors, again: bool) -> None:
     assert done["b"][0] == (None if again else error)
 
 
-def test_a_group_without_coordinator_does_not_keep_the_others() -> None:
+def test_a_group_without_coordinator_leaves_the_others_answered() -> None:
     stage = Stage()
     answers = in_turn(found(a=Errors.INVALID_GROUP_ID, b=1), [("b", Errors.NONE, None, "x")])
     operation = stage.routing.by_coordinator(["a", "b"], lambda names: REQUEST, lambda response: response)
@@ -316,7 +316,7 @@ def test_a_leader_is_looked_up_again(script: list[Any]) -> None:
     assert stage.now_ms > 0
 
 
-def test_what_no_retry_mends_is_the_partitions_result() -> None:
+def test_a_fatal_error_is_the_partitions_result() -> None:
     stage = Stage()
     answers = in_turn(leaders(1), [(("t", 0), Errors.OFFSET_OUT_OF_RANGE, None)])
     error, _ = stage.run(by_leader(stage, ("t", 0)), answers)["t", 0]
@@ -326,14 +326,14 @@ def test_what_no_retry_mends_is_the_partitions_result() -> None:
 # ---- real brokers ----------------------------------------------------------------------------------------------------
 
 
-def test_a_broker_that_is_too_old_ends_the_operation() -> None:
+def test_an_unsupported_version_ends_the_operation() -> None:
     stage = Stage()
     with pytest.raises(KafkaException) as raised:
         stage.run(stage.routing.any_broker(REQUEST), in_turn(Errors.UNSUPPORTED_VERSION))
     assert raised.value.error == Errors.UNSUPPORTED_VERSION
 
 
-def test_a_time_out_says_what_the_transport_said() -> None:
+def test_a_time_out_has_the_reason_of_the_transport() -> None:
     stage = Stage()
     task = stage.core.start(stage.routing.any_broker(REQUEST), 100, 0)
     (call,) = (effect for effect in stage.core.calls.take_effects() if isinstance(effect, Call))
@@ -347,7 +347,7 @@ def created(error: Errors = Errors.NONE) -> CreateTopicsResponse:
     return CreateTopicsResponse(topics=(CreateTopicsResponse.Topic(name="t", error_code=error),))
 
 
-def test_the_controller_is_looked_for_where_a_broker_is_none() -> None:
+def test_not_controller_leads_to_a_lookup_of_the_controller() -> None:
     stage = Stage()
     request = CreateTopicsRequest(topics=(CreateTopicsRequest.Topic(name="t"),))
     moved = MetadataResponse(brokers=(), cluster_id="c", controller_id=5)
@@ -384,7 +384,7 @@ def test_a_topic_is_created_when_every_broker_knows_it() -> None:
         pytest.param(Errors.NONE, True, id="only tried"),
     ],
 )
-def test_nobody_is_asked_for_a_topic_that_was_not_created(error: Errors, validate_only: bool) -> None:
+def test_a_topic_that_was_not_created_is_not_waited_for(error: Errors, validate_only: bool) -> None:
     stage = Stage()
     stage.run(create_topics(stage.routing, [NewTopic("t")], validate_only=validate_only), in_turn(created(error)))
     assert len(stage.asked) == 1

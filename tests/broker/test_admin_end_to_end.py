@@ -51,7 +51,7 @@ def refusal(call: Any) -> Errors:
     return Errors(caught.value.error.code())
 
 
-def test_a_groups_life_as_an_operator_sees_it(cluster: Cluster, admin: Admin) -> None:
+def test_an_admin_follows_a_group_from_first_to_last_member(cluster: Cluster, admin: Admin) -> None:
     admin.alter_group_configs("g", {"share.auto.offset.reset": "earliest"})
     assert consume(cluster, 10) == [str(n) for n in range(10)]
     (listing,) = admin.list_groups().values()
@@ -117,7 +117,7 @@ def test_growing_a_topic_gives_its_new_partitions_from_the_beginning(cluster: Cl
     assert got == [b"new"]
 
 
-def test_a_topic_that_is_created_anew_has_nothing_to_do_with_the_old_one(cluster: Cluster, admin: Admin) -> None:
+def test_a_topic_created_again_has_no_state_of_the_former_one(cluster: Cluster, admin: Admin) -> None:
     admin.alter_group_configs("g", {"share.auto.offset.reset": "earliest"})
     assert len(consume(cluster, 10)) == 10
     admin.delete_topics(["orders"])
@@ -129,7 +129,7 @@ def test_a_topic_that_is_created_anew_has_nothing_to_do_with_the_old_one(cluster
     assert consume(cluster, 1) == ["100"]
 
 
-def test_lag_counts_what_is_not_done(cluster: Cluster, admin: Admin) -> None:
+def test_lag_counts_unacknowledged_records(cluster: Cluster, admin: Admin) -> None:
     admin.alter_group_configs("g", {"share.auto.offset.reset": "earliest"})
     consumer = ShareConsumer(
         {
@@ -148,7 +148,7 @@ def test_lag_counts_what_is_not_done(cluster: Cluster, admin: Admin) -> None:
     assert list(lags.values()) == [None]  # nothing has been said of the other partition yet
 
 
-def test_what_an_operator_gets_wrong(cluster: Cluster, admin: Admin) -> None:
+def test_mistaken_admin_calls_have_errors(cluster: Cluster, admin: Admin) -> None:
     created = admin.create_topics(["orders", "bad name"])
     assert [r.error.name() for r in created.values() if r.error] == ["TOPIC_ALREADY_EXISTS", "INVALID_TOPIC_EXCEPTION"]
     with pytest.raises((KafkaException, ValueError), match=r"share\.delivery\.count\.limit"):
@@ -161,7 +161,7 @@ def test_what_an_operator_gets_wrong(cluster: Cluster, admin: Admin) -> None:
         admin.list_groups(timeout=-1)
 
 
-def test_administration_goes_on_while_brokers_die(cluster: Cluster, admin: Admin) -> None:
+def test_admin_calls_succeed_while_brokers_die(cluster: Cluster, admin: Admin) -> None:
     admin.alter_group_configs("g", {"share.auto.offset.reset": "earliest"})
     consume(cluster, 10)
     for broker in (0, 1):

@@ -88,12 +88,12 @@ def coordinator_of(probe: Probe, group_id: str) -> int:
         pytest.param({"journal": 0}, r"capacity=0: must be >= 1", id="empty journal"),
     ],
 )
-def test_absurd_clusters(arguments: dict[str, Any], message: str) -> None:
+def test_invalid_cluster_arguments_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigException, match=message):
         Cluster(**arguments)
 
 
-def test_brokers_that_are_not_there(cluster: Cluster) -> None:
+def test_unknown_broker_ids_are_refused(cluster: Cluster) -> None:
     with pytest.raises(ConfigException, match=r"broker_id=7: must be one of \[0, 1, 2\]"):
         cluster.kill_broker(7)
     with pytest.raises(IllegalStateException, match="broker 1 is running already"):
@@ -109,18 +109,18 @@ def test_time_does_not_run_backwards(cluster: Cluster) -> None:
     assert cluster.now_ms == VIRTUAL_ORIGIN_MS
 
 
-def test_a_topic_that_exists_already(cluster: Cluster) -> None:
+def test_creating_an_existing_topic_is_refused(cluster: Cluster) -> None:
     with pytest.raises(KafkaException, match="'orders' already exists") as caught:
         cluster.create_topic("orders")
     assert caught.value.error.code() == Errors.TOPIC_ALREADY_EXISTS
 
 
-def test_group_configurations_name_what_is_wrong(cluster: Cluster) -> None:
+def test_invalid_group_configurations_are_refused(cluster: Cluster) -> None:
     with pytest.raises(KafkaException, match=r"share\.record\.lock\.duration\.ms='5': must be >= 1000"):
         cluster.configure_group("g", {"share.record.lock.duration.ms": 5})
 
 
-def test_a_closed_cluster_says_so(cluster: Cluster, probe: Probe) -> None:
+def test_a_closed_cluster_refuses_every_call(cluster: Cluster, probe: Probe) -> None:
     address = cluster.bootstrap_servers
     cluster.close()
     cluster.close()
@@ -198,7 +198,7 @@ def test_equal_seeds_give_equal_clusters_with_different_addresses() -> None:
     assert Cluster(seed=3).bootstrap_servers == one.bootstrap_servers
 
 
-def test_a_forgotten_cluster_leaves_no_trace() -> None:
+def test_an_unreferenced_cluster_is_freed() -> None:
     address = Cluster(seed=4).bootstrap_servers
     gc.collect()
     with pytest.raises(KafkaException, match="no cluster is running"):
@@ -208,7 +208,7 @@ def test_a_forgotten_cluster_leaves_no_trace() -> None:
 # ---- requests --------------------------------------------------------------------------------------------------------
 
 
-def test_metadata_by_name_by_id_and_whole(cluster: Cluster, probe: Probe) -> None:
+def test_metadata_of_topics_by_name_by_id_and_of_all(cluster: Cluster, probe: Probe) -> None:
     topic_id = cluster.image.topics["orders"].topic_id
     by_name = probe.ask(MetadataRequest(topics=(MetadataRequest.Topic(name="orders"),)))
     by_id = probe.ask(MetadataRequest(topics=(MetadataRequest.Topic(topic_id=topic_id),)))
@@ -265,7 +265,7 @@ def test_producing_goes_to_the_leader_only(cluster: Cluster, probe: Probe) -> No
     assert cluster.log("orders", 0).log_end_offset == 3
 
 
-def test_nobody_produces_to_internal_topics(cluster: Cluster, probe: Probe) -> None:
+def test_produce_to_an_internal_topic_is_refused(cluster: Cluster, probe: Probe) -> None:
     coordinator_of(probe, "g")
     assert probe.produce(GROUP_METADATA_TOPIC, "x").error_code is Errors.INVALID_TOPIC_EXCEPTION
 
@@ -295,7 +295,7 @@ def test_list_offsets(cluster: Cluster, probe: Probe, timestamp: int, epoch: int
     assert (found.error_code, found.offset) == expected
 
 
-def test_configurations_from_outside(cluster: Cluster, probe: Probe) -> None:
+def test_configurations_are_altered_and_described_by_request(cluster: Cluster, probe: Probe) -> None:
     def alter(kind: ResourceType, name: str, key: str, operation: AlterOperation, value: str | None) -> Errors:
         config = IncrementalAlterConfigsRequest.Config(name=key, config_operation=operation, value=value)
         resource = IncrementalAlterConfigsRequest.Resource(resource_type=kind, resource_name=name, configs=(config,))
@@ -325,7 +325,7 @@ def test_configurations_from_outside(cluster: Cluster, probe: Probe) -> None:
     )
 
 
-def test_topics_from_outside(cluster: Cluster, probe: Probe) -> None:
+def test_topics_are_created_and_deleted_by_request(cluster: Cluster, probe: Probe) -> None:
     asked = (CreateTopicsRequest.Topic(name="new", num_partitions=2), CreateTopicsRequest.Topic(name="orders"))
     made, refused = probe.ask(CreateTopicsRequest(topics=asked)).topics
     assert (made.error_code, made.num_partitions, made.replication_factor) == (Errors.NONE, 2, 3)
@@ -335,7 +335,7 @@ def test_topics_from_outside(cluster: Cluster, probe: Probe) -> None:
     assert errors == [Errors.NONE, Errors.UNKNOWN_TOPIC_ID]
 
 
-def test_how_a_cluster_shows_itself(cluster: Cluster, probe: Probe) -> None:
+def test_repr_and_html_of_a_cluster(cluster: Cluster, probe: Probe) -> None:
     coordinator_of(probe, "g")
     probe.produce("orders", "a", "b")
     cluster.kill_broker(1)
@@ -388,7 +388,7 @@ def test_requests_under_way_to_a_dying_broker_fail_as_a_broken_connection_does(c
     assert patient.answers[call_id].error is Errors.NETWORK_EXCEPTION
 
 
-def test_messages_take_their_time() -> None:
+def test_latency_delays_messages() -> None:
     slow = Cluster(brokers=1, latency_ms=50)
     patient = Probe(slow)
     started = slow.now_ms
@@ -396,7 +396,7 @@ def test_messages_take_their_time() -> None:
     assert slow.now_ms - started == 100
 
 
-def test_messages_can_be_traced() -> None:
+def test_traced_messages_are_events() -> None:
     traced = Cluster(brokers=1, trace_messages=True)
     Probe(traced, "me").ask(MetadataRequest())
     told = [(type(e.event).__name__, *e.event[:3]) for e in traced.journal][-2:]
@@ -406,7 +406,7 @@ def test_messages_can_be_traced() -> None:
     ]
 
 
-def test_records_outlive_brokers(cluster: Cluster, probe: Probe) -> None:
+def test_records_survive_the_loss_of_brokers(cluster: Cluster, probe: Probe) -> None:
     probe.produce("orders", "a")
     for broker in (0, 1, 2):
         cluster.kill_broker(broker)
@@ -419,7 +419,7 @@ def test_records_outlive_brokers(cluster: Cluster, probe: Probe) -> None:
 # ---- faults, retention ---------------------------------------------------------------------------------
 
 
-def test_appends_fail_as_often_as_they_were_told_to(cluster: Cluster, probe: Probe) -> None:
+def test_injected_faults_fail_the_given_number_of_appends(cluster: Cluster, probe: Probe) -> None:
     cluster.fail_appends("orders", Errors.KAFKA_STORAGE_ERROR, times=2)
     errors = [probe.produce("orders", "x").error_code for _ in range(3)]
     assert errors == [Errors.KAFKA_STORAGE_ERROR, Errors.KAFKA_STORAGE_ERROR, Errors.NONE]

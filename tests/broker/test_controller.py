@@ -87,7 +87,7 @@ def test_a_partition_without_a_live_replica_has_no_leader_until_one_is_back(worl
         pytest.param(("new", 1, 1, {"retention.ms": "-2"}), Errors.INVALID_CONFIG, "retention.ms", id="bad config"),
     ],
 )
-def test_topics_that_cannot_be(world: World, arguments: tuple[Any, ...], error: Errors, message: str) -> None:
+def test_invalid_topics_are_refused(world: World, arguments: tuple[Any, ...], error: Errors, message: str) -> None:
     before = world.controller.image
     (code, why), topic = world.controller.create_topic(*arguments)
     assert (code, topic, world.controller.image) == (error, None, before)
@@ -116,11 +116,11 @@ def test_validating_only_changes_nothing(world: World) -> None:
         ("none", 5, Errors.UNKNOWN_TOPIC_OR_PARTITION),
     ],
 )
-def test_growth_that_cannot_be(world: World, name: str, count: int, error: Errors) -> None:
+def test_invalid_partition_counts_are_refused(world: World, name: str, count: int, error: Errors) -> None:
     assert world.controller.create_partitions(name, count)[0] == error
 
 
-def test_growth_goes_on_where_placement_stopped(world: World) -> None:
+def test_added_partitions_continue_the_striped_placement(world: World) -> None:
     assert not world.controller.create_partitions("orders", 6)[0]
     assert world.leaders("orders") == [0, 1, 2, 0, 1, 2]
 

@@ -48,7 +48,7 @@ def log() -> MemoryLog:
     return made
 
 
-def test_all_that_is_in_a_log(log: MemoryLog) -> None:
+def test_records_transactions_and_markers_of_a_log_are_decoded(log: MemoryLog) -> None:
     read = load(log)
     assert [(offset, key) for offset, key, _ in read.records] == [
         *((0, b"a"), (1, b"b"), (2, b"c"), (3, b"d"), (4, b"e"), (7, b"f")),
@@ -89,7 +89,7 @@ def test_what_coordinators_write_for_producers_has_no_sequence() -> None:
     assert log.last_stable_offset == 4
 
 
-def test_from_anybody_else_a_producer_without_sequence_is_refused() -> None:
+def test_a_produce_request_without_sequence_is_refused() -> None:
     batch = encode_coordinator_records([CoordinatorRecord(b"k", b"v")], 0, producer_id=7, producer_epoch=0)
     assert MemoryLog().append(batch, now_ms=0, leader_epoch=0, validate=False).error is Errors.INVALID_RECORD
 

@@ -1,4 +1,7 @@
-"""Offsets as a broker tells and moves them: ListOffsets, OffsetForLeaderEpoch, DeleteRecords, DescribeProducers."""
+"""Offsets as a broker tells and moves them: ListOffsets, OffsetForLeaderEpoch, DeleteRecords, DescribeProducers.
+
+Numbers in ids are sections of shareq/broker/BEHAVIOUR.md.
+"""
 
 from __future__ import annotations
 
@@ -122,7 +125,7 @@ def test_deleted_records_have_no_times(written: Requester) -> None:
     ("timestamp", "since"),
     [pytest.param(t, since, id=f"2.8 {t} from version {since}") for t, since in ((-3, 7), (-4, 8), (-5, 9), (-6, 11))],
 )
-def test_timestamps_that_are_no_times_have_a_first_version(written: Requester, timestamp: int, since: int) -> None:
+def test_special_timestamps_need_their_version(written: Requester, timestamp: int, since: int) -> None:
     assert listed(written, timestamp, since).error_code is Errors.NONE
     refused = listed(written, timestamp, since - 1)
     assert (refused.error_code, refused.offset) == (Errors.UNSUPPORTED_VERSION, -1)
@@ -138,19 +141,21 @@ def test_timestamps_that_are_no_times_have_a_first_version(written: Requester, t
         pytest.param({"isolation": 7}, Errors.UNKNOWN_SERVER_ERROR, id="an isolation level that nobody knows"),
     ],
 )
-def test_offsets_that_cannot_be_told(written: Requester, asked: dict[str, Any], error: Errors) -> None:
+def test_unanswerable_list_offsets_requests_have_an_error(
+    written: Requester, asked: dict[str, Any], error: Errors
+) -> None:
     found = listed(written, **{"timestamp": -1, **asked})
     assert (found.error_code, found.offset, found.timestamp, found.leader_epoch) == (error, -1, -1, -1)
 
 
-def test_a_partition_that_is_asked_for_twice(written: Requester) -> None:
+def test_a_duplicate_partition_is_an_invalid_request(written: Requester) -> None:
     parts = tuple(ListOffsetsRequest.Partition(partition_index=0, timestamp=t) for t in (-1, -2))
     request = ListOffsetsRequest(topics=(ListOffsetsRequest.Topic(name="orders", partitions=parts),))
     found = written.ask(request, 11, leader(written.cluster)).topics[0].partitions
     assert [part.error_code for part in found] == [Errors.INVALID_REQUEST] * 2
 
 
-def test_readers_of_committed_records_are_told_of_the_last_stable_offset(written: Requester) -> None:
+def test_latest_under_read_committed_is_the_last_stable_offset(written: Requester) -> None:
     """The transaction is written into the log itself: what matters here is how it is read."""
     open_transaction = encode_batch(
         [(b"k", b"v", (), START + 99)], producer_id=7, producer_epoch=0, base_sequence=0, transactional=True
@@ -188,7 +193,7 @@ def elected(written: Requester) -> Requester:
         pytest.param(-1, (-1, -1), id="2.8 none"),
     ],
 )
-def test_where_leader_epochs_ended(elected: Requester, epoch: int, expected: tuple[int, int]) -> None:
+def test_the_end_offset_of_a_leader_epoch(elected: Requester, epoch: int, expected: tuple[int, int]) -> None:
     found = epoch_end(elected, leader_epoch=epoch)
     assert (found.error_code, found.leader_epoch, found.end_offset) == (Errors.NONE, *expected)
 
@@ -211,12 +216,12 @@ def epoch_end(requester: Requester, *, node: int | None = None, **part: int) -> 
         pytest.param({"partition": 5}, Errors.UNKNOWN_TOPIC_OR_PARTITION, id="unknown partition"),
     ],
 )
-def test_epochs_that_cannot_be_looked_up(elected: Requester, part: dict[str, int], error: Errors) -> None:
+def test_invalid_leader_epoch_requests_have_an_error(elected: Requester, part: dict[str, int], error: Errors) -> None:
     found = epoch_end(elected, **part)
     assert (found.error_code, found.leader_epoch, found.end_offset) == (error, -1, -1)
 
 
-def test_epochs_are_the_leaders_business(elected: Requester) -> None:
+def test_leader_epochs_are_answered_by_the_leader_only(elected: Requester) -> None:
     other = 1 - leader(elected.cluster)
     assert epoch_end(elected, node=other).error_code is Errors.NOT_LEADER_OR_FOLLOWER
 
@@ -245,7 +250,7 @@ def deleted(
         pytest.param(-2, (Errors.OFFSET_OUT_OF_RANGE, -1), id="2.8 below -1"),
     ],
 )
-def test_deleting_records(written: Requester, offset: int, expected: tuple[Errors, int]) -> None:
+def test_delete_records_moves_the_log_start(written: Requester, offset: int, expected: tuple[Errors, int]) -> None:
     deleted(written, 1)
     found = deleted(written, offset)
     assert (found.error_code, found.low_watermark) == expected
@@ -261,7 +266,7 @@ def test_a_batch_across_the_log_start_comes_whole(written: Requester) -> None:
     assert [b.base_offset for b in answer.responses[0].partitions[0].records] == [2, 4]
 
 
-def test_records_that_cannot_be_deleted(written: Requester) -> None:
+def test_invalid_delete_records_requests_have_an_error(written: Requester) -> None:
     cluster = written.cluster
     assert deleted(written, 1, "none").error_code is Errors.UNKNOWN_TOPIC_OR_PARTITION
     assert deleted(written, 1, node=1 - leader(cluster)).error_code is Errors.NOT_LEADER_OR_FOLLOWER
@@ -272,7 +277,7 @@ def test_records_that_cannot_be_deleted(written: Requester) -> None:
 # ---- DescribeProducers -----------------------------------------------------------------------------------------------
 
 
-def test_who_writes_a_partition(requester: Requester) -> None:
+def test_active_producers_of_a_partition_are_described(requester: Requester) -> None:
     log = requester.cluster.log("orders", 0)
     produce(requester, START, START, producer_id=5, producer_epoch=1, base_sequence=0)
     open_transaction = encode_batch(

@@ -1,4 +1,7 @@
-"""Produce as a broker answers it: the order of checks, topics by name and by id, acknowledgements, idempotence."""
+"""Produce as a broker answers it: the order of checks, topics by name and by id, acknowledgements, idempotence.
+
+Numbers in ids are sections of shareq/broker/BEHAVIOUR.md.
+"""
 
 from __future__ import annotations
 
@@ -102,7 +105,7 @@ ORDER = [
 
 @pytest.mark.parametrize("later", [pytest.param(name, id=f"2.4 then {name}") for name, _ in ORDER])
 @pytest.mark.parametrize(("first", "error"), [pytest.param(*row, id=f"2.4 {row[0]}") for row in ORDER])
-def test_the_first_check_that_fails_is_told(
+def test_the_first_failed_check_is_the_error(
     cluster: Cluster, requester: Requester, first: str, later: str, error: Errors
 ) -> None:
     names = [name for name, _ in ORDER]
@@ -124,7 +127,7 @@ def test_the_first_check_that_fails_is_told(
     assert cluster.log("orders", 0).log_end_offset == 1
 
 
-def test_a_producer_that_hides_its_id_writes_nothing_at_all(cluster: Cluster, requester: Requester) -> None:
+def test_transactional_batches_without_a_transactional_id_write_nothing(cluster: Cluster, requester: Requester) -> None:
     transactional = batch(cluster, transactional=True, **IDEMPOTENT)
     response = requester.ask(request(cluster, "orders", batch(cluster), transactional), 13)
     errors = [part.error_code for part in response.responses[0].partitions]
@@ -142,7 +145,7 @@ def test_partitions_fail_one_by_one(cluster: Cluster, requester: Requester) -> N
     ]
 
 
-def test_a_batch_from_this_process_is_not_walked_through(cluster: Cluster, requester: Requester) -> None:
+def test_a_batch_from_this_process_is_not_validated(cluster: Cluster, requester: Requester) -> None:
     damaged = broken(batch(cluster), 17)
     assert produced(requester, "orders", damaged).error_code is Errors.CORRUPT_MESSAGE
     assert produced(requester, "orders", damaged, version=32767).error_code is Errors.NONE
@@ -160,7 +163,7 @@ def test_a_batch_from_this_process_is_not_walked_through(cluster: Cluster, reque
         pytest.param(ZERO_TOPIC_ID, "", Errors.UNKNOWN_TOPIC_ID, id="neither"),
     ],
 )
-def test_topics_go_by_name_or_by_id(
+def test_produce_finds_topics_by_name_or_id(
     cluster: Cluster, requester: Requester, topic_id: TopicId, name: str, error: Errors
 ) -> None:
     part = ProduceRequest.Partition(index=0, records=batch(cluster))
@@ -169,7 +172,7 @@ def test_topics_go_by_name_or_by_id(
     assert (topic.topic_id, topic.name, topic.partitions[0].error_code) == (topic_id, name, error)
 
 
-def test_a_leader_that_does_not_know_its_successor_yet_writes_nothing() -> None:
+def test_a_superseded_leader_writes_nothing() -> None:
     """The batch reaches it after the election, and before the news of it."""
     with Cluster(brokers=2, seed=1) as cluster:
         cluster.create_topic("orders", replication_factor=2)
@@ -191,7 +194,7 @@ def test_a_leader_that_does_not_know_its_successor_yet_writes_nothing() -> None:
         assert only(requester.ask(asked, 13, preferred)).error_code is Errors.NONE
 
 
-def test_who_asks_the_wrong_broker_is_told_the_right_one() -> None:
+def test_a_wrong_broker_answers_with_the_current_leader() -> None:
     with Cluster(brokers=2, seed=1) as cluster:
         cluster.create_topic("orders")
         leader = cluster.image.topics["orders"].partitions[0].leader
@@ -212,7 +215,7 @@ def test_who_asks_the_wrong_broker_is_told_the_right_one() -> None:
         pytest.param(1, 2, 1, -1, Errors.NONE, id="one is enough"),
     ],
 )
-def test_how_many_replicas_have_to_hold_a_batch(min_isr: int, factor: int, dead: int, acks: int, error: Errors) -> None:
+def test_acks_all_needs_min_insync_replicas(min_isr: int, factor: int, dead: int, acks: int, error: Errors) -> None:
     with Cluster(brokers=2, seed=1) as cluster:
         cluster.create_topic("orders", replication_factor=factor, configs={"min.insync.replicas": min_isr})
         leader = cluster.image.topics["orders"].partitions[0].leader
@@ -222,7 +225,7 @@ def test_how_many_replicas_have_to_hold_a_batch(min_isr: int, factor: int, dead:
         assert only(Requester(cluster).ask(asked, 13, leader)).error_code is error
 
 
-def test_an_append_can_be_made_to_fail(cluster: Cluster, requester: Requester) -> None:
+def test_an_injected_fault_fails_an_append(cluster: Cluster, requester: Requester) -> None:
     cluster.fail_appends("orders", Errors.KAFKA_STORAGE_ERROR)
     assert produced(requester, "orders", batch(cluster)).error_code is Errors.KAFKA_STORAGE_ERROR
     assert produced(requester, "orders", batch(cluster)).base_offset == 0
@@ -236,7 +239,7 @@ def kept(cluster: Cluster, topic: str = "orders") -> Any:
     return parse_batch(found._batches[-1].data)
 
 
-def test_where_and_by_whom_a_batch_was_written_is_stamped_on_it(cluster: Cluster, requester: Requester) -> None:
+def test_an_appended_batch_has_its_offset_and_leader_epoch(cluster: Cluster, requester: Requester) -> None:
     data = batch(cluster)
     for epoch in (0, 0x7FFFFFFF):  # librdkafka sends 0, Java -1
         produced(requester, "orders", restamp(data, 0, epoch))
@@ -261,7 +264,9 @@ def test_the_broker_corrects_the_largest_timestamp(cluster: Cluster, requester: 
         pytest.param("stamped", 8, True, id="2.4 the broker's time, and a bit of the client's"),
     ],
 )
-def test_whose_time_it_is(cluster: Cluster, requester: Requester, topic: str, bit: int, time_told: bool) -> None:
+def test_message_timestamp_type_decides_the_timestamps(
+    cluster: Cluster, requester: Requester, topic: str, bit: int, time_told: bool
+) -> None:
     sent_ms = cluster.now_ms
     data = patched(batch(cluster), 22, bytes([bit]))
     cluster.advance(50)
@@ -278,7 +283,7 @@ def test_a_topic_may_have_a_codec_of_its_own(cluster: Cluster, requester: Reques
     assert (kept(cluster, "small").attributes & 7, decode(kept(cluster, "small"))[0].value) == (4, b"x" * 1000)
 
 
-def test_the_records_to_blame_are_named(cluster: Cluster, requester: Requester) -> None:
+def test_invalid_records_are_named_by_index(cluster: Cluster, requester: Requester) -> None:
     keyless = produced(requester, "compacted", batch(cluster, b"a", b"b"))
     assert (keyless.error_code, keyless.error_message) == (
         Errors.INVALID_RECORD,
@@ -328,7 +333,7 @@ LAST = (1 << 31) - 1
         pytest.param([(0, 9, 1)], (Errors.NONE, 0, 1), id="2.5 an unknown producer may start anywhere"),
     ],
 )
-def test_idempotence(
+def test_duplicate_and_out_of_order_batches_of_a_producer(
     cluster: Cluster, requester: Requester, steps: list[tuple[int, int, int]], expected: tuple[Errors, int, int]
 ) -> None:
     """Each step is (epoch, first sequence, records); of the last one the error, its offset and the log's end count."""
@@ -338,7 +343,7 @@ def test_idempotence(
     assert (answer.error_code, answer.base_offset, cluster.log("orders", 0).log_end_offset) == expected
 
 
-def test_a_duplicate_tells_nobody_that_the_log_grew(cluster: Cluster, requester: Requester) -> None:
+def test_a_duplicate_batch_wakes_no_fetch(cluster: Cluster, requester: Requester) -> None:
     for _ in range(2):
         produced(requester, "orders", batch(cluster, **IDEMPOTENT))
     assert [type(entry.event).__name__ for entry in cluster.journal].count("RecordsAppended") == 1

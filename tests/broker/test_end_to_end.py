@@ -74,7 +74,7 @@ def test_produced_consumed_accepted_and_never_seen_again(cluster: Cluster) -> No
         assert poll(two) == []
 
 
-def test_each_verdict_has_its_fate(cluster: Cluster) -> None:
+def test_each_acknowledge_type_leads_to_its_state(cluster: Cluster) -> None:
     produce(cluster, "accept", "release", "reject")
     with consumer(cluster) as one:
         for message, verdict in zip(one.poll(10), list(AcknowledgeType)[1:4], strict=True):
@@ -86,7 +86,7 @@ def test_each_verdict_has_its_fate(cluster: Cluster) -> None:
         assert poll(one) == []
 
 
-def test_closing_without_a_word_gives_back_at_once(cluster: Cluster) -> None:
+def test_close_releases_unacknowledged_records_at_once(cluster: Cluster) -> None:
     produce(cluster, "a")
     one, two = consumer(cluster), consumer(cluster)
     two.poll(0)
@@ -97,7 +97,7 @@ def test_closing_without_a_word_gives_back_at_once(cluster: Cluster) -> None:
     assert cluster.now_ms - started < 30_000
 
 
-def test_a_crashed_consumer_gives_back_when_its_locks_run_out(cluster: Cluster) -> None:
+def test_locks_of_a_crashed_consumer_release_its_records_when_they_expire(cluster: Cluster) -> None:
     produce(cluster, "a")
     one, two = consumer(cluster), consumer(cluster)
     two.poll(0)
@@ -110,7 +110,7 @@ def test_a_crashed_consumer_gives_back_when_its_locks_run_out(cluster: Cluster) 
         one.poll(1)
 
 
-def test_the_last_attempt_is_the_last(cluster: Cluster) -> None:
+def test_a_record_is_archived_at_the_delivery_count_limit(cluster: Cluster) -> None:
     cluster.configure_group("g", {"share.delivery.count.limit": 3})
     produce(cluster, "poison", "fine")
     deliveries = []
@@ -124,7 +124,7 @@ def test_the_last_attempt_is_the_last(cluster: Cluster) -> None:
     assert deliveries == [("poison", 1), ("poison", 2), ("poison", 3)]
 
 
-def test_a_lock_that_ran_out_cannot_be_acknowledged(cluster: Cluster) -> None:
+def test_an_expired_lock_refuses_acknowledgement(cluster: Cluster) -> None:
     produce(cluster, "late")
     with consumer(cluster) as one:
         messages = one.poll(10)
@@ -136,7 +136,7 @@ def test_a_lock_that_ran_out_cannot_be_acknowledged(cluster: Cluster) -> None:
         assert poll(one) == [("late", 2)]
 
 
-def test_renewing_keeps_a_lock_beyond_its_time(cluster: Cluster) -> None:
+def test_renewing_extends_a_lock(cluster: Cluster) -> None:
     produce(cluster, "slow")
     one, two = consumer(cluster), consumer(cluster)
     two.poll(0)
@@ -180,7 +180,7 @@ def test_killing_every_broker_in_turn_loses_nothing(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
-def test_transactions(cluster: Cluster, isolation: str) -> None:
+def test_committed_records_are_delivered_and_aborted_ones_are_not(cluster: Cluster, isolation: str) -> None:
     cluster.configure_group("g", {"share.isolation.level": isolation})
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": "t"})
     producer.init_transactions()
@@ -233,7 +233,7 @@ def test_a_poll_in_one_thread_gets_what_another_produces(running: Cluster) -> No
     assert results == [[("from another thread", 1)]]
 
 
-def test_wakeup_ends_a_poll_that_would_wait_for_ever(running: Cluster) -> None:
+def test_wakeup_ends_a_poll_without_a_timeout(running: Cluster) -> None:
     one = consumer(running)
     thread, results = in_thread(lambda: one.poll(-1))
     while thread.is_alive():
@@ -242,7 +242,7 @@ def test_wakeup_ends_a_poll_that_would_wait_for_ever(running: Cluster) -> None:
     assert [type(result) for result in results] == [WakeupException]
 
 
-def test_hard_case_18_what_is_told_of_a_result_may_enter_the_cluster_again(running: Cluster) -> None:
+def test_an_acknowledgement_callback_may_call_the_cluster(running: Cluster) -> None:
     """Kafka once completed futures under a lock that their listeners needed."""
     one = consumer(running)
     told: list[object] = []
@@ -267,7 +267,7 @@ def test_hard_case_18_what_is_told_of_a_result_may_enter_the_cluster_again(runni
     assert told == [None]
 
 
-def test_locks_run_out_on_a_running_clock(running: Cluster) -> None:
+def test_locks_expire_on_a_running_clock(running: Cluster) -> None:
     running.configure_group("g", {"share.record.lock.duration.ms": 30_000})
     produce(running, "a")
     one = consumer(running)

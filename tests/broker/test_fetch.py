@@ -1,4 +1,7 @@
-"""Fetch: how much comes, when it comes, what comes instead; and sessions, in which only changes are told."""
+"""Fetch: how much comes, when it comes, what comes instead; and sessions, in which only changes are told.
+
+Numbers in ids are sections of shareq/broker/BEHAVIOUR.md.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +92,7 @@ def offsets(response: FetchResponse) -> dict[int, list[int]]:
         pytest.param({"current_leader_epoch": 1}, Errors.UNKNOWN_LEADER_EPOCH, id="2.7 a later leader epoch"),
     ],
 )
-def test_errors_are_answered_at_once_and_empty(
+def test_a_fetch_with_an_error_is_answered_at_once(
     cluster: Cluster, requester: Requester, wanted: dict[str, Any], error: Errors
 ) -> None:
     for _ in range(3):
@@ -105,7 +108,7 @@ def test_errors_are_answered_at_once_and_empty(
     assert (found.records, found.current_leader) == ((), UNKNOWN_LEADER)
 
 
-def test_an_error_in_one_partition_does_not_keep_the_others(cluster: Cluster, requester: Requester) -> None:
+def test_an_error_in_one_partition_leaves_the_others_readable(cluster: Cluster, requester: Requester) -> None:
     produce(cluster, 1)
     response = requester.ask(fetch(cluster, (0, 7), (1, 0), max_wait_ms=500, min_bytes=10_000), NEWEST)
     errors = [part.error_code for part in response.responses[0].partitions]
@@ -113,7 +116,7 @@ def test_an_error_in_one_partition_does_not_keep_the_others(cluster: Cluster, re
     assert offsets(response) == {0: [], 1: [0]}
 
 
-def test_an_isolation_level_that_nobody_knows(cluster: Cluster, requester: Requester) -> None:
+def test_an_unknown_isolation_level_is_an_unknown_server_error(cluster: Cluster, requester: Requester) -> None:
     response = requester.ask(fetch(cluster, (0, 0), isolation_level=2), NEWEST)
     assert response == FetchResponse(error_code=Errors.UNKNOWN_SERVER_ERROR)
 
@@ -128,7 +131,7 @@ def test_an_isolation_level_that_nobody_knows(cluster: Cluster, requester: Reque
         pytest.param(1, 0, Errors.NOT_LEADER_OR_FOLLOWER, id="no replica at all"),
     ],
 )
-def test_who_asks_the_wrong_broker_is_told_the_right_one(replication_factor: int, epoch: int, error: Errors) -> None:
+def test_a_wrong_broker_answers_with_the_current_leader(replication_factor: int, epoch: int, error: Errors) -> None:
     with Cluster(brokers=3, seed=1) as cluster:
         cluster.create_topic("orders", replication_factor=replication_factor)
         first = cluster.image.topics["orders"].partitions[0].replicas[0]
@@ -167,7 +170,7 @@ def test_who_asks_the_wrong_broker_is_told_the_right_one(replication_factor: int
         pytest.param({"max_bytes": -1}, {0: [0], 1: []}, id="a negative limit"),
     ],
 )
-def test_limits_in_bytes(
+def test_a_response_ends_at_the_limits_in_bytes(
     cluster: Cluster, requester: Requester, limits: dict[str, Any], expected: dict[int, list[int]]
 ) -> None:
     for partition in (0, 0, 0, 1, 1):
@@ -183,7 +186,7 @@ def test_an_empty_partition_leaves_the_first_batch_to_the_next(cluster: Cluster,
     assert offsets(requester.ask(fetch(cluster, (0, 0), (1, 0), max_bytes=1), NEWEST)) == {0: [], 1: [0]}
 
 
-def test_the_broker_has_a_limit_of_its_own() -> None:
+def test_fetch_max_bytes_of_the_broker_caps_a_response() -> None:
     with Cluster(brokers=1, config={"fetch.max.bytes": 1024}) as cluster:
         cluster.create_topic("orders")
         for _ in range(10):
@@ -218,7 +221,9 @@ def test_a_batch_that_holds_the_offset_comes_whole(cluster: Cluster, requester: 
         pytest.param({"max_wait_ms": 300, "parts": ()}, 0, 0, id="no partitions"),
     ],
 )
-def test_waiting(cluster: Cluster, requester: Requester, limits: dict[str, Any], appends: int, waited_ms: int) -> None:
+def test_a_fetch_waits_for_min_bytes_or_max_wait(
+    cluster: Cluster, requester: Requester, limits: dict[str, Any], appends: int, waited_ms: int
+) -> None:
     begin = cluster.now_ms
     parts = limits.pop("parts", ((0, 0), (1, 0)))
     call = requester.send(fetch(cluster, *parts, **limits), NEWEST)
@@ -252,7 +257,7 @@ def test_partition_max_bytes_cap_what_a_partition_counts_for_min_bytes(
     assert offsets(requester.response(call)) == {0: [0]}
 
 
-def test_a_fetch_that_waits_hears_that_its_topic_is_gone(cluster: Cluster, requester: Requester) -> None:
+def test_a_waiting_fetch_ends_when_its_topic_is_deleted(cluster: Cluster, requester: Requester) -> None:
     call = requester.send(fetch(cluster, (0, 0), max_wait_ms=20_000), NEWEST)
     deleted = DeleteTopicsRequest(topics=(DeleteTopicsRequest.Topic(name="orders"),))
     requester.ask(deleted, 6)
@@ -260,7 +265,7 @@ def test_a_fetch_that_waits_hears_that_its_topic_is_gone(cluster: Cluster, reque
     assert one(requester.response(call)).error_code is Errors.UNKNOWN_TOPIC_ID
 
 
-def test_a_fetch_that_waits_hears_that_the_leader_is_another() -> None:
+def test_a_waiting_fetch_ends_when_the_leader_changes() -> None:
     with Cluster(brokers=2, seed=1) as cluster:
         cluster.create_topic("orders", replication_factor=2)
         requester = Requester(cluster)
@@ -274,7 +279,7 @@ def test_a_fetch_that_waits_hears_that_the_leader_is_another() -> None:
         assert [node.node_id for node in requester.response(call).node_endpoints] == [first]
 
 
-def test_a_fetch_of_a_lost_connection_waits_no_more(cluster: Cluster, requester: Requester) -> None:
+def test_a_waiting_fetch_ends_with_its_connection(cluster: Cluster, requester: Requester) -> None:
     call = requester.send(fetch(cluster, (0, 0), max_wait_ms=500), NEWEST)
     fetcher = cluster._brokers[0]._fetcher
     assert fetcher.wake_at_ms == cluster.now_ms + 500
@@ -286,7 +291,7 @@ def test_a_fetch_of_a_lost_connection_waits_no_more(cluster: Cluster, requester:
 # ---- transactions ----------------------------------------------------------------------------------------------------
 
 
-def test_what_readers_of_committed_records_see(cluster: Cluster, requester: Requester) -> None:
+def test_read_committed_ends_at_the_last_stable_offset(cluster: Cluster, requester: Requester) -> None:
     made = Transactor(cluster)
     made.begin()
     options: dict[str, Any] = {"producer_id": made.producer_id, "producer_epoch": made.epoch}
@@ -317,7 +322,7 @@ def in_session(cluster: Cluster, session: int, epoch: int, *parts: tuple[int, in
     return fetch(cluster, *parts, session_id=session, session_epoch=epoch, **more)
 
 
-def test_a_session_tells_changes_only(cluster: Cluster, requester: Requester) -> None:
+def test_an_incremental_fetch_returns_changed_partitions_only(cluster: Cluster, requester: Requester) -> None:
     produce(cluster, 0)
     first = requester.ask(in_session(cluster, 0, 0, (0, 0), (1, 0)), NEWEST)
     session = first.session_id
@@ -337,12 +342,12 @@ def test_a_session_tells_changes_only(cluster: Cluster, requester: Requester) ->
     assert (offsets(last), last.session_id) == ({1: [1]}, session)
 
 
-def test_a_full_answer_tells_everything_whether_changed_or_not(cluster: Cluster, requester: Requester) -> None:
+def test_a_full_fetch_returns_every_partition(cluster: Cluster, requester: Requester) -> None:
     for _ in range(2):
         assert offsets(requester.ask(in_session(cluster, 0, -1, (0, 0), (1, 0)), NEWEST)) == {0: [], 1: []}
 
 
-def test_errors_are_told_until_they_are_over(cluster: Cluster, requester: Requester) -> None:
+def test_an_incremental_fetch_repeats_an_error_until_it_is_over(cluster: Cluster, requester: Requester) -> None:
     session = requester.ask(in_session(cluster, 0, 0, (0, 1)), NEWEST).session_id
     again = requester.ask(in_session(cluster, session, 1), NEWEST)
     assert one(again).error_code is Errors.OFFSET_OUT_OF_RANGE
@@ -359,7 +364,7 @@ def test_errors_are_told_until_they_are_over(cluster: Cluster, requester: Reques
         pytest.param(False, 1, Errors.FETCH_SESSION_ID_NOT_FOUND, id="2.7 an id that nobody gave out"),
     ],
 )
-def test_session_errors_are_told_at_the_top(
+def test_session_errors_are_top_level_errors(
     cluster: Cluster, requester: Requester, known: bool, epoch: int, error: Errors
 ) -> None:
     session = requester.ask(in_session(cluster, 0, 0, (0, 0)), NEWEST).session_id
@@ -372,7 +377,7 @@ def test_session_errors_are_told_at_the_top(
     ("epoch", "opens"),
     [pytest.param(0, True, id="2.7 (id, 0) replaces"), pytest.param(-1, False, id="2.7 (id, -1) closes")],
 )
-def test_the_end_of_a_session(cluster: Cluster, requester: Requester, epoch: int, opens: bool) -> None:
+def test_a_final_epoch_closes_the_session(cluster: Cluster, requester: Requester, epoch: int, opens: bool) -> None:
     session = requester.ask(in_session(cluster, 0, 0, (0, 0)), NEWEST).session_id
     answer = requester.ask(in_session(cluster, session, epoch, (0, 0)), NEWEST)
     assert (offsets(answer), answer.session_id > 0) == ({0: []}, opens)
@@ -399,7 +404,7 @@ def test_two_fetches_of_a_session_at_once(cluster: Cluster, requester: Requester
     assert offsets(requester.response(second)) == {0: [0]}
 
 
-def test_a_limit_in_bytes_starves_nobody_in_a_session(cluster: Cluster, requester: Requester) -> None:
+def test_partitions_of_a_session_are_served_in_turn(cluster: Cluster, requester: Requester) -> None:
     for partition in (0, 1, 2):
         produce(cluster, partition)
         produce(cluster, partition)
@@ -415,11 +420,11 @@ def test_a_limit_in_bytes_starves_nobody_in_a_session(cluster: Cluster, requeste
     assert set(served[1:4]) == {0, 1, 2}, "whoever was served goes to the end of the queue"
 
 
-def test_epochs_go_round() -> None:
+def test_session_epochs_wrap_to_one() -> None:
     assert [next_epoch(0), next_epoch(1), next_epoch(2**31 - 1)] == [1, 2, 1]
 
 
-def test_where_all_slots_are_taken_only_idle_sessions_give_way() -> None:
+def test_only_idle_sessions_are_evicted_from_a_full_cache() -> None:
     sessions = FetchSessions(random.Random(1), slots=2)
     request = FetchRequest(session_epoch=0)
     read: dict[Any, ReadResult] = {}

@@ -47,7 +47,7 @@ def test_waiting_ends_as_soon_as_the_condition_holds() -> None:
     assert (seen, loop.now_ms()) == ([5, 10], VIRTUAL_ORIGIN_MS + 10)
 
 
-def test_a_wait_that_nothing_can_end_says_so() -> None:
+def test_a_virtual_wait_without_an_end_raises_timeout_error() -> None:
     loop = VirtualLoop()
 
     def again() -> None:
@@ -69,7 +69,7 @@ def test_a_cancelled_timer_never_fires() -> None:
     assert seen == ["kept"]
 
 
-def test_step_runs_one_thing_and_says_when_nothing_is_left() -> None:
+def test_step_runs_one_event_and_returns_false_at_the_end() -> None:
     loop = VirtualLoop()
     seen: list[str] = []
     loop.post(seen.append, "ready")
@@ -94,7 +94,7 @@ def test_a_scaled_clock_fires_timers_by_itself(wall: EventLoop) -> None:
     wall.close()
 
 
-def test_a_scaled_clock_wakes_whoever_waits(wall: EventLoop) -> None:
+def test_a_scaled_clock_wakes_waiting_threads(wall: EventLoop) -> None:
     seen: list[str] = []
     wall.enter(lambda: wall.at(wall.now_ms() + 1000, lambda: seen.append("fired")))
     assert wall.wait(lambda: bool(seen), None)
@@ -115,7 +115,7 @@ def test_an_unhandled_error_of_the_loop_fails_the_calls_that_wait(monkeypatch: p
     assert len(heard) == 1
 
 
-def test_what_is_due_before_the_thread_meant_to_wake_wakes_it() -> None:
+def test_an_earlier_timer_wakes_the_loop_thread() -> None:
     """Entering wakes the thread only then: an hour of sleep must not hide a timer of a millisecond."""
     loop, fired = WallLoop(), threading.Event()
     loop.enter(lambda: loop.at(loop.now_ms() + 3_600_000, lambda: None))
@@ -138,6 +138,6 @@ def test_a_loop_that_reports_failures_outlives_them(clock: str | float) -> None:
 
 
 @pytest.mark.parametrize("clock", ["real", "", 0, -1.0, 1001, True, None])
-def test_absurd_clocks(clock: object) -> None:
+def test_invalid_clocks_are_refused(clock: object) -> None:
     with pytest.raises(ConfigException, match=r"clock=.*must be 'virtual', 'wall' or a factor in 0\.001\.\.1000"):
         make_loop(clock)  # type: ignore[arg-type]

@@ -1,5 +1,8 @@
 """What a broker says about its cluster: Metadata, DescribeCluster, DescribeTopicPartitions, FindCoordinator, and what
-admins look at."""
+admins look at.
+
+Numbers in ids are sections of shareq/broker/BEHAVIOUR.md.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +106,7 @@ def test_null_asks_for_all_topics_and_none_for_none(cluster: Cluster, requester:
         pytest.param([Name(topic_id=NOWHERE)] * 2, [(None, Errors.UNKNOWN_TOPIC_ID)], id="the same id twice"),
     ],
 )
-def test_topics_by_name_and_by_id(
+def test_metadata_finds_topics_by_name_and_by_id(
     cluster: Cluster,
     requester: Requester,
     asked: list[MetadataRequest.Topic],
@@ -116,7 +119,7 @@ def test_topics_by_name_and_by_id(
             assert (topic.topic_id, topic.partitions) == (NOWHERE if topic.name is None else ZERO_TOPIC_ID, ())
 
 
-def test_partitions_as_they_are(cluster: Cluster, requester: Requester) -> None:
+def test_metadata_describes_leaders_replicas_and_isr(cluster: Cluster, requester: Requester) -> None:
     cluster.kill_broker(0)
     cluster.kill_broker(1)
     found = metadata(requester, Name(topic_id=cluster.image.topics["orders"].topic_id))
@@ -140,7 +143,7 @@ def test_partitions_as_they_are(cluster: Cluster, requester: Requester) -> None:
     assert [b.node_id for b in found.brokers] == [2]
 
 
-def test_the_controller_is_a_broker_that_lives(cluster: Cluster, requester: Requester) -> None:
+def test_the_controller_id_is_a_live_broker(cluster: Cluster, requester: Requester) -> None:
     assert metadata(requester).controller_id == 0
     cluster.kill_broker(0)
     assert metadata(requester).controller_id == 1
@@ -176,7 +179,7 @@ def test_authorized_operations(requester: Requester, asked: dict[str, bool], exp
         pytest.param(GROUP_METADATA_TOPIC, (True, True), {GROUP_METADATA_TOPIC}, id="an internal topic"),
     ],
 )
-def test_asking_may_create(
+def test_metadata_creates_missing_topics_where_allowed(
     cluster: Cluster, requester: Requester, name: str, allowed: tuple[bool, bool], created: set[str]
 ) -> None:
     """`allowed` by the broker, and by the request."""
@@ -190,7 +193,7 @@ def test_asking_may_create(
         assert len(cluster.image.topics[name].partitions) == (50 if name == GROUP_METADATA_TOPIC else 1)
 
 
-def test_nothing_is_created_by_id(cluster: Cluster, requester: Requester) -> None:
+def test_an_unknown_topic_id_creates_no_topic(cluster: Cluster, requester: Requester) -> None:
     before = cluster.image
     metadata(requester, Name(topic_id=NOWHERE), allow_auto_topic_creation=True)
     assert cluster.image is before
@@ -206,7 +209,7 @@ def test_nothing_is_created_by_id(cluster: Cluster, requester: Requester) -> Non
         pytest.param(True, [(0, True), (1, False), (2, False)], id="all"),
     ],
 )
-def test_the_cluster_described(
+def test_describe_cluster_lists_brokers_and_fenced_ones_on_request(
     cluster: Cluster, requester: Requester, fenced: bool, expected: list[tuple[int, bool]]
 ) -> None:
     cluster.kill_broker(0)
@@ -225,7 +228,7 @@ def test_the_cluster_described(
         pytest.param(3, Errors.UNSUPPORTED_ENDPOINT_TYPE, id="nobody knows what"),
     ],
 )
-def test_only_brokers_are_here(requester: Requester, endpoint_type: int, error: Errors) -> None:
+def test_describe_cluster_refuses_controllers(requester: Requester, endpoint_type: int, error: Errors) -> None:
     found = requester.ask(DescribeClusterRequest(endpoint_type=endpoint_type), 2)
     assert (found.error_code, found.brokers) == (error, ())
 
@@ -260,7 +263,7 @@ def test_partitions_come_page_by_page(requester: Requester, limit: int, expected
     assert pages(requester, limit) == expected
 
 
-def test_topics_by_name_come_in_order(requester: Requester) -> None:
+def test_described_topics_are_sorted_by_name(requester: Requester) -> None:
     assert pages(requester, 2000, "orders", "none", "a.b") == [[("a.b", [0]), ("none", []), ("orders", [0, 1, 2])]]
 
 
@@ -290,7 +293,7 @@ def test_partitions_described(cluster: Cluster, requester: Requester) -> None:
         pytest.param(Cursor(topic_name="z", partition_index=0), [], id="behind the last"),
     ],
 )
-def test_where_a_page_begins(requester: Requester, cursor: Cursor, expected: list[Any]) -> None:
+def test_a_cursor_begins_the_next_page(requester: Requester, cursor: Cursor, expected: list[Any]) -> None:
     found = requester.ask(DescribeTopicPartitionsRequest(cursor=cursor), 0)
     assert [(t.name, [p.partition_index for p in t.partitions]) for t in found.topics] == expected
 
@@ -306,7 +309,9 @@ def test_where_a_page_begins(requester: Requester, cursor: Cursor, expected: lis
         pytest.param(CoordinatorType.SHARE, SHARE_STATE_TOPIC, (f"g:{NOWHERE}:0", f"g:{NOWHERE}:1"), id="2.3 2 share"),
     ],
 )
-def test_coordinators(cluster: Cluster, requester: Requester, kind: int, topic: str, keys: tuple[str, str]) -> None:
+def test_find_coordinator_names_the_leader_of_its_partition(
+    cluster: Cluster, requester: Requester, kind: int, topic: str, keys: tuple[str, str]
+) -> None:
     request = FindCoordinatorRequest(key_type=kind, coordinator_keys=keys)
     first = requester.ask(request, 6).coordinators
     assert [(c.error_code, c.node_id, c.port) for c in first] == [(Errors.COORDINATOR_NOT_AVAILABLE, -1, -1)] * 2
@@ -339,7 +344,7 @@ def test_a_coordinator_without_a_broker(requester: Requester, cluster: Cluster) 
         pytest.param(2, 6, "nonsense", id="2.3 a share key that is none"),
     ],
 )
-def test_coordinators_that_are_not_to_be_found(
+def test_invalid_coordinator_keys_are_refused(
     cluster: Cluster, requester: Requester, kind: int, version: int, key: str
 ) -> None:
     (found,) = requester.ask(FindCoordinatorRequest(key_type=kind, coordinator_keys=(key,)), version).coordinators
@@ -349,7 +354,7 @@ def test_coordinators_that_are_not_to_be_found(
 # ---- what admins look at ---------------------------------------------------------------------------------------------
 
 
-def test_nothing_is_reassigned(requester: Requester) -> None:
+def test_no_reassignment_is_listed(requester: Requester) -> None:
     found = requester.ask(ListPartitionReassignmentsRequest(), 0)
     assert (found.error_code, found.topics) == (Errors.NONE, ())
 
@@ -361,7 +366,7 @@ def test_nothing_is_reassigned(requester: Requester) -> None:
         pytest.param({"orders": (0, 1, 7), "none": (0,)}, {"orders": {0: 1}}, id="some, as far as they are here"),
     ],
 )
-def test_log_directories(
+def test_describe_log_dirs_sizes_replicas(
     cluster: Cluster,
     requester: Requester,
     topics: dict[str, tuple[int, ...]] | None,
@@ -379,7 +384,7 @@ def test_log_directories(
     assert sizes == expected
 
 
-def test_a_quorum_of_one(cluster: Cluster, requester: Requester) -> None:
+def test_the_quorum_has_one_voter(cluster: Cluster, requester: Requester) -> None:
     def asked(topic: str) -> Any:
         part = DescribeQuorumRequest.Partition(partition_index=0)
         request = DescribeQuorumRequest(topics=(DescribeQuorumRequest.Topic(topic_name=topic, partitions=(part,)),))
@@ -405,7 +410,7 @@ def test_a_quorum_of_one(cluster: Cluster, requester: Requester) -> None:
         ),
     ],
 )
-def test_who_has_configurations(
+def test_list_config_resources_lists_resources_by_type(
     cluster: Cluster, requester: Requester, types: tuple[int, ...], expected: set[tuple[int, str]]
 ) -> None:
     cluster.configure_group("g", {"share.delivery.count.limit": 4})

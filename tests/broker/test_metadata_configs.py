@@ -1,4 +1,7 @@
-"""Configurations as admins see and change them: DescribeConfigs, IncrementalAlterConfigs, AlterConfigs."""
+"""Configurations as admins see and change them: DescribeConfigs, IncrementalAlterConfigs, AlterConfigs.
+
+Numbers in ids are sections of shareq/broker/BEHAVIOUR.md.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +95,7 @@ def alter(requester: Requester, kind: int, name: str, operations: Operations, *,
         pytest.param(3, "x", E.INVALID_REQUEST, id="a type that nobody knows"),
     ],
 )
-def test_what_cannot_be_described(requester: Requester, kind: int, name: str, error: Errors) -> None:
+def test_an_unknown_resource_is_not_described(requester: Requester, kind: int, name: str, error: Errors) -> None:
     found = described(requester, kind, name)
     assert (found.error_code, bool(found.error_message), found.configs) == (error, True, ())
 
@@ -113,12 +116,14 @@ def test_what_cannot_be_described(requester: Requester, kind: int, name: str, er
         pytest.param(GROUP, "nobody", set(GROUP_CONFIGS) - INTERNAL, id="2.12 32 group: it need not exist"),
     ],
 )
-def test_all_configurations_there_are(requester: Requester, kind: int, name: str, expected: set[str]) -> None:
+def test_all_configurations_of_a_resource_are_described(
+    requester: Requester, kind: int, name: str, expected: set[str]
+) -> None:
     assert alter(requester, BROKER, "", [("num.partitions", SET, "3")]) is E.NONE
     assert {config.name for config in described(requester, kind, name).configs} == expected
 
 
-def test_keys_that_nobody_knows_are_left_out(requester: Requester) -> None:
+def test_unknown_keys_are_left_out_of_a_description(requester: Requester) -> None:
     found = described(requester, TOPIC, "orders", "retention.ms", "colour")
     assert [config.name for config in found.configs] == ["retention.ms"]
 
@@ -160,7 +165,9 @@ SYNONYMS = [
 
 
 @pytest.mark.parametrize(("kind", "key", "expected"), SYNONYMS)
-def test_who_has_said_what(requester: Requester, kind: int, key: str, expected: list[tuple[str, str, int]]) -> None:
+def test_synonyms_list_each_source_of_a_value(
+    requester: Requester, kind: int, key: str, expected: list[tuple[str, str, int]]
+) -> None:
     """Own entry, then broker level (2.12); what is in force is the first."""
     name = {TOPIC: "orders", GROUP: "g", BROKER: "0"}[ResourceType(kind)]
     assert alter(requester, BROKER, "", [("log.segment.bytes", SET, "100")]) is E.NONE
@@ -190,7 +197,9 @@ def test_who_has_said_what(requester: Requester, kind: int, key: str, expected: 
         pytest.param(GROUP, "g", "share.renew.acknowledge.enable", ConfigType.BOOLEAN, id="a group's boolean"),
     ],
 )
-def test_types(requester: Requester, kind: int, name: str, key: str, expected: ConfigType) -> None:
+def test_config_types_are_those_of_kafka(
+    requester: Requester, kind: int, name: str, key: str, expected: ConfigType
+) -> None:
     config = one(requester, kind, name, key)
     assert (ConfigType(config.config_type), config.is_sensitive) == (expected, False)
 
@@ -210,13 +219,13 @@ def test_internal_configurations_are_described_where_they_are_set(
     assert one(requester, kind, name, key).value == "false"
 
 
-def test_documentation_comes_if_asked_for(requester: Requester) -> None:
+def test_documentation_is_described_on_request(requester: Requester) -> None:
     assert one(requester, TOPIC, "orders", "retention.ms").documentation is None
     found = described(requester, BROKER, "0", include_documentation=True).configs
     assert all(config.documentation for config in found)
 
 
-def test_what_is_read_at_start_cannot_be_altered(requester: Requester) -> None:
+def test_read_only_configurations_cannot_be_altered(requester: Requester) -> None:
     found = {config.name: config.read_only for config in described(requester, BROKER, "0").configs}
     assert {key for key, read_only in found.items() if read_only} == READ_AT_START
     for key in READ_AT_START:
@@ -237,7 +246,7 @@ def test_what_is_read_at_start_cannot_be_altered(requester: Requester) -> None:
         pytest.param("g", "consumer.heartbeat.interval.ms", "5000", id="2.12 consumer.heartbeat.interval.ms"),
     ],
 )
-def test_defaults_of_groups(requester: Requester, group: str, key: str, default: str) -> None:
+def test_group_configurations_default_to_the_brokers(requester: Requester, group: str, key: str, default: str) -> None:
     config = one(requester, GROUP, group, key)
     assert (config.value, config.config_source, config.read_only) == (default, ConfigSource.DEFAULT, False)
 
@@ -287,7 +296,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("kind", "name", "operations", "error"), REFUSED)
-def test_what_cannot_be_altered(
+def test_invalid_alterations_are_refused_and_change_nothing(
     requester: Requester, kind: int, name: str, operations: Operations, error: Errors
 ) -> None:
     before = requester.cluster.image
@@ -318,7 +327,9 @@ def test_what_cannot_be_altered(
         ),
     ],
 )
-def test_altering(cluster: Cluster, requester: Requester, operations: Operations, expected: Mapping[str, str]) -> None:
+def test_set_delete_and_append_change_a_configuration(
+    cluster: Cluster, requester: Requester, operations: Operations, expected: Mapping[str, str]
+) -> None:
     before = dict(cluster.image.topics["orders"].configs)
     assert alter(requester, TOPIC, "orders", operations, validate_only=True) is E.NONE
     assert cluster.image.topics["orders"].configs == before
@@ -326,22 +337,20 @@ def test_altering(cluster: Cluster, requester: Requester, operations: Operations
     assert cluster.image.topics["orders"].configs == expected
 
 
-def test_subtracting(cluster: Cluster, requester: Requester) -> None:
+def test_subtract_removes_list_entries(cluster: Cluster, requester: Requester) -> None:
     alter(requester, TOPIC, "orders", [("cleanup.policy", SET, "compact,delete")])
     assert alter(requester, TOPIC, "orders", [("cleanup.policy", SUBTRACT, "compact")]) is E.NONE
     assert cluster.image.topics["orders"].configs == {"cleanup.policy": "delete"}
 
 
-def test_what_is_set_for_all_brokers_goes_back_to_what_they_were_started_with(
-    cluster: Cluster, requester: Requester
-) -> None:
+def test_deleting_a_dynamic_broker_value_restores_the_static_one(cluster: Cluster, requester: Requester) -> None:
     for operation, value, expected in ((SET, "9000", "9000"), (DELETE, None, "5000")):
         assert alter(requester, BROKER, "", [("log.retention.ms", operation, value)]) is E.NONE
         assert one(requester, TOPIC, "orders", "retention.ms").value == expected
         assert cluster.log("orders", 0).config.retention_ms == int(expected), "and takes effect at once"
 
 
-def test_a_resource_twice_is_not_altered(cluster: Cluster, requester: Requester) -> None:
+def test_a_resource_named_twice_is_not_altered(cluster: Cluster, requester: Requester) -> None:
     config = IncrementalAlterConfigsRequest.Config(name="retention.ms", config_operation=SET, value="1")
     resource = IncrementalAlterConfigsRequest.Resource(resource_type=TOPIC, resource_name="orders", configs=(config,))
     found = requester.ask(IncrementalAlterConfigsRequest(resources=(resource, resource)), 1).responses
@@ -366,7 +375,7 @@ def replace(
     return error
 
 
-def test_the_old_request_replaces_everything(cluster: Cluster, requester: Requester) -> None:
+def test_alter_configs_replaces_all_overrides(cluster: Cluster, requester: Requester) -> None:
     assert replace(requester, TOPIC, "orders", ("retention.ms", "7"), validate_only=True) is E.NONE
     assert cluster.image.topics["orders"].configs == {"cleanup.policy": "compact"}
     assert replace(requester, TOPIC, "orders", ("retention.ms", "7")) is E.NONE
@@ -383,7 +392,9 @@ def test_the_old_request_replaces_everything(cluster: Cluster, requester: Reques
         pytest.param(BROKER, "0", [], E.INVALID_REQUEST, id="a single broker"),
     ],
 )
-def test_what_cannot_be_replaced(requester: Requester, kind: int, name: str, configs: list[Any], error: Errors) -> None:
+def test_invalid_replacements_are_refused(
+    requester: Requester, kind: int, name: str, configs: list[Any], error: Errors
+) -> None:
     before = requester.cluster.image
     assert replace(requester, kind, name, *configs) is error
     assert requester.cluster.image is before

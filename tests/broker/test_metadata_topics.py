@@ -1,5 +1,8 @@
 """Topics as admins make, grow and delete them, and elections: CreateTopics, CreatePartitions, DeleteTopics,
-ElectLeaders."""
+ElectLeaders.
+
+Numbers in ids are sections of shareq/broker/BEHAVIOUR.md.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +103,7 @@ def layout(cluster: Cluster, name: str = "new") -> list[tuple[int, ...]]:
     ],
 )
 @pytest.mark.parametrize("validate_only", [False, True])
-def test_topics_that_cannot_be(
+def test_invalid_topics_are_refused(
     cluster: Cluster, requester: Requester, topic: dict[str, Any], error: Errors, validate_only: bool
 ) -> None:
     cluster.create_topic("dotted.name")
@@ -134,7 +137,7 @@ def test_a_topic_is_made(cluster: Cluster, requester: Requester, topic: dict[str
     assert (checked.num_partitions, checked.replication_factor) == (len(expected), len(expected[0]))
 
 
-def test_a_new_topic_is_told_with_its_configurations(requester: Requester) -> None:
+def test_a_created_topic_is_returned_with_its_configurations(requester: Requester) -> None:
     (found,) = create(requester, {"configs": (("retention.ms", "1000"),)})
     told = {config.name: (config.value, config.config_source) for config in found.configs or ()}
     assert told.keys() == TOPIC_CONFIGS.keys()
@@ -143,13 +146,13 @@ def test_a_new_topic_is_told_with_its_configurations(requester: Requester) -> No
     assert told["preallocate"] == ("false", ConfigSource.DEFAULT)
 
 
-def test_a_name_twice_makes_nothing(cluster: Cluster, requester: Requester) -> None:
+def test_a_topic_named_twice_is_not_created(cluster: Cluster, requester: Requester) -> None:
     found = create(requester, {}, {"name": "other"}, {"num_partitions": 2})
     assert [(t.name, t.error_code) for t in found] == [("new", E.INVALID_REQUEST), ("other", E.NONE)]
     assert "new" not in cluster.image.topics
 
 
-def test_replicas_are_not_put_where_nobody_lives(cluster: Cluster, requester: Requester) -> None:
+def test_replicas_are_not_placed_on_unknown_brokers(cluster: Cluster, requester: Requester) -> None:
     cluster.kill_broker(2)
     dead, half = create(requester, assigned((2,)), {"name": "half", **assigned((2, 1))})
     assert (dead.error_code, half.error_code) == (E.INVALID_REPLICA_ASSIGNMENT, E.NONE)
@@ -184,7 +187,7 @@ def grow(
     ],
 )
 @pytest.mark.parametrize("validate_only", [False, True])
-def test_growth_that_cannot_be(
+def test_invalid_partition_counts_are_refused(
     cluster: Cluster, requester: Requester, growth: tuple[Any, ...], error: Errors, validate_only: bool
 ) -> None:
     """`growth`: the count, then the replicas of each new partition."""
@@ -207,7 +210,7 @@ def test_a_topic_grows(cluster: Cluster, requester: Requester, replicas: Any, ex
     assert layout(cluster, "orders") == expected
 
 
-def test_growth_of_what_is_not_there_or_named_twice(cluster: Cluster, requester: Requester) -> None:
+def test_growing_an_unknown_or_duplicate_topic_is_refused(cluster: Cluster, requester: Requester) -> None:
     assert grow(requester, 4, name="none") is E.UNKNOWN_TOPIC_OR_PARTITION
     twice = tuple(CreatePartitionsRequest.Topic(name="orders", count=count) for count in (3, 4))
     (found,) = requester.ask(CreatePartitionsRequest(topics=twice), 3).results
@@ -235,7 +238,7 @@ def test_growth_of_what_is_not_there_or_named_twice(cluster: Cluster, requester:
         ),
     ],
 )
-def test_deleting(
+def test_topics_are_deleted_by_name_or_id(
     cluster: Cluster, requester: Requester, asked: list[Any], expected: list[tuple[Any, Any, Errors]]
 ) -> None:
     """("orders", "id") asks by the id of `orders`; "id" stands for it in the answer, too."""
@@ -285,7 +288,7 @@ def restarted(cluster: Cluster, requester: Requester) -> Requester:
         pytest.param(0, None, {0: E.NONE}, id="all: only those that needed it are told of"),
     ],
 )
-def test_elections(
+def test_an_election_gives_leadership_to_the_preferred_replica(
     restarted: Requester, kind: int, topics: dict[str, tuple[int, ...]] | None, expected: dict[int, Errors]
 ) -> None:
     found = elect(restarted, kind, topics)
@@ -295,12 +298,12 @@ def test_elections(
     assert (state.leader, state.leader_epoch) == ((0, 2) if moved else (1, 1))
 
 
-def test_elections_of_the_dead(cluster: Cluster, requester: Requester) -> None:
+def test_an_election_without_the_preferred_replica_fails(cluster: Cluster, requester: Requester) -> None:
     cluster.kill_broker(0)
     assert elect(requester, 0, {"orders": (0,)}) == {("orders", 0): (E.PREFERRED_LEADER_NOT_AVAILABLE, True)}
     cluster.kill_broker(1)
     assert elect(requester, 1, {"orders": (0,)}) == {("orders", 0): (E.ELIGIBLE_LEADERS_NOT_AVAILABLE, True)}
 
 
-def test_an_election_of_a_kind_that_nobody_knows(requester: Requester) -> None:
+def test_an_unknown_election_type_is_refused(requester: Requester) -> None:
     assert requester.ask(ElectLeadersRequest(election_type=2), 2) == ElectLeadersResponse(error_code=E.INVALID_REQUEST)

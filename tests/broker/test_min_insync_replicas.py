@@ -130,7 +130,7 @@ def test_a_state_write_goes_on_when_fewer_replicas_are_asked_for(cluster: Cluste
     assert requester.response(call_id).results[0].partitions[0].error_code is Errors.NONE
 
 
-def test_a_write_that_stalls_is_lost_with_its_coordinator(cluster: Cluster, requester: Requester) -> None:
+def test_a_stalled_write_fails_with_its_coordinator(cluster: Cluster, requester: Requester) -> None:
     key = str(SharePartitionKey(GROUP, cluster.image.topics["orders"].topic_id, 0))
     node = find(requester, CoordinatorType.SHARE, key)
     lost = lose_the_other(cluster, node)

@@ -54,12 +54,12 @@ WORDS = {
         for column, version in enumerate((12, 11, 10))
     ],
 )
-def test_errors_in_words_that_a_version_knows(error: Errors, version: int, told: Errors) -> None:
+def test_coordinator_errors_map_to_errors_of_the_version(error: Errors, version: int, told: Errors) -> None:
     assert produce_error(error, verification_mode(version)) is told
 
 
 @pytest.mark.parametrize("version", [12, 13, NEWEST_VERSION])
-def test_new_clients_join_by_writing(version: int) -> None:
+def test_new_clients_add_partitions_by_producing(version: int) -> None:
     assert verification_mode(version) == VerificationMode(True, Errors.NONE)
 
 
@@ -76,7 +76,7 @@ def questions(cluster: Cluster) -> int:
 
 
 @pytest.mark.parametrize("flow", FLOWS.values(), ids=FLOWS)
-def test_once_for_a_partition_and_transaction(cluster: Cluster, flow: ClientFlow) -> None:
+def test_a_partition_is_verified_once_per_transaction(cluster: Cluster, flow: ClientFlow) -> None:
     producer = ready(cluster, flow)
     for expected in (1, 1, 2):
         partition = expected - 1
@@ -88,7 +88,7 @@ def test_once_for_a_partition_and_transaction(cluster: Cluster, flow: ClientFlow
     assert questions(cluster) == 3
 
 
-def test_never_for_producers_without_transactions(cluster: Cluster) -> None:
+def test_plain_batches_are_not_verified(cluster: Cluster) -> None:
     producer = ready(cluster)
     producer.transactional_id = None  # type: ignore[assignment]    # a plain producer's request
     batch = producer.batch("x", sequence=0, transactional=False)
@@ -165,7 +165,7 @@ def test_offsets_that_a_marker_overtakes_are_not_written(cluster: Cluster, flow:
     assert log.last_stable_offset == log.log_end_offset, "a transaction that nobody would ever end"
 
 
-def test_the_marker_of_the_transaction_before_overtakes_nobody(slow: Cluster) -> None:
+def test_a_marker_of_the_previous_transaction_refuses_no_batch(slow: Cluster) -> None:
     """It comes while the next transaction's first batch waits for it to be over."""
     producer = ready(slow)
     producer.write("a")
@@ -178,7 +178,7 @@ def test_the_marker_of_the_transaction_before_overtakes_nobody(slow: Cluster) ->
     assert slow.log("orders", 0).log_end_offset == 3
 
 
-def test_a_marker_of_another_producer_overtakes_nobody(slow: Cluster) -> None:
+def test_a_marker_of_another_producer_refuses_no_batch(slow: Cluster) -> None:
     producer, other = ready(slow, JAVA_OLD), ready(slow, JAVA_OLD, "other")
     producer.add(ORDERS)
     call = producer.produce_later(producer.batch("x", sequence=0))
@@ -188,7 +188,7 @@ def test_a_marker_of_another_producer_overtakes_nobody(slow: Cluster) -> None:
 
 
 @pytest.mark.parametrize("comes_back", [False, True], ids=["moved", "moved and came back"])
-def test_a_leader_that_changes_meanwhile_lets_nobody_in(slow: Cluster, comes_back: bool) -> None:
+def test_a_leader_change_during_verification_refuses_the_batch(slow: Cluster, comes_back: bool) -> None:
     """Whoever led the partition meanwhile may have ended the transaction there."""
     first = leader_of(slow)
     slow.kill_broker(first)

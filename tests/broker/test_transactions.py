@@ -1,4 +1,7 @@
-"""Transactions in a cluster: what clients of three generations see, and what survives the loss of brokers."""
+"""Transactions in a cluster: what clients of three generations see, and what survives the loss of brokers.
+
+Numbers in ids are sections of shareq/broker/BEHAVIOUR.md.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +88,7 @@ def settled(cluster: Cluster, transactional_id: str = "t") -> str:
 # ---- lives -----------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_is_seen_before_the_end(cluster: Cluster, anyone: Transactor) -> None:
+def test_records_of_an_open_transaction_are_not_readable(cluster: Cluster, anyone: Transactor) -> None:
     assert anyone.write("a", "b") is Errors.NONE
     log = cluster.log("orders", 0)
     assert (log.last_stable_offset, log.high_watermark) == (0, 2)
@@ -96,7 +99,7 @@ def test_nothing_is_seen_before_the_end(cluster: Cluster, anyone: Transactor) ->
     assert committed(cluster) == ["a", "b"]
 
 
-def test_what_was_aborted_is_never_seen(cluster: Cluster, anyone: Transactor) -> None:
+def test_aborted_records_are_not_readable(cluster: Cluster, anyone: Transactor) -> None:
     anyone.write("a")
     anyone.end(commit=False)
     settled(cluster)
@@ -212,7 +215,9 @@ def test_batches_of_two_producers_in_one_request(cluster: Cluster) -> None:
     ],
 )
 @pytest.mark.parametrize("flow", FLOWS.values(), ids=FLOWS)
-def test_a_batch_of_somebody_else(cluster: Cluster, flow: ClientFlow, change: dict[str, int], error: Errors) -> None:
+def test_a_batch_of_another_producer_is_refused(
+    cluster: Cluster, flow: ClientFlow, change: dict[str, int], error: Errors
+) -> None:
     producer = ready(cluster, flow)
     producer.begin()
     if flow.announces:
@@ -227,7 +232,7 @@ def test_an_unknown_transactional_id(cluster: Cluster, anyone: Transactor) -> No
     assert anyone.produce("x").error_code is Errors.INVALID_PRODUCER_ID_MAPPING
 
 
-def test_without_a_coordinator_producers_of_any_age_try_again(cluster: Cluster) -> None:
+def test_without_a_coordinator_every_client_version_retries(cluster: Cluster) -> None:
     """Nobody has asked for a coordinator yet, so there is not even its topic."""
     for flow in FLOWS.values():
         producer = Transactor(cluster, flow=flow)
@@ -251,7 +256,7 @@ def slow(cluster: Cluster, producer: Transactor) -> Callable[[], None]:
     return release
 
 
-def test_a_new_client_waits_a_moment_for_the_transaction_before(cluster: Cluster) -> None:
+def test_a_new_client_waits_while_the_previous_transaction_completes(cluster: Cluster) -> None:
     """Produce 12+ is tried again inside up to 100 ms, so a client hardly ever hears of it."""
     producer = ready(cluster)
     producer.write("a")
@@ -269,7 +274,7 @@ def test_a_new_client_waits_a_moment_for_the_transaction_before(cluster: Cluster
         pytest.param(LIBRDKAFKA, Errors.NOT_ENOUGH_REPLICAS, 0, id="librdkafka: NOT_ENOUGH_REPLICAS at once"),
     ],
 )
-def test_where_completing_takes_long_clients_come_back(
+def test_clients_retry_when_completion_outlasts_the_backoff(
     cluster: Cluster, flow: ClientFlow, error: Errors, after_ms: int
 ) -> None:
     producer = ready(cluster, flow)
@@ -290,7 +295,9 @@ def test_where_completing_takes_long_clients_come_back(
 # ---- zombies and time-outs -------------------------------------------------------------------------------------------
 
 
-def test_a_successor_aborts_and_fences(cluster: Cluster, anyone: Transactor) -> None:
+def test_initializing_again_aborts_the_transaction_and_fences_its_producer(
+    cluster: Cluster, anyone: Transactor
+) -> None:
     anyone.write("lost")
     successor = ready(cluster, anyone.flow)
     assert cluster.log("orders", 0).last_stable_offset == 2
@@ -304,14 +311,14 @@ def test_a_successor_aborts_and_fences(cluster: Cluster, anyone: Transactor) -> 
     assert committed(cluster) == ["mine"]
 
 
-def test_a_zombie_is_kept_out_of_partitions_that_never_saw_its_successor(cluster: Cluster) -> None:
+def test_a_fenced_producer_cannot_write_to_a_partition_new_to_the_transaction(cluster: Cluster) -> None:
     zombie = ready(cluster)
     ready(cluster)
     assert zombie.produce("late", partition=2).error_code is Errors.INVALID_PRODUCER_EPOCH
     assert cluster.log("orders", 2).log_end_offset == 0
 
 
-def test_a_transaction_that_nobody_ends_is_aborted_at_the_next_scan(cluster: Cluster) -> None:
+def test_a_timed_out_transaction_is_aborted_at_the_next_scan(cluster: Cluster) -> None:
     producer = ready(cluster, timeout_ms=15_000)
     cluster.advance(5_000 - (cluster.now_ms - cluster.origin_ms))
     producer.write("forgotten")
@@ -325,7 +332,7 @@ def test_a_transaction_that_nobody_ends_is_aborted_at_the_next_scan(cluster: Clu
     assert cluster.log("orders", 0).last_stable_offset == 2
 
 
-def test_what_the_producer_of_a_timed_out_transaction_is_told(cluster: Cluster) -> None:
+def test_the_error_of_a_producer_whose_transaction_timed_out(cluster: Cluster) -> None:
     producer = ready(cluster, timeout_ms=1000)
     producer.write("forgotten")
     cluster.advance(20_000)
@@ -337,7 +344,7 @@ def test_what_the_producer_of_a_timed_out_transaction_is_told(cluster: Cluster) 
     assert producer.write("again") is Errors.NONE
 
 
-def test_transactional_ids_out_of_use_are_forgotten(cluster: Cluster) -> None:
+def test_unused_transactional_ids_expire(cluster: Cluster) -> None:
     ready(cluster)
     cluster.advance(6 * 86_400_000)
     assert state_of(cluster).error_code is Errors.NONE
@@ -360,7 +367,7 @@ def test_a_batch_that_is_sent_twice_is_written_once(cluster: Cluster, anyone: Tr
     assert committed(cluster) == ["a", "b"]
 
 
-def test_a_batch_that_comes_again_after_the_end_is_not_written(cluster: Cluster, anyone: Transactor) -> None:
+def test_a_duplicate_batch_after_the_end_is_not_written(cluster: Cluster, anyone: Transactor) -> None:
     """With EndTxn 5 its epoch is over; before, the partition does not belong to the next transaction."""
     anyone.write("a")
     batch = anyone.batch("a", sequence=0)
@@ -376,7 +383,7 @@ def test_a_batch_that_comes_again_after_the_end_is_not_written(cluster: Cluster,
     assert committed(cluster) == ["a"]
 
 
-def test_an_end_whose_answer_was_lost_is_asked_for_again(cluster: Cluster, anyone: Transactor) -> None:
+def test_a_repeated_end_has_the_same_result(cluster: Cluster, anyone: Transactor) -> None:
     anyone.write("a")
     first = anyone.end_once()
     settled(cluster)
@@ -385,7 +392,7 @@ def test_an_end_whose_answer_was_lost_is_asked_for_again(cluster: Cluster, anyon
     assert other.error_code is Errors.INVALID_TXN_STATE
 
 
-def test_at_the_last_epoch_a_producer_goes_on_with_another_id(cluster: Cluster) -> None:
+def test_an_exhausted_epoch_gives_a_new_producer_id(cluster: Cluster) -> None:
     producer = ready(cluster)
     first_id = producer.producer_id
     exhaust(cluster, producer)
@@ -444,7 +451,9 @@ def test_a_transaction_goes_on_when_a_leader_is_lost(cluster: Cluster, anyone: T
 
 
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])
-def test_a_decision_outlives_the_coordinator_that_made_it(cluster: Cluster, anyone: Transactor, commit: bool) -> None:
+def test_a_recorded_decision_survives_a_coordinator_failover(
+    cluster: Cluster, anyone: Transactor, commit: bool
+) -> None:
     """The coordinator dies when it has answered and no marker is written: its successor finds the decision."""
     release = slow(cluster, anyone)
     anyone.end_once(commit=commit)
@@ -458,7 +467,7 @@ def test_a_decision_outlives_the_coordinator_that_made_it(cluster: Cluster, anyo
     assert committed(cluster, 1) == (["held"] if commit else [])
 
 
-def test_markers_wait_for_a_partition_that_nobody_leads(cluster: Cluster) -> None:
+def test_markers_wait_for_a_partition_without_a_leader(cluster: Cluster) -> None:
     cluster.create_topic("single", partitions=3, replication_factor=1)
     producer = ready(cluster)
     image = cluster.image.topics["single"]
@@ -487,7 +496,7 @@ def test_a_topic_that_is_deleted_needs_no_marker(cluster: Cluster) -> None:
     assert settled(cluster) == "CompleteCommit"
 
 
-def test_all_brokers_are_lost_and_come_back(cluster: Cluster) -> None:
+def test_transactions_survive_the_loss_of_all_brokers(cluster: Cluster) -> None:
     producer = ready(cluster)
     producer.write("a")
     for broker in (0, 1, 2):
@@ -582,7 +591,7 @@ def test_offsets_count_when_the_transaction_is_committed(cluster: Cluster, anyon
     assert offset_of(anyone, require_stable=True) == (7 if commit else -1, Errors.NONE)
 
 
-def test_offsets_of_a_transaction_outlive_their_coordinator(cluster: Cluster, anyone: Transactor) -> None:
+def test_transactional_offsets_survive_a_coordinator_failover(cluster: Cluster, anyone: Transactor) -> None:
     assert anyone.commit_offset(7) is Errors.NONE
     cluster.kill_broker(anyone.find("g", CoordinatorType.GROUP))
     assert offset_of(anyone, require_stable=True)[1] is Errors.UNSTABLE_OFFSET_COMMIT
@@ -600,14 +609,16 @@ def test_offsets_of_a_transaction_outlive_their_coordinator(cluster: Cluster, an
         pytest.param(JAVA_OLD, Errors.TRANSACTION_ABORTABLE, id="v4"),
     ],
 )
-def test_offsets_that_were_not_announced(cluster: Cluster, flow: ClientFlow, error: Errors) -> None:
+def test_offsets_of_a_group_not_added_to_the_transaction_are_refused(
+    cluster: Cluster, flow: ClientFlow, error: Errors
+) -> None:
     assert ready(cluster, flow).commit_offset(7, announce=False) is error
 
 
 # ---- tools -----------------------------------------------------------------------------------------------------------
 
 
-def test_tools_see_transactions(cluster: Cluster) -> None:
+def test_transactions_are_described_and_listed(cluster: Cluster) -> None:
     ready(cluster, transactional_id="idle")
     ready(cluster, transactional_id="busy").write("x")
     listed = {}
@@ -623,7 +634,7 @@ def test_tools_see_transactions(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("lost", ["the leader", "the coordinator", "nobody"])
-def test_our_producer_goes_on_whoever_is_lost(cluster: Cluster, lost: str) -> None:
+def test_a_transactional_producer_survives_the_loss_of_any_broker(cluster: Cluster, lost: str) -> None:
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": "t"})
     producer.init_transactions(30)
     expected = []

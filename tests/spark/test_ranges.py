@@ -45,7 +45,7 @@ def test_an_offset_survives_sparks_json(some: tuple[Range, ...], number: int) ->
 
 
 @pytest.mark.parametrize("offset", [{}, {"batch": 1}, {"batch": 1, "topics": {"t": {"id": ID}}}, {"topics": []}])
-def test_what_is_no_offset_is_refused(offset: dict[str, object]) -> None:
+def test_an_invalid_offset_is_refused(offset: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="is no offset of a share group's source"):
         from_json(offset)
 
@@ -87,7 +87,7 @@ def test_one_partition_feeds_several_tasks() -> None:
 
 
 @given(st.integers(0, 9), st.integers(0, 20), st.dictionaries(st.integers(0, 30), st.sampled_from((2, 3))))
-def test_runs_say_of_each_offset_what_was_said(first: int, size: int, verdicts: dict[int, int]) -> None:
+def test_runs_keep_the_acknowledge_type_of_each_offset(first: int, size: int, verdicts: dict[int, int]) -> None:
     runs = cut(first, first + size, verdicts, 1)
     said = [(offset, verdict) for low, high, verdict in runs for offset in range(low, high)]
     assert said == [(offset, verdicts.get(offset, 1)) for offset in range(first, first + size)]

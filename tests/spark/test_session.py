@@ -25,7 +25,7 @@ def test_an_old_pyspark_is_refused_with_a_reason(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["4.0.5", "4.1.4"])
-def test_streams_are_refused_where_spark_would_not_tell_what_is_done(version: str) -> None:
+def test_streams_need_a_spark_that_reports_finished_batches(version: str) -> None:
     with pytest.raises(SparkDoesNotFit, match=f"PySpark {version} does not tell a stream.*4.2 does.*batch reads"):
         check_pyspark(version, streaming=True)
 
@@ -40,7 +40,7 @@ def test_a_master_and_spark_connect_are_too_much() -> None:
         session(master="local[2]", **{"spark.remote": "sc://127.0.0.1"})
 
 
-def test_a_key_that_is_not_sparks_is_refused() -> None:
+def test_an_unknown_spark_key_is_refused() -> None:
     with pytest.raises(ValueError, match="not Spark's: shuffle_partitions"):
         session(shuffle_partitions=2)
 

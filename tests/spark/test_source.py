@@ -260,7 +260,7 @@ def test_two_queries_of_a_group_share_the_work(small: Scene, tmp_path: Path) -> 
     assert sorted(found[0] + found[1]) == every_place(small.records)
 
 
-def test_a_verdict_that_nobody_would_hear_is_refused(small: Scene) -> None:
+def test_an_acknowledge_type_without_effect_is_refused(small: Scene) -> None:
     rows = small.spark.read.format("shareq").options(**small.options).load()
     with pytest.raises(RuntimeError, match="no streaming query of group 'nobody' reads here"):
         acknowledge(rows, "reject", group="nobody")

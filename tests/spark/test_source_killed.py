@@ -93,7 +93,7 @@ def test_a_killed_drivers_records_reach_the_sink(
     assert at.lag() == 0
 
 
-def test_the_records_of_a_killed_query_come_to_the_others(
+def test_records_of_a_killed_query_are_delivered_to_others(
     spark: SparkSession, served: Reachable, fresh: Callable[[str], str], tmp_path: Path
 ) -> None:
     """Two queries in one group know nothing of each other's checkpoints."""

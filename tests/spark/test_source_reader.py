@@ -177,7 +177,7 @@ def test_a_restart_reads_exactly_what_the_offset_says_though_the_locks_are_gone(
     assert at.lag() == 0
 
 
-def test_the_records_of_a_driver_that_is_gone_come_to_the_others(at: Scene) -> None:
+def test_records_of_a_lost_driver_are_delivered_to_others(at: Scene) -> None:
     lost, other = at.reader(maxRecordsPerBatch="12"), at.reader()
     held = rows(lost, lost.initialOffset(), plan(lost, lost.initialOffset()))
     at.crash(lost)
@@ -211,7 +211,7 @@ def test_two_queries_of_a_group_share_the_work(at: Scene) -> None:
         pytest.param("reject", False, True, id="given back when it never began: no restart would read it"),
     ],
 )
-def test_what_becomes_of_a_batch_when_a_query_ends(at: Scene, on_failure: str, begun: bool, again: bool) -> None:
+def test_a_batch_of_an_ended_query_is_settled_or_released(at: Scene, on_failure: str, begun: bool, again: bool) -> None:
     reader = at.reader(onFailure=on_failure)
     zero = reader.initialOffset()
     one = plan(reader, zero, 10)
@@ -224,7 +224,7 @@ def test_what_becomes_of_a_batch_when_a_query_ends(at: Scene, on_failure: str, b
     assert at.lag() == 0
 
 
-def test_verdicts_go_with_the_batch_that_they_are_about(at: Scene) -> None:
+def test_acknowledge_types_apply_to_their_own_batch(at: Scene) -> None:
     reader = at.reader()
     zero = reader.initialOffset()
     one = plan(reader, zero)
@@ -240,7 +240,7 @@ def test_verdicts_go_with_the_batch_that_they_are_about(at: Scene) -> None:
     assert not Path(at.folder).exists()
 
 
-def test_verdicts_on_a_batch_that_is_run_again_after_a_restart_are_for_nobody(at: Scene) -> None:
+def test_acknowledge_types_of_a_replayed_batch_are_dropped(at: Scene) -> None:
     """They end with the batch: its records are not held, and come again with verdicts of their own."""
     first = at.reader()
     zero = first.initialOffset()
@@ -302,13 +302,13 @@ def test_available_now_waits_for_what_others_have_locked(at: Scene) -> None:
     other.stop()
 
 
-def test_a_batch_read_of_a_topic_that_there_is_not_says_so(at: Scene) -> None:
+def test_a_batch_read_of_an_unknown_topic_is_refused(at: Scene) -> None:
     options = {"kafka.bootstrap.servers": at.cluster.bootstrap_servers, "subscribe": "nowhere", "group.id": GROUP}
     with pytest.raises(KafkaException, match="nowhere"):
         BatchReader(parse(options)).partitions()
 
 
-def test_what_is_said_of_connections_holds_for_tasks_and_questions_too(at: Scene) -> None:
+def test_connection_settings_apply_to_tasks_and_admin_calls(at: Scene) -> None:
     reader = at.reader(**{"kafka.client.id": "night"})
     reader.prepareForTriggerAvailableNow()
     start = through_json(reader.initialOffset())
@@ -335,7 +335,7 @@ def bad_compression(values: Sequence[bytes]) -> bytes:
         pytest.param(bad_compression, "release", "release", 15, id="or released until it has been delivered too often"),
     ],
 )
-def test_records_that_cannot_be_read_hold_nobody_up(
+def test_unreadable_records_do_not_block_a_stream(
     at: Scene, damaged: Callable[[Sequence[bytes]], bytes], on_failure: str, fate: str, left_out: int
 ) -> None:
     values = [b"lost" * 50, b"gone" * 50, b"away" * 50]
@@ -369,7 +369,7 @@ def test_records_that_cannot_be_read_hold_nobody_up(
     assert sum(event.end - event.first for event in lost) == left_out
 
 
-def test_what_a_task_cannot_read_is_not_passed_over(at: Scene) -> None:
+def test_a_task_raises_for_unreadable_records(at: Scene) -> None:
     """The member has seen it whole, and will accept it: left out, it would be lost."""
     reader = at.reader()
     start = reader.initialOffset()
@@ -384,7 +384,7 @@ def test_what_a_task_cannot_read_is_not_passed_over(at: Scene) -> None:
     reader.stop()
 
 
-def test_a_batch_read_leaves_out_what_cannot_be_read(at: Scene, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_batch_read_leaves_out_unreadable_records(at: Scene, caplog: pytest.LogCaptureFixture) -> None:
     log = at.cluster.log(TOPIC, 1)
     for data in (bad_crc([b"lost"]), bad_compression([b"gone" * 50])):
         log.append(data, now_ms=at.cluster.now_ms, leader_epoch=0, validate=False)
@@ -395,7 +395,7 @@ def test_a_batch_read_leaves_out_what_cannot_be_read(at: Scene, caplog: pytest.L
     assert len([text for text in caplog.messages if f"{TOPIC} [1]: left out" in text]) == 2
 
 
-def test_locks_are_renewed_by_the_wall(served: Server, fresh: Callable[[str], str], tmp_path: Path) -> None:
+def test_locks_are_renewed_on_the_wall_clock(served: Server, fresh: Callable[[str], str], tmp_path: Path) -> None:
     """A batch outlives its locks. Where the machine is too busy to renew in time its records come again, and with them
     another chance."""
     cluster, topic, group = served.cluster, fresh("topic"), fresh("group")

@@ -110,18 +110,18 @@ NAMED = {"group_id": "g1", "topic_id": TOPIC, "topic": "orders", "partition": 3}
         ),
     ],
 )
-def test_what_is_told_of_a_record(entry: Any, expected: dict[str, Any]) -> None:
+def test_columns_of_a_state_record(entry: Any, expected: dict[str, Any]) -> None:
     assert told(entry) == PLACE | expected
 
 
-def test_a_topic_whose_id_is_nobodys_has_no_name() -> None:
+def test_an_unknown_topic_id_has_no_name() -> None:
     assert "topic" not in told(encode(StateTombstone(OLD)))
 
 
 # ---- states ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_state_is_what_snapshot_and_updates_make() -> None:
+def test_a_state_is_a_snapshot_with_its_updates() -> None:
     found = states(table(log_of(SNAPSHOT, UPDATE)), moment=Moment(), names=NAMES)
     assert found.schema == STATES
     (row,) = found.to_pylist()
@@ -153,7 +153,7 @@ def test_a_state_is_what_snapshot_and_updates_make() -> None:
         pytest.param(5, log_of(StateTombstone(KEY), UPDATE), True, id="an update after a tombstone"),
     ],
 )
-def test_a_state_is_complete_where_nothing_is_missing(first: int, log: list[Any], complete: bool) -> None:
+def test_a_state_without_gaps_is_complete(first: int, log: list[Any], complete: bool) -> None:
     (row,) = states(table(log, first), moment=Moment(), names={}).to_pylist()
     assert row["complete"] == complete
 
@@ -165,7 +165,7 @@ def test_a_gap_makes_states_incomplete_until_the_next_snapshot() -> None:
     assert {key: row["complete"] for key, row in by_key(found.to_pylist()).items()} == {KEY: False, OLD: True}
 
 
-def test_the_history_tells_the_state_after_each_record() -> None:
+def test_the_history_has_the_state_after_each_record() -> None:
     found = history(table(log_of(SNAPSHOT, UPDATE, StateTombstone(KEY))), names=NAMES).to_pylist()
     assert [(row["kind"], row["start_offset"]) for row in found] == [
         ("snapshot", 100),
@@ -199,7 +199,7 @@ def test_states_at_a_moment(at: Any, spso: list[int]) -> None:
 
 
 @pytest.mark.parametrize("at", ["yesterday", 1.5, True])
-def test_what_is_no_moment_is_refused(at: Any) -> None:
+def test_invalid_moments_are_refused(at: Any) -> None:
     with pytest.raises(ValueError, match=r"at=.*: must be an offset, offsets by partition, or a datetime"):
         Moment.of(at)
 
@@ -246,7 +246,7 @@ def test_states_are_the_coordinators_at_every_moment(seed: int) -> None:
         assert all(row["complete"] for row in found.values())
 
 
-def test_what_is_complete_of_a_log_that_has_been_cut_is_true(seed: int) -> None:
+def test_complete_states_of_a_truncated_log_are_true(seed: int) -> None:
     """Wherever it is cut, as far as the log says it: fences are what the coordinator remembers."""
     log, moments = coordinated(random.Random(seed), 120)
     end, truth = moments[-1]

@@ -195,11 +195,11 @@ def test_a_cluster_in_this_process_is_read_too(spark: SparkSession, fresh: Calla
         assert group.of(topic.records())[-1].kind == "tombstone"
 
 
-def test_a_cluster_that_keeps_no_state_yet_says_so(spark: SparkSession) -> None:
+def test_a_cluster_without_state_is_refused(spark: SparkSession) -> None:
     with unserved() as cluster, pytest.raises(KafkaException, match=r"UNKNOWN_TOPIC_OR_PARTITION|does not host"):
         state_topic(spark, cluster)
 
 
-def test_what_is_no_source_is_refused(spark: SparkSession) -> None:
+def test_an_invalid_source_is_refused(spark: SparkSession) -> None:
     with pytest.raises(ValueError, match="source=42: must be an address, a path or a DataFrame"):
         state_topic(spark, 42)

@@ -98,5 +98,5 @@ def adds_up(cluster: Cluster) -> None:
     assert account.records == RECORDS
     assert account.accepted_twice == 0
     assert account.accepted + account.archived + account.in_flight + account.never_delivered == RECORDS
-    counted = metrics(cluster).value("record-acknowledgement-count", protocol="share", ack_type="accept")
+    counted = metrics(cluster).value("RecordAcknowledgementsPerSec", attribute="Count", ackType="Accept")
     assert counted <= account.accepted

@@ -60,6 +60,7 @@ def at_the_end(*more: tuple[int, int, e.Event]) -> Metrics:
     return metrics(journal_of([*HISTORY, *more]))
 
 
+RECORDS = '{"responses":[{"partitions":[{"acquired_records":["0: delivery 1"]}]}]}'
 SP: dict[str, Any] = {"group": GROUP, "topic": TOPIC, "partition": 0}
 
 
@@ -72,15 +73,6 @@ SP: dict[str, Any] = {"group": GROUP, "topic": TOPIC, "partition": 0}
         ("share-group-count", {"state": "Dead"}, 0),
         ("share-group-rebalance-count", {}, 1),
         ("share-group-rebalance-rate", {}, 0.25),
-        ("rebalance-count", {"protocol": "share"}, 1),
-        ("rebalance-rate", {"protocol": "share"}, 0.25),
-        ("num-partitions", {"protocol": "share"}, 2),
-        ("record-acknowledgement-count", {"protocol": "share", "ack_type": "accept"}, 4),
-        ("record-acknowledgement-rate", {"protocol": "share", "ack_type": "accept"}, 1),
-        ("record-acknowledgement-count", {"protocol": "share", "ack_type": "release"}, 2),
-        ("record-acknowledgement-count", {"protocol": "share", "ack_type": "reject"}, 1),
-        ("share-acknowledgement-count", {"protocol": "share"}, 8),
-        ("share-acknowledgement-rate", {"protocol": "share"}, 2),
         ("InFlightMessageCount", SP, 6),
         ("ShareSessionsCount", {}, 0),
         ("write-total", {}, 2),
@@ -104,12 +96,12 @@ def test_the_value_of_a_metric(name: str, tags: dict[str, Any], value: float) ->
 @pytest.mark.parametrize(
     ("name", "tags", "count"),
     [
-        ("RecordAcknowledgementsPerSec", {"ackType": "accept"}, 4),
-        ("RecordAcknowledgementsPerSec", {"ackType": "release"}, 2),
-        ("RecordAcknowledgementsPerSec", {"ackType": "reject"}, 1),
-        ("RecordAcknowledgementsPerSec", {"ackType": "renew"}, 2),
+        ("RecordAcknowledgementsPerSec", {"ackType": "Accept"}, 4),
+        ("RecordAcknowledgementsPerSec", {"ackType": "Release"}, 2),
+        ("RecordAcknowledgementsPerSec", {"ackType": "Reject"}, 1),
+        ("RecordAcknowledgementsPerSec", {"ackType": "Renew"}, 2),
         ("AcquisitionLockTimeoutPerSec", SP, 2),
-        ("EvictionsPerSec", {}, 1),
+        ("ShareSessionEvictionsPerSec", {}, 1),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
@@ -128,7 +120,7 @@ def test_metrics_at_earlier_entries() -> None:
     assert then.value("share-group-count", state="Stable") == 1
     assert then.value("InFlightMessageCount", **SP) == 10
     assert then.value("ShareSessionsCount") == 2
-    assert then.value("record-acknowledgement-rate", protocol="share", ack_type="accept") == 0
+    assert then.value("RecordAcknowledgementsPerSec", attribute="MeanRate", ackType="Accept") == 0
     assert then.value("share-group-rebalance-rate") == 1
 
 
@@ -143,11 +135,51 @@ def test_a_stopped_leader_has_no_gauges() -> None:
     assert "last-pruned-offset" not in {metric.name for metric in moved}
 
 
-def test_deleted_groups_and_topics_are_not_counted() -> None:
-    deleted = at_the_end((4000, 1, e.GroupDeleted(GROUP)))
-    assert deleted.value("group-count", protocol="share") == 0
-    assert deleted.value("num-partitions", protocol="share") == 0
-    assert at_the_end((4000, -1, e.TopicDeleted(TOPIC, "id"))).value("num-partitions", protocol="share") == 0
+def test_deleted_groups_are_not_counted() -> None:
+    assert at_the_end((4000, 1, e.GroupDeleted(GROUP))).value("group-count", protocol="share") == 0
+
+
+@pytest.mark.parametrize(
+    ("events", "total"),
+    [
+        pytest.param([loaded(0, 0)], 2, id="a read at the same leader epoch writes nothing"),
+        pytest.param([loaded(0, 0)._replace(leader_epoch=3)], 3, id="a read at a higher leader epoch"),
+        pytest.param([loaded(0, 0)._replace(leader_epoch=n) for n in (1, 2, 2)], 4, id="each higher epoch once"),
+        pytest.param(
+            [loaded(0, 0)._replace(leader_epoch=2), e.GroupDeleted(GROUP), loaded(0, 0)._replace(leader_epoch=2)],
+            4,
+            id="the epoch of a deleted group is forgotten",
+        ),
+        pytest.param(
+            [loaded(0, 0)._replace(leader_epoch=2), e.TopicDeleted(TOPIC, "id"), loaded(0, 0)._replace(leader_epoch=2)],
+            4,
+            id="the epoch of a deleted topic is forgotten",
+        ),
+    ],
+)
+def test_reads_that_raise_the_leader_epoch_count_as_writes(events: list[e.Event], total: int) -> None:
+    assert at_the_end(*((4000, 0, event) for event in events)).value("write-total") == total
+
+
+@pytest.mark.parametrize(
+    ("request_body", "response_body", "error", "duration_ms", "expired"),
+    [
+        pytest.param("", "", 0, 500, 1, id="nothing came for the default time"),
+        pytest.param("", "", 0, 499, 0, id="answered before"),
+        pytest.param('{"max_wait_ms":900}', "", 0, 500, 0, id="a longer time"),
+        pytest.param('{"max_wait_ms":0}', "", 0, 0, 0, id="a fetch that does not wait"),
+        pytest.param("", "", 6, 500, 0, id="an error"),
+        pytest.param("", RECORDS, 0, 500, 0, id="records at the last moment"),
+        pytest.param('{"min_bytes":9}', RECORDS, 0, 500, 1, id="fewer bytes than wanted"),
+    ],
+)
+def test_share_fetches_whose_time_is_up_are_counted(
+    request_body: str, response_body: str, error: int, duration_ms: int, expired: int
+) -> None:
+    sent = e.RequestSent("c", "b", "ShareFetchRequest", 7, body=request_body)
+    answer = e.ResponseSent("b", "c", "ShareFetchResponse", error, 7, response_body)
+    found = at_the_end((4000, -1, sent), (4000 + duration_ms, -1, answer))
+    assert found.value("ExpiresPerSec", attribute="Count") == expired
 
 
 def test_requests_are_counted_if_messages_are_traced() -> None:
@@ -181,10 +213,10 @@ def test_an_empty_journal_has_zero_groups() -> None:
 
 def test_metrics_as_text_and_as_a_frame() -> None:
     found = at_the_end()
-    metric = Metric("EvictionsPerSec", (), "Count")
+    metric = Metric("ShareSessionEvictionsPerSec", (), "Count")
     assert found[metric] == 1
     assert metric in found
-    assert "RecordAcknowledgementsPerSec{ackType=accept}.Count" in repr(found)
+    assert "RecordAcknowledgementsPerSec{ackType=Accept}.Count" in repr(found)
     frame = found.to_frame()
     assert list(frame.columns) == ["name", "tags", "attribute", "value"]
     assert len(frame) == len(found)

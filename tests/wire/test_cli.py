@@ -49,7 +49,7 @@ def ports(process: subprocess.Popen[str]) -> list[int]:
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=lambda how: how.name)
-def test_it_serves_until_it_is_told_to_stop(how: signal.Signals, tmp_path: Path) -> None:
+def test_serve_runs_until_a_signal(how: signal.Signals, tmp_path: Path) -> None:
     file = tmp_path / "journal.jsonl"
     arguments = ("--brokers", "2", "--topic", "orders:3", "--topic", "letters", "--config", "num.partitions=2")
     with running(*arguments, "--racks", "east,", "--journal", str(file), "-v") as process:
@@ -82,7 +82,7 @@ def test_it_serves_until_it_is_told_to_stop(how: signal.Signals, tmp_path: Path)
         pytest.param(["--journal", "no/such/folder/file"], r"No such file or directory", id="no folder"),
     ],
 )
-def test_what_is_absurd_is_named(arguments: list[str], message: str) -> None:
+def test_invalid_options_are_named(arguments: list[str], message: str) -> None:
     result = CliRunner().invoke(main, ["serve", "--port", "0", *arguments])
     assert result.exit_code != 0
     assert message in result.output
@@ -106,7 +106,7 @@ def test_a_taken_port_is_named() -> None:
         pytest.param("kio", "serve --port 0", f"the package kio is missing: {INSTALL}", id="kio"),
     ],
 )
-def test_what_is_missing_is_named(missing: str, arguments: str, message: str) -> None:
+def test_a_missing_package_is_named_with_the_command_to_install_it(missing: str, arguments: str, message: str) -> None:
     hidden = f"import sys; sys.modules[{missing!r}] = None; sys.argv[1:] = {arguments.split()}"
     code = f"{hidden}; import shareq.cli; shareq.cli.main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)

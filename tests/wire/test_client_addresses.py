@@ -27,7 +27,7 @@ A, B, C = Address("a", 1), Address("b", 2), Address("c", 3)
         pytest.param("[::1]:65535", [("::1", 65535)], id="IPv6, the largest port"),
     ],
 )
-def test_a_list_of_servers(servers: str, addresses: list[tuple[str, int]]) -> None:
+def test_bootstrap_servers_are_parsed(servers: str, addresses: list[tuple[str, int]]) -> None:
     assert list(parse_bootstrap_servers(servers)) == addresses
 
 
@@ -47,7 +47,7 @@ def test_a_list_of_servers(servers: str, addresses: list[tuple[str, int]]) -> No
     ],
 )
 @pytest.mark.parametrize("client", [Admin, Producer, ShareConsumer])
-def test_a_list_that_makes_no_sense(client: Any, servers: str, why: str) -> None:
+def test_invalid_bootstrap_servers_are_refused(client: Any, servers: str, why: str) -> None:
     conf = {"bootstrap.servers": servers} | ({"group.id": "g"} if client is ShareConsumer else {})
     with pytest.raises(KafkaException, match=why) as raised:
         client(conf)
@@ -56,7 +56,7 @@ def test_a_list_that_makes_no_sense(client: Any, servers: str, why: str) -> None
 
 
 @pytest.mark.parametrize("protocol", ["ssl", "SASL_PLAINTEXT", "sasl_ssl"])
-def test_who_asks_for_safety_does_not_get_less(protocol: str) -> None:
+def test_security_settings_are_refused(protocol: str) -> None:
     with pytest.raises(KafkaException, match=f"security.protocol='{protocol}': only plaintext"):
         Producer({"bootstrap.servers": "127.0.0.1:1", "security.protocol": protocol})
 
@@ -94,7 +94,7 @@ ENDPOINTS = (NodeEndpoint(node_id=2, host="b", port=2),)
         pytest.param(ShareAcknowledgeResponse(node_endpoints=ENDPOINTS), id="ShareAcknowledge, the leader has moved"),
     ],
 )
-def test_answers_that_tell_where_a_node_is(response: Any) -> None:
+def test_responses_with_node_addresses_update_the_directory(response: Any) -> None:
     directory = BrokerDirectory((A,))
     directory.learn(response)
     assert directory.address(2) == B
@@ -102,7 +102,7 @@ def test_answers_that_tell_where_a_node_is(response: Any) -> None:
     assert directory.name(B) == "broker 2 at b:2"
 
 
-def test_answers_that_tell_nothing() -> None:
+def test_responses_without_addresses_leave_the_directory() -> None:
     directory = BrokerDirectory((A, B))
     missing = FindCoordinatorResponse.Coordinator(key="g", error_code=Errors.COORDINATOR_NOT_AVAILABLE)
     directory.learn(FindCoordinatorResponse(coordinators=(missing,)))

@@ -82,7 +82,7 @@ def values(messages: list[Message]) -> list[str]:
     return sorted(message.value().decode() for message in messages)
 
 
-def test_the_leader_dies(cluster: Cluster, producer: Producer, consumer: ShareConsumer) -> None:
+def test_clients_survive_a_killed_leader(cluster: Cluster, producer: Producer, consumer: ShareConsumer) -> None:
     write(producer, "a")
     assert values(take(consumer, 1)) == ["a"]
     consumer.commit_sync()
@@ -93,7 +93,7 @@ def test_the_leader_dies(cluster: Cluster, producer: Producer, consumer: ShareCo
         consumer.commit_sync()
 
 
-def test_the_leader_hands_over_and_comes_back(cluster: Cluster, producer: Producer, consumer: ShareConsumer) -> None:
+def test_clients_follow_a_moved_leader(cluster: Cluster, producer: Producer, consumer: ShareConsumer) -> None:
     write(producer, "a")
     assert values(take(consumer, 1)) == ["a"]
     consumer.commit_sync()
@@ -109,7 +109,9 @@ def test_the_leader_hands_over_and_comes_back(cluster: Cluster, producer: Produc
     assert values(take(consumer, 1)) == ["c"]
 
 
-def test_the_coordinator_dies(cluster: Cluster, served: Served, producer: Producer, consumer: ShareConsumer) -> None:
+def test_clients_survive_a_killed_coordinator(
+    cluster: Cluster, served: Served, producer: Producer, consumer: ShareConsumer
+) -> None:
     write(producer, "a")
     assert values(take(consumer, 1)) == ["a"]
     consumer.commit_sync()  # its leader may be the one that dies
@@ -123,7 +125,7 @@ def test_the_coordinator_dies(cluster: Cluster, served: Served, producer: Produc
     assert [each.member_id for each in after.members] == [consumer.member_id()]
 
 
-def test_all_brokers_die_and_come_back(cluster: Cluster, producer: Producer, consumer: ShareConsumer) -> None:
+def test_clients_survive_the_loss_of_all_brokers(cluster: Cluster, producer: Producer, consumer: ShareConsumer) -> None:
     write(producer, "a")
     assert values(take(consumer, 1)) == ["a"]
     consumer.commit_sync()
@@ -139,7 +141,7 @@ def test_all_brokers_die_and_come_back(cluster: Cluster, producer: Producer, con
     assert values(take(consumer, 1)) == ["b"]
 
 
-def test_records_flow_on_while_brokers_come_and_go(cluster: Cluster, served: Served, producer: Producer) -> None:
+def test_records_are_delivered_while_brokers_restart(cluster: Cluster, served: Served, producer: Producer) -> None:
     """Everything that was written is delivered, while each broker in turn is killed and started."""
     wanted = [str(i) for i in range(300)]
     found: set[str] = set()
@@ -180,7 +182,7 @@ def initialised(cluster: Cluster) -> int:
         return sum(row.start_offset is not None for row in admin.lag("g").values())
 
 
-def test_a_transaction_whose_coordinator_dies(cluster: Cluster, served: Served, consumer: ShareConsumer) -> None:
+def test_a_transaction_survives_its_coordinator(cluster: Cluster, served: Served, consumer: ShareConsumer) -> None:
     cluster.configure_group("g", {"share.isolation.level": "read_committed"})
     with Producer({"bootstrap.servers": served.bootstrap_servers, "transactional.id": "x", "linger.ms": 0}) as producer:
         producer.init_transactions(PATIENCE_S)
@@ -238,7 +240,7 @@ def test_the_journal_names_clients_from_outside(cluster: Cluster, producer: Prod
     assert members == {consumer.member_id()}
 
 
-def test_nobody_is_left_to_say_goodbye_to(cluster: Cluster, served: Served, producer: Producer) -> None:
+def test_clients_close_without_any_broker(cluster: Cluster, served: Served, producer: Producer) -> None:
     """Clients of a cluster that is gone close in time."""
     write(producer, "a")
     consumer = member(served, request_timeout_ms=300)

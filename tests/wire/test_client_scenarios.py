@@ -104,7 +104,7 @@ def counts(messages: list[Message]) -> list[int | None]:
 # ---- records ---------------------------------------------------------------------------------------------------------
 
 
-def test_records_come_as_they_were_written(world: World) -> None:
+def test_records_are_delivered_as_they_were_produced(world: World) -> None:
     world.create()
     producer = world.producer()
     headers = [("trace", b"1"), ("trace", None)]
@@ -151,7 +151,7 @@ def test_a_thousand_records_over_several_partitions(world: World) -> None:
 
 
 @pytest.mark.parametrize("acks", [0, 1, "all"])
-def test_writing_with_every_kind_of_acknowledgement(world: World, acks: object) -> None:
+def test_produce_with_each_acks_setting(world: World, acks: object) -> None:
     world.create()
     world.write("first")  # a leader that is not quite ready loses what nobody wants acknowledged
     producer = world.producer(acks=acks)
@@ -192,7 +192,7 @@ def test_implicit_mode_accepts_with_the_next_poll(world: World) -> None:
     assert world.admin.lag(world.group).total == 0
 
 
-def test_closing_gives_back_what_was_not_acknowledged(world: World) -> None:
+def test_close_releases_unacknowledged_records(world: World) -> None:
     world.create()
     world.write("a", "b")
     with world.consumer() as first:
@@ -201,7 +201,7 @@ def test_closing_gives_back_what_was_not_acknowledged(world: World) -> None:
     assert (values(again), counts(again)) == (["a", "b"], [2, 2])
 
 
-def test_every_verdict(world: World) -> None:
+def test_each_acknowledge_type_has_its_effect(world: World) -> None:
     """W2: what is accepted or rejected is gone, what is released comes again."""
     world.create()
     world.write("accepted", "released", "rejected")
@@ -218,7 +218,7 @@ def test_every_verdict(world: World) -> None:
     assert not consumer.poll(0.3)
 
 
-def test_the_callback_tells_what_became_of_acknowledgements(world: World) -> None:
+def test_the_callback_has_the_result_of_each_acknowledgement(world: World) -> None:
     world.create()
     world.write("a", "b", "c")
     consumer = world.consumer(share_acknowledgement_mode="explicit")
@@ -304,7 +304,7 @@ def test_a_lock_that_expires(world: World) -> None:
     assert error.error == Errors.INVALID_RECORD_STATE
 
 
-def test_a_record_is_delivered_so_many_times(world: World) -> None:
+def test_a_record_is_delivered_up_to_the_limit(world: World) -> None:
     world.create(share_delivery_count_limit=2)
     world.write("poison", "good")
     consumer = world.consumer(share_acknowledgement_mode="explicit")
@@ -377,7 +377,7 @@ def test_members_share_the_work_on_one_partition(world: World, kind: str) -> Non
     assert sorted(found, key=int) == wanted
 
 
-def test_two_groups_get_everything_each(world: World) -> None:
+def test_each_of_two_groups_gets_every_record(world: World) -> None:
     world.create()
     world.write("a", "b")
     assert values(take(world.consumer(), 2)) == ["a", "b"]
@@ -386,7 +386,7 @@ def test_two_groups_get_everything_each(world: World) -> None:
     assert values(take(world.consumer(), 2)) == ["a", "b"]
 
 
-def test_a_topic_that_is_no_longer_subscribed(world: World) -> None:
+def test_an_unsubscribed_topic_is_no_longer_delivered(world: World) -> None:
     """The fetch that waits brings its records, and they go back to the group."""
     world.create()
     former, world.topic = world.topic, world.fresh("other")
@@ -463,7 +463,7 @@ def test_any_order_of_calls(world: World, seed: int) -> None:
     trouble.make_peace()
 
 
-def test_partitions_that_come_later(world: World) -> None:
+def test_added_partitions_are_consumed(world: World) -> None:
     world.create()
     consumer = world.consumer()
     world.write("old")
@@ -473,7 +473,7 @@ def test_partitions_that_come_later(world: World) -> None:
     assert values(take(consumer, 1)) == ["new"]
 
 
-def test_a_topic_that_is_made_anew(world: World) -> None:
+def test_a_topic_created_again_is_consumed(world: World) -> None:
     world.create()
     consumer = world.consumer()
     world.write("old")
@@ -486,7 +486,7 @@ def test_a_topic_that_is_made_anew(world: World) -> None:
     assert values(take(consumer, 1)) == ["new"]
 
 
-def test_a_connection_that_is_cut(world: World) -> None:
+def test_a_cut_connection_is_opened_again(world: World) -> None:
     """Whatever is in the middle of something: the clients go on by themselves."""
     world.create()
     consumer, producer = world.consumer(), world.producer(enable_idempotence=True)
@@ -513,7 +513,7 @@ def cut(client: Any) -> None:
 # ---- transactions ----------------------------------------------------------------------------------------------------
 
 
-def test_transactions_that_are_committed_and_aborted(world: World) -> None:
+def test_committed_transactions_are_read_and_aborted_ones_are_not(world: World) -> None:
     """W6: readers of committed records see the committed ones."""
     world.create(share_isolation_level="read_committed")
     producer = world.producer(transactional_id=world.fresh("id"))
@@ -544,7 +544,7 @@ def test_a_transaction_that_is_open_holds_readers_back(world: World) -> None:
     assert values(take(consumer, 2)) == ["in", "behind"]
 
 
-def test_a_later_producer_of_the_same_id_fences_the_earlier(world: World) -> None:
+def test_initializing_a_transactional_id_again_fences_its_producer(world: World) -> None:
     world.create()
     name = world.fresh("id")
     earlier, later = world.producer(transactional_id=name), world.producer(transactional_id=name)
@@ -565,7 +565,7 @@ def test_a_later_producer_of_the_same_id_fences_the_earlier(world: World) -> Non
 # ---- administration --------------------------------------------------------------------------------------------------
 
 
-def test_topics_are_administrated(world: World) -> None:
+def test_admin_calls_on_topics(world: World) -> None:
     admin, name = world.admin, world.topic
     created = admin.create_topics([NewTopic(name, 2, 1, {"retention.ms": "1000000"})]).check()[name]
     assert (created.partitions, created.replication_factor) == (2, 1)
@@ -579,7 +579,7 @@ def test_topics_are_administrated(world: World) -> None:
     assert admin.delete_topics([world.fresh("nothing")]).popitem()[1].error == Errors.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_offsets_of_the_log_are_told(world: World) -> None:
+def test_admin_lists_log_offsets(world: World) -> None:
     world.create()
     producer = world.producer()
     for i, value in enumerate("abc"):
@@ -597,7 +597,7 @@ def test_offsets_of_the_log_are_told(world: World) -> None:
     assert offset("earliest") == 2
 
 
-def test_groups_and_their_offsets_are_administrated(world: World) -> None:
+def test_admin_calls_on_groups_and_offsets(world: World) -> None:
     world.create()
     world.write("a", "b", "c")
     admin, place = world.admin, TopicPartition(world.topic, 0)
@@ -627,7 +627,7 @@ def test_groups_and_their_offsets_are_administrated(world: World) -> None:
         assert admin.lag(world.group) == {}
 
 
-def test_configurations_are_administrated(world: World) -> None:
+def test_admin_calls_on_configurations(world: World) -> None:
     world.create()
     admin, key = world.admin, "share.record.lock.duration.ms"
 

@@ -79,7 +79,7 @@ def asked_versions(broker: ScriptedBroker) -> list[int]:
     return [received.header.api_version for received in broker.requests(ApiVersionsRequest)]
 
 
-def test_the_first_request_asks_what_the_broker_speaks(broker: ScriptedBroker, client: Client) -> None:
+def test_the_first_request_is_api_versions(broker: ScriptedBroker, client: Client) -> None:
     assert client.ask(METADATA_NOW) == Answer(1, METADATA)
     first, second = broker.received
     assert (first.header.api_key, first.header.api_version, first.header.client_id) == (18, 4, "probe")
@@ -101,7 +101,7 @@ def listed(low: int, high: int) -> ApiVersionsResponse:
         pytest.param(listed(0, 9), [4, 3], id="the list makes no sense"),
     ],
 )
-def test_a_broker_that_does_not_know_the_newest_question(
+def test_an_older_broker_is_asked_in_its_version(
     broker: ScriptedBroker, client: Client, refusal: ApiVersionsResponse, asked: list[int]
 ) -> None:
     def answer(peer: Peer, request: Any) -> bytes | ApiVersionsResponse:
@@ -114,7 +114,7 @@ def test_a_broker_that_does_not_know_the_newest_question(
     assert asked_versions(broker) == asked
 
 
-def test_a_broker_that_refuses_to_say_is_no_broker(broker: ScriptedBroker, client: Client) -> None:
+def test_a_broker_that_refuses_api_versions_is_given_up(broker: ScriptedBroker, client: Client) -> None:
     broker.answers[ApiVersionsRequest] = lambda peer, request: ApiVersionsResponse(error_code=Errors.INVALID_REQUEST)
     answer = client.ask(METADATA_NOW)
     assert answer.error is Errors.NETWORK_EXCEPTION
@@ -133,7 +133,7 @@ def test_a_broker_that_refuses_to_say_is_no_broker(broker: ScriptedBroker, clien
         pytest.param({}, END, 5, id="the end of a transaction"),
     ],
 )
-def test_the_highest_version_that_both_know(
+def test_the_highest_common_version_is_used(
     broker: ScriptedBroker, client: Client, ranges: Any, request_: Any, version: int
 ) -> None:
     broker.answers[ApiVersionsRequest] = lambda peer, request: versions(**ranges)
@@ -166,7 +166,7 @@ def test_the_highest_version_that_both_know(
         ),
     ],
 )
-def test_what_a_broker_lacks_is_said(
+def test_an_api_that_the_broker_lacks_is_named(
     broker: ScriptedBroker, client: Client, offer: ApiVersionsResponse, request_: Any, why: str
 ) -> None:
     client.meet(broker)
@@ -236,7 +236,7 @@ def answer_to(received: Received, response: Any) -> bytes:
     return encode_response(received.header, response)
 
 
-def test_answers_in_single_bytes(broker: ScriptedBroker, client: Client) -> None:
+def test_responses_may_arrive_one_byte_at_a_time(broker: ScriptedBroker, client: Client) -> None:
     broker.answers[MetadataRequest] = silent
     call = client.send(METADATA_NOW)
     (received,) = broker.wait_for(MetadataRequest)
@@ -245,7 +245,7 @@ def test_answers_in_single_bytes(broker: ScriptedBroker, client: Client) -> None
     assert client.answer(call).response == METADATA
 
 
-def test_several_answers_at_once(broker: ScriptedBroker, client: Client) -> None:
+def test_several_responses_may_arrive_at_once(broker: ScriptedBroker, client: Client) -> None:
     broker.answers[MetadataRequest] = silent
     calls = [client.send(METADATA_NOW) for _ in range(3)]
     received = broker.wait_for(MetadataRequest, 3)
@@ -300,7 +300,7 @@ def test_a_large_request_to_a_broker_that_reads_slowly(broker: ScriptedBroker, c
         pytest.param(lambda good: b"HTTP/1.1 400 Bad\r\n", "a frame of 1213486160 bytes", id="another protocol"),
     ],
 )
-def test_an_answer_that_is_none_closes_the_connection(
+def test_an_undecodable_response_closes_the_connection(
     broker: ScriptedBroker, client: Client, spoil: Any, why: str
 ) -> None:
     broker.answers[MetadataRequest] = silent
@@ -314,7 +314,7 @@ def test_an_answer_that_is_none_closes_the_connection(
     broker.wait(lambda: received[0].peer.closed)
 
 
-def test_an_answer_that_nobody_asked_for_closes_the_connection(broker: ScriptedBroker, client: Client) -> None:
+def test_an_unexpected_response_closes_the_connection(broker: ScriptedBroker, client: Client) -> None:
     client.ask(METADATA_NOW)
     (peer,) = broker.peers
     peer.send(answer_to(broker.requests(MetadataRequest)[0], METADATA))
@@ -323,7 +323,7 @@ def test_an_answer_that_nobody_asked_for_closes_the_connection(broker: ScriptedB
     assert len(broker.peers) == 2
 
 
-def test_a_write_that_nobody_acknowledges_is_done_when_it_is_sent(broker: ScriptedBroker, client: Client) -> None:
+def test_a_produce_without_acks_is_done_when_it_is_sent(broker: ScriptedBroker, client: Client) -> None:
     assert client.ask(ProduceRequest(acks=0, topics=())).error is Errors.NONE
     assert client.ask(METADATA_NOW).response == METADATA
     assert len(broker.requests(ProduceRequest)) == 1
@@ -332,7 +332,7 @@ def test_a_write_that_nobody_acknowledges_is_done_when_it_is_sent(broker: Script
 # ---- connections that break ------------------------------------------------------------------------------------------
 
 
-def test_what_is_under_way_fails_when_the_connection_breaks(broker: ScriptedBroker, client: Client) -> None:
+def test_requests_in_flight_fail_when_the_connection_breaks(broker: ScriptedBroker, client: Client) -> None:
     broker.answers[MetadataRequest] = silent
     calls = [client.send(METADATA_NOW) for _ in range(3)]
     received = broker.wait_for(MetadataRequest, 3)
@@ -345,7 +345,7 @@ def test_what_is_under_way_fails_when_the_connection_breaks(broker: ScriptedBrok
         assert broker.address in answer.reason
 
 
-def test_answers_before_bytes_that_mean_nothing_are_good(broker: ScriptedBroker, client: Client) -> None:
+def test_responses_before_malformed_bytes_are_delivered(broker: ScriptedBroker, client: Client) -> None:
     broker.answers[MetadataRequest] = silent
     good, bad = [client.send(METADATA_NOW) for _ in range(2)]
     received = broker.wait_for(MetadataRequest, 2)
@@ -355,7 +355,7 @@ def test_answers_before_bytes_that_mean_nothing_are_good(broker: ScriptedBroker,
     assert f"a frame of {int.from_bytes(b'HTTP', 'big')} bytes" in client.answer(bad).reason
 
 
-def test_a_connection_that_broke_is_made_anew(broker: ScriptedBroker, client: Client) -> None:
+def test_a_broken_connection_is_opened_again(broker: ScriptedBroker, client: Client) -> None:
     for count in (1, 2, 3):
         assert client.ask(METADATA_NOW).response == METADATA
         assert len(broker.peers) == count
@@ -363,7 +363,7 @@ def test_a_connection_that_broke_is_made_anew(broker: ScriptedBroker, client: Cl
         broker.wait(lambda: broker.peers[-1].closed)
 
 
-def test_nobody_is_troubled_by_a_connection_that_nobody_uses(broker: ScriptedBroker, client: Client) -> None:
+def test_closing_an_unused_connection_fails_no_request(broker: ScriptedBroker, client: Client) -> None:
     client.ask(METADATA_NOW)
     told = dict(client.probe.answers)
     broker.peers[0].hang_up()
@@ -373,14 +373,14 @@ def test_nobody_is_troubled_by_a_connection_that_nobody_uses(broker: ScriptedBro
     assert told.items() <= client.probe.answers.items()
 
 
-def test_a_broker_that_is_not_there() -> None:
+def test_an_unreachable_broker_fails_the_request() -> None:
     with ScriptedBroker(listening=False) as nobody, Client(nobody) as client:
         answer = client.ask(METADATA_NOW)
         assert answer.error is Errors.NETWORK_EXCEPTION
         assert f"broker at {nobody.address} cannot be connected" in answer.reason
 
 
-def test_a_host_that_does_not_exist() -> None:
+def test_an_unknown_host_fails_the_request() -> None:
     with Client("nowhere.invalid:9092", socket_connection_setup_timeout_ms=10_000) as client:
         answer = client.ask(METADATA_NOW)
         assert answer.error is Errors.NETWORK_EXCEPTION
@@ -403,7 +403,7 @@ class Pauses:
         return 1
 
 
-def test_attempts_at_a_dead_broker_grow_apart() -> None:
+def test_reconnect_attempts_back_off() -> None:
     """Even where a client asks again at once: the connection itself waits."""
     with ScriptedBroker(listening=False) as nobody, Client(nobody) as client:
         client.connection._host.backoff = pauses = Pauses()  # type: ignore[assignment]
@@ -431,7 +431,7 @@ def test_the_next_server_of_the_list_is_asked(broker: ScriptedBroker) -> None:
 # ---- time ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_broker_that_does_not_answer_in_time(broker: ScriptedBroker, client: Client) -> None:
+def test_a_request_without_response_times_out(broker: ScriptedBroker, client: Client) -> None:
     """Nothing behind that request would be answered either: the connection is given up, as Java's clients do."""
     broker.answers[MetadataRequest] = silent
     patient = client.send(METADATA_NOW)
@@ -445,12 +445,12 @@ def test_a_broker_that_does_not_answer_in_time(broker: ScriptedBroker, client: C
     assert client.ask(METADATA_NOW).response == METADATA
 
 
-def test_a_broker_that_does_not_even_say_what_it_speaks(broker: ScriptedBroker, client: Client) -> None:
+def test_api_versions_without_response_times_out(broker: ScriptedBroker, client: Client) -> None:
     broker.answers[ApiVersionsRequest] = silent
     assert client.ask(METADATA_NOW, timeout_ms=20).error is Errors.REQUEST_TIMED_OUT
 
 
-def test_how_long_a_broker_may_take_to_say_what_it_speaks(broker: ScriptedBroker) -> None:
+def test_the_connection_setup_timeout_limits_api_versions(broker: ScriptedBroker) -> None:
     broker.answers[ApiVersionsRequest] = silent
     with Client(broker, socket_connection_setup_timeout_ms=100) as client:
         answer = client.ask(METADATA_NOW)
@@ -461,9 +461,7 @@ def test_how_long_a_broker_may_take_to_say_what_it_speaks(broker: ScriptedBroker
 
 
 @pytest.mark.parametrize(("longest", "pauses"), [(400, [100, 200, 400]), (150, [100, 150, 150])])
-def test_the_pause_before_a_connection_is_made_anew(
-    longest: int, pauses: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reconnect_backoff_is_configurable(longest: int, pauses: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """It doubles up to the longest, a fifth more or less; nobody can connect before it is over."""
     with (
         ScriptedBroker(listening=False) as nobody,
@@ -485,7 +483,7 @@ def test_the_pause_before_a_connection_is_made_anew(
 
 
 @pytest.mark.parametrize("chosen", [True, False])
-def test_how_sockets_are_set_up(broker: ScriptedBroker, chosen: bool) -> None:
+def test_socket_options_are_set(broker: ScriptedBroker, chosen: bool) -> None:
     sizes = {"socket_send_buffer_bytes": 20_000, "socket_receive_buffer_bytes": 30_000} if chosen else {}
     conf: dict[str, Any] = {"socket_keepalive_enable": chosen, "socket_nagle_disable": not chosen, **sizes}
     with Client(broker, **conf) as client:
@@ -499,7 +497,7 @@ def test_how_sockets_are_set_up(broker: ScriptedBroker, chosen: bool) -> None:
             assert (one.getsockopt(socket.SOL_SOCKET, option) in (size, 2 * size)) == chosen  # Linux doubles it
 
 
-def test_answers_in_time_leave_no_trace(broker: ScriptedBroker, client: Client) -> None:
+def test_answered_requests_leave_no_timer(broker: ScriptedBroker, client: Client) -> None:
     """The timer of the first request stands for those after it."""
     for _ in range(3):
         client.ask(METADATA_NOW, timeout_ms=200)
@@ -509,7 +507,7 @@ def test_answers_in_time_leave_no_trace(broker: ScriptedBroker, client: Client) 
     assert client.ask(ListGroupsRequest(), timeout_ms=250).error is Errors.REQUEST_TIMED_OUT
 
 
-def test_ticks_come_while_the_application_does_something_else(client: Client) -> None:
+def test_ticks_arrive_between_calls_of_the_application(client: Client) -> None:
     client.wake_in(60_000)
     due_ms = client.wake_in(5)
     assert client.connection.wait(lambda: bool(client.probe.ticks), PATIENCE_S * 1000)
@@ -551,7 +549,7 @@ def test_nodes_are_learnt_from_coordinators(broker: ScriptedBroker, other: Scrip
         ),
     ],
 )
-def test_nodes_are_learnt_from_moved_leaders(
+def test_nodes_are_learnt_from_leader_hints(
     broker: ScriptedBroker, other: ScriptedBroker, client: Client, request_: Any, response: Any
 ) -> None:
     endpoint = NodeEndpoint(node_id=9, host="127.0.0.1", port=other.port)
@@ -561,7 +559,7 @@ def test_nodes_are_learnt_from_moved_leaders(
     assert len(other.requests(MetadataRequest)) == 1
 
 
-def test_a_node_that_nobody_has_named(client: Client) -> None:
+def test_an_unknown_node_fails_the_request(client: Client) -> None:
     answer = client.ask(METADATA_NOW, node=5)
     assert answer.error is Errors.NETWORK_EXCEPTION
     assert answer.reason == "nobody has said where broker 5 is"
@@ -627,7 +625,7 @@ def test_closing_ends_what_is_under_way(broker: ScriptedBroker) -> None:
         client.connection.wait(lambda: False, 0)
 
 
-def test_closing_before_anything_was_said() -> None:
+def test_close_before_the_first_request() -> None:
     Client("127.0.0.1:1").close()
     assert not io_threads()
 
@@ -639,7 +637,7 @@ def test_closing_while_connecting(broker: ScriptedBroker) -> None:
     assert not io_threads()
 
 
-def test_what_has_been_written_still_goes_out(broker: ScriptedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_close_sends_what_has_been_written(broker: ScriptedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     """A last word that nobody answers, larger than the sockets' buffers."""
     monkeypatch.setattr(client_host, "GOODBYE_S", PATIENCE_S)  # however slowly the broker reads
     client = Client(broker)
@@ -655,7 +653,7 @@ def test_what_has_been_written_still_goes_out(broker: ScriptedBroker, monkeypatc
 METADATA_ID: Any = "u5R2UYql3HBN2u6GoPO5eg"
 
 
-def test_closing_waits_for_nobody_who_does_not_read(broker: ScriptedBroker) -> None:
+def test_close_gives_up_on_a_broker_that_does_not_read(broker: ScriptedBroker) -> None:
     reading = threading.Event()
 
     def read_later(peer: Peer, request: Any) -> None:
@@ -695,7 +693,7 @@ def test_waiting_ends_when_another_thread_closes(broker: ScriptedBroker) -> None
     assert raised == ["client 'probe' is closed"]
 
 
-def test_a_client_that_is_dropped_takes_its_connections_with_it(broker: ScriptedBroker) -> None:
+def test_an_unreferenced_client_closes_its_connections(broker: ScriptedBroker) -> None:
     client = Client(broker)
     client.ask(METADATA_NOW)
     (peer,) = broker.peers
@@ -733,7 +731,7 @@ def in_child(client: Client, address: str, told: Any) -> None:
         told.put(own.ask(METADATA_NOW).error.name)
 
 
-def test_a_child_of_fork(broker: ScriptedBroker) -> None:
+def test_a_forked_child_cannot_use_the_clients_of_its_parent(broker: ScriptedBroker) -> None:
     context = multiprocessing.get_context("fork")
     told = context.Queue()
     with Client(broker) as client:

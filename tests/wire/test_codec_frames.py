@@ -91,7 +91,7 @@ def body_of(frame: bytes) -> bytes:
         ),
     ],
 )
-def test_requests_as_they_are_known(request_: Request, version: int, expected: str) -> None:
+def test_requests_have_the_recorded_bytes(request_: Request, version: int, expected: str) -> None:
     frame = encode_request(request_, version, 7, "me")
     assert body_of(frame) == bytes.fromhex(expected)
     assert decode_request(body_of(frame)) == (RequestHeader(request_.API_KEY, version, 7, "me"), request_)
@@ -130,7 +130,7 @@ def test_requests_as_they_are_known(request_: Request, version: int, expected: s
         ),
     ],
 )
-def test_responses_as_they_are_known(api_key: int, version: int, response: Any, expected: str) -> None:
+def test_responses_have_the_recorded_bytes(api_key: int, version: int, response: Any, expected: str) -> None:
     frame = encode_response(RequestHeader(api_key, version, 7), response)
     assert body_of(frame) == bytes.fromhex("00000007" + expected)
     assert decode_response(api_key, version, body_of(frame)) == (7, response)
@@ -149,7 +149,7 @@ def test_a_tagged_field_that_has_its_default_is_not_written() -> None:
 # ---- versions --------------------------------------------------------------------------------------------------------
 
 
-def test_the_table_is_sorted_and_says_everything_once() -> None:
+def test_the_api_table_is_sorted_without_duplicates() -> None:
     keys = [api.key for api in APIS]
     assert all(a < b for a, b in pairwise(keys))
     assert [api for api in APIS if not 0 <= api.min_version <= api.max_version] == []
@@ -157,7 +157,7 @@ def test_the_table_is_sorted_and_says_everything_once() -> None:
 
 
 @pytest.mark.parametrize("version", [-1, 5, 32767])
-def test_a_newer_client_asks_for_api_versions(version: int) -> None:
+def test_api_versions_of_a_newer_client_is_decoded(version: int) -> None:
     """It is told in version 0 what there is, and understands that whatever it asked for."""
     frame = struct.pack(">hhihB", 18, version, 7, -1, 0) + b"whatever comes then"
     header, request = decode_request(frame)
@@ -180,7 +180,7 @@ def test_a_newer_client_asks_for_api_versions(version: int) -> None:
         pytest.param(-1, 0, id="no API at all"),
     ],
 )
-def test_what_is_not_offered(api_key: int, version: int) -> None:
+def test_apis_and_versions_outside_the_table_are_unsupported(api_key: int, version: int) -> None:
     header = RequestHeader(api_key, version, 7, "me")
     with pytest.raises(UnsupportedVersion) as refused:
         decode_request(struct.pack(">hhih", api_key, version, 7, 2) + b"me")
@@ -189,7 +189,7 @@ def test_what_is_not_offered(api_key: int, version: int) -> None:
         decode_response(api_key, version, bytes(100))
 
 
-def test_a_version_that_we_cannot_speak_is_not_written() -> None:
+def test_an_unsupported_version_is_not_encoded() -> None:
     with pytest.raises(UnsupportedVersion, match="ShareFetchRequest version 3"):
         encode_request(SHARE_FETCH, 3, 7, "me")
 
@@ -246,7 +246,7 @@ def test_a_version_that_we_cannot_speak_is_not_written() -> None:
         ),
     ],
 )
-def test_what_a_version_cannot_say(request_: Request, version: int, reason: str) -> None:
+def test_a_field_that_a_version_lacks_cannot_be_encoded(request_: Request, version: int, reason: str) -> None:
     newest = API_BY_KEY[request_.API_KEY].max_version
     frame = encode_request(request_, newest, 7, None)
     assert decode_request(body_of(frame)) == (RequestHeader(request_.API_KEY, newest, 7, None), request_)
@@ -266,14 +266,14 @@ def test_what_a_version_cannot_say(request_: Request, version: int, reason: str)
         pytest.param(LeaveGroupRequest(group_id="g", member_id="m"), 3, "member_id", id="one member since version 3"),
     ],
 )
-def test_what_newer_versions_say_otherwise(request_: Request, version: int, reason: str) -> None:
+def test_newer_versions_change_the_form_of_a_message(request_: Request, version: int, reason: str) -> None:
     frame = encode_request(request_, version - 1, 7, None)
     assert decode_request(body_of(frame)) == (RequestHeader(request_.API_KEY, version - 1, 7, None), request_)
     with pytest.raises(UnsupportedVersion, match=reason):
         encode_request(request_, version, 7, None)
 
 
-def test_an_answer_that_a_version_cannot_say() -> None:
+def test_a_response_that_a_version_lacks_cannot_be_encoded() -> None:
     unknown = MetadataResponse.Topic(name=None, topic_id=TOPIC_ID, error_code=Errors.UNKNOWN_TOPIC_ID)
     response = MetadataResponse(brokers=(), cluster_id="c", controller_id=0, topics=(unknown,))
     assert decode_response(3, 12, body_of(encode_response(RequestHeader(3, 12, 7), response))) == (7, response)
@@ -335,7 +335,7 @@ def test_unknown_tagged_fields_are_accepted(tags: bytes) -> None:
     assert decode_request(tagged) == decode_request(plain)
 
 
-def test_a_number_that_no_error_has_is_an_unknown_server_error() -> None:
+def test_an_unknown_error_code_is_an_unknown_server_error() -> None:
     frame = struct.pack(">i", 7) + bytes(4) + struct.pack(">h", 9999)
     assert decode_response(12, 3, frame) == (7, HeartbeatResponse(error_code=Errors.UNKNOWN_SERVER_ERROR))
 
@@ -351,7 +351,7 @@ def test_null_records_are_none() -> None:
     assert read.responses[0].partitions[0].records == ()
 
 
-def test_a_batch_that_is_cut_off_is_not_seen() -> None:
+def test_a_truncated_batch_is_left_out() -> None:
     """A broker may cut the last batch where its limit of bytes is."""
     whole, cut = BATCHES[1], BATCHES[2].data[:-1]
     partition = FetchResponse.Partition(partition_index=0, records=(whole._replace(data=whole.data + cut),))
@@ -472,7 +472,7 @@ def test_frames_come_in_any_pieces(frames: list[bytes], cuts: set[int], rest: by
         pytest.param((1 << 31) - 1, False, id="the highest"),
     ],
 )
-def test_a_size_is_judged_before_anything_is_kept(size: int, allowed: bool) -> None:
+def test_a_frame_size_is_checked_before_the_frame_is_buffered(size: int, allowed: bool) -> None:
     reader = FrameReader(max_bytes=100)
     head = struct.pack(">i", size)
     assert reader.feed(head[:3]) == []
@@ -485,14 +485,14 @@ def test_a_size_is_judged_before_anything_is_kept(size: int, allowed: bool) -> N
         assert str(reader.failure) == f"a frame of {size} bytes; 1 to 100 are accepted"
 
 
-def test_frames_before_a_size_that_cannot_be_are_good() -> None:
+def test_frames_before_an_invalid_size_are_decoded() -> None:
     reader = FrameReader()
     assert reader.feed(b"\0\0\0\2ab\0\0\0\1c\0\0\0\0\0\0\0\1d") == [b"ab", b"c"]
     assert str(reader.failure) == "a frame of 0 bytes; 1 to 104857600 are accepted"
     assert reader.feed(b"\0\0\0\1e") == [], "nobody knows where a frame begins any more"
 
 
-def test_a_frame_that_never_comes_costs_nothing() -> None:
+def test_an_announced_frame_allocates_nothing() -> None:
     """Bytes held are bytes received, whatever was announced."""
     reader = FrameReader()
     tracemalloc.start()
@@ -505,7 +505,7 @@ def test_a_frame_that_never_comes_costs_nothing() -> None:
     assert max(current, peak) < 20_000
 
 
-def test_without_kio_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_kio_the_error_names_the_command_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "kio", None)
     monkeypatch.delitem(sys.modules, "shareq.wire")
     with pytest.raises(ModuleNotFoundError, match=re.escape(install_command("kafka"))):

@@ -9,7 +9,7 @@ import pytest
 
 from shareq.model.actor import Answer
 from shareq.model.messages.cluster import MetadataRequest, MetadataResponse
-from shareq.wire.connection import KEPT_FRAMES, TURN, UNSENT_BYTES, ServerConnection
+from shareq.wire.connection import KEPT_BYTES, KEPT_FRAMES, TURN, UNSENT_BYTES, ServerConnection
 from shareq.wire.frames import MAX_FRAME_BYTES, FrameReader, encode_request
 
 REQUESTS = 1000
@@ -64,7 +64,8 @@ class Backend:
 
     observer = None
 
-    def __init__(self) -> None:
+    def __init__(self, *, answers: bool = True) -> None:
+        self.answers = answers
         self.inbox = memoryview(bytearray(1 << 18))
         self.asked = 0
         self.loop = self.network = self
@@ -77,7 +78,8 @@ class Backend:
 
     def call(self, connection: ServerConnection, *_: object) -> None:
         self.asked += 1
-        connection.deliver(Answer(0, RESPONSE))
+        if self.answers:
+            connection.deliver(Answer(0, RESPONSE))
 
     def opened(self, connection: ServerConnection) -> None: ...
 
@@ -108,3 +110,27 @@ def test_a_peer_that_does_not_read_takes_bounded_memory_and_gets_every_answer_la
         assert (answers, backend.asked) == (REQUESTS, REQUESTS)
 
     asyncio.run(converse())
+
+
+@pytest.mark.parametrize("answers", [False, True], ids=["open requests", "answered requests"])
+def test_requests_that_wait_are_bounded_in_bytes(answers: bool) -> None:
+    """Section 2.1.6. A request that is answered no longer counts."""
+
+    async def send() -> None:
+        backend, transport = Backend(answers=answers), Transport()
+        transport.connection = connection = ServerConnection(cast(Any, backend), 0, 1, MAX_FRAME_BYTES)
+        connection.connection_made(transport)
+        frame = encode_request(MetadataRequest(topics=()), 13, 1, "x" * 30_000)
+        frames = 3 * KEPT_BYTES // len(frame)
+        assert KEPT_BYTES // len(frame) < KEPT_FRAMES, "the limit in bytes decides"
+        sent = 0
+        while transport.reading and sent < frames:
+            backend.inbox[: len(frame)] = frame
+            connection.buffer_updated(len(frame))
+            transport.drain()
+            sent += 1
+            await asyncio.sleep(0)
+        assert connection._kept_bytes <= KEPT_BYTES + len(frame)
+        assert (sent == frames) == answers
+
+    asyncio.run(send())

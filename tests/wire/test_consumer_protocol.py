@@ -167,14 +167,14 @@ def test_a_static_member_comes_back_to_its_partitions(stage: Stage) -> None:
     assert (again.assigned, other.assigned, other.revoked & others) == (had, others, set())
 
 
-def test_range_on_request(stage: Stage) -> None:
+def test_a_requested_assignor_is_used(stage: Stage) -> None:
     listeners = [stage.listener(group_remote_assignor="range") for _ in range(2)]
     stage.until(lambda: all(len(one.assigned) == 2 for one in listeners), *listeners)
     cut = {frozenset(partition for _, partition in one.assigned) for one in listeners}
     assert cut == {frozenset({0, 1}), frozenset({2, 3})}
 
 
-def test_a_topic_that_grows_is_shared_anew(stage: Stage) -> None:
+def test_added_partitions_are_assigned(stage: Stage) -> None:
     listener = stage.listener(topic_metadata_refresh_interval_ms=200)
     stage.until(lambda: len(listener.assigned) == 4, listener)
     stage.admin.create_partitions([NewPartitions(stage.topic, 6)])[stage.topic].result(PATIENCE_S)
@@ -214,7 +214,7 @@ def cluster() -> Iterator[Cluster]:
         yield made
 
 
-def test_a_killed_broker_takes_nothing_with_it(cluster: Cluster, stack: ExitStack) -> None:
+def test_a_killed_broker_loses_no_record(cluster: Cluster, stack: ExitStack) -> None:
     with cluster.serve() as server:
         stage = Stage(server.bootstrap_servers, "t", "g", 4, stack)
         listeners = [stage.listener(), stage.listener()]

@@ -143,7 +143,7 @@ def test_a_consumer_reads_everything_and_goes_on_where_it_had_committed(scene: S
     assert sorted(second.got) == sorted(scene.sent[40:])
 
 
-def test_offsets_are_stored_by_themselves(scene: Scene) -> None:
+def test_auto_commit_stores_offsets(scene: Scene) -> None:
     reader = scene.reader(enable_auto_commit=True, auto_commit_interval_ms=100)
     scene.send(8)
     scene.until(lambda: scene.everything(reader), reader)
@@ -151,7 +151,7 @@ def test_offsets_are_stored_by_themselves(scene: Scene) -> None:
     assert scene.committed() == [2] * PARTITIONS
 
 
-def test_who_assigns_itself_commits_without_a_membership(scene: Scene) -> None:
+def test_a_manually_assigned_consumer_commits_without_membership(scene: Scene) -> None:
     scene.send(8)
     consumer = Consumer({"bootstrap.servers": scene.servers, "group.id": scene.group, "enable.auto.commit": False})
     scene.stack.callback(consumer.close)
@@ -200,7 +200,7 @@ def test_members_that_know_several_assignors_agree_on_one(scene: Scene) -> None:
     assert group.partition_assignor == "range"
 
 
-def test_a_static_member_comes_back_to_its_partitions_and_nobody_notices(scene: Scene) -> None:
+def test_a_static_member_rejoins_without_a_rebalance(scene: Scene) -> None:
     first, other = scene.reader(group_instance_id="one"), scene.reader(group_instance_id="two")
     scene.until(lambda: len(first.assigned) == len(other.assigned) == 2, first, other)
     had, others = set(first.assigned), set(other.assigned)
@@ -214,7 +214,7 @@ def test_a_static_member_comes_back_to_its_partitions_and_nobody_notices(scene: 
 # ---- beside others ---------------------------------------------------------------------------------------------------
 
 
-def test_a_share_group_on_the_same_topic_gets_everything_too(scene: Scene, fresh: Fresh) -> None:
+def test_a_share_group_beside_a_consumer_group_gets_every_record(scene: Scene, fresh: Fresh) -> None:
     scene.send(40)
     reader = scene.reader()
     group = fresh("share")
@@ -288,7 +288,7 @@ def test_offsets_are_altered_from_outside(scene: Scene) -> None:
 # ---- ours alone: what can be broken on purpose -----------------------------------------------------------------------
 
 
-def test_a_killed_broker_takes_nothing_with_it(stack: ExitStack) -> None:
+def test_a_killed_broker_loses_no_record(stack: ExitStack) -> None:
     config = {"group.initial.rebalance.delay.ms": 0}
     with Cluster(brokers=3, seed=5, clock="wall", config=config) as cluster, cluster.serve() as server:
         scene = Scene(server.bootstrap_servers, "t", "g", stack)

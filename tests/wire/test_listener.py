@@ -55,7 +55,7 @@ def heard(peer: socket.socket) -> bytes | None:
 
 
 @pytest.mark.parametrize("turns", range(6))
-def test_nobody_who_comes_while_the_port_closes_waits_for_ever(turns: int) -> None:
+def test_a_connection_to_a_closing_port_is_closed(turns: int) -> None:
     """Whether it is at the door, let in or met when the port closes after so many turns of the loop."""
 
     async def story(listener: Listener) -> None:
@@ -82,7 +82,7 @@ class Full(socket.socket):
         return super().accept()
 
 
-def test_who_comes_while_there_are_no_more_files_waits(
+def test_connections_wait_while_no_file_descriptor_is_free(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def bind(host: str, port: int) -> socket.socket:
@@ -116,12 +116,12 @@ def has_ipv6() -> bool:
 
 
 @pytest.mark.parametrize("host", ["2001:db8::1", *([] if has_ipv6() else ["::1"])])
-def test_an_address_that_the_machine_does_not_have(host: str) -> None:
+def test_a_foreign_address_is_refused(host: str) -> None:
     with Cluster(clock="wall") as cluster, pytest.raises(ConfigException, match=host):
         cluster.serve(host=host)
 
 
-def test_a_machine_without_ipv6_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ipv6_is_refused_on_a_machine_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object, **__: object) -> socket.socket:
         raise OSError(errno.EAFNOSUPPORT, "Address family not supported by protocol")
 

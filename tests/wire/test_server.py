@@ -1,4 +1,7 @@
-"""A served cluster on real sockets: what may be sent, what comes back, and what a connection costs others."""
+"""A served cluster on real sockets: what may be sent, what comes back, and what a connection costs others.
+
+Numbers in ids are sections of shareq/wire/BEHAVIOUR.md.
+"""
 
 from __future__ import annotations
 
@@ -121,7 +124,7 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_0_and_the_con
         pytest.param("räw", "1", Errors.INVALID_REQUEST, id="not a letter of theirs"),
     ],
 )
-def test_names_of_software(raw: Raw, name: str, version: str, error: Errors) -> None:
+def test_invalid_software_names_are_an_invalid_request(raw: Raw, name: str, version: str, error: Errors) -> None:
     asked = ApiVersionsRequest(client_software_name=name, client_software_version=version)
     answer = raw.ask(asked, 3)
     assert answer.error_code is error
@@ -157,7 +160,7 @@ METADATA_HEADER = struct.pack(">hhih", 3, 12, 1, 3) + b"raw" + b"\x00"
         pytest.param(framed(bytes(64)), id="zeros: Produce in version 0"),
     ],
 )
-def test_what_cannot_be_understood_closes_the_connection(server: Server, data: bytes) -> None:
+def test_a_malformed_frame_closes_the_connection(server: Server, data: bytes) -> None:
     with Raw(server.ports[0]) as bad, Raw(server.ports[0]) as good:
         bad.socket.sendall(data)
         assert bad.closed_by_server()
@@ -181,7 +184,7 @@ def test_a_frame_may_be_as_large_as_the_configuration_says() -> None:
         pytest.param(METADATA_HEADER + b"\x00\x01\x00\x01\x63\x02hi", id="2.1 unknown tagged field"),
     ],
 )
-def test_what_kafka_accepts(raw: Raw, body: bytes) -> None:
+def test_frames_that_kafka_accepts_are_accepted(raw: Raw, body: bytes) -> None:
     raw._sent[1] = (3, 12)
     raw.socket.sendall(framed(body))
     assert raw.receive()[1].brokers
@@ -221,7 +224,7 @@ def test_a_bad_frame_closes_when_what_is_before_it_has_been_answered(
     assert raw.closed_by_server()
 
 
-def test_half_a_frame_and_silence_cost_nobody_else_anything(cluster: Cluster, server: Server, raw: Raw) -> None:
+def test_an_incomplete_frame_blocks_no_other_connection(cluster: Cluster, server: Server, raw: Raw) -> None:
     raw.socket.sendall(raw.frame(EVERYTHING)[:-3])
     with Raw(server.ports[0]) as other:
         assert other.ask(EVERYTHING).brokers
@@ -239,9 +242,7 @@ def test_pipelined_requests_are_answered_in_their_order(raw: Raw) -> None:
     assert [raw.receive()[0] for _ in requests] == list(range(1, len(requests) + 1))
 
 
-def test_a_waiting_request_holds_back_what_is_behind_it_and_nobody_else(
-    cluster: Cluster, server: Server, raw: Raw
-) -> None:
+def test_a_waiting_request_blocks_its_own_connection_only(cluster: Cluster, server: Server, raw: Raw) -> None:
     """Reference 2.1. On a virtual clock it waits until time is let pass."""
     raw.send(share_fetch(cluster, 0, max_wait_ms=60_000))
     raw.send(EVERYTHING)
@@ -256,9 +257,7 @@ def test_a_waiting_request_holds_back_what_is_behind_it_and_nobody_else(
     assert [raw.receive()[0], raw.receive()[0]] == [1, 2]
 
 
-def test_a_waiting_request_is_answered_by_what_another_connection_does(
-    cluster: Cluster, server: Server, raw: Raw
-) -> None:
+def test_a_request_of_another_connection_answers_a_waiting_fetch(cluster: Cluster, server: Server, raw: Raw) -> None:
     raw.send(share_fetch(cluster, 0, max_wait_ms=60_000))
     with Raw(server.ports[0]) as other:
         made = other.ask(produce(cluster, b"a", b"b")).responses[0].partitions[0]
@@ -277,7 +276,7 @@ def test_a_waiting_request_is_answered_by_what_another_connection_does(
         pytest.param("", 0, Errors.INVALID_GROUP_ID, [], id="no group id"),
     ],
 )
-def test_offsets_that_cannot_be_are_answered_too(
+def test_impossible_offsets_are_answered_with_errors(
     server: Server, group_id: str, partition: int, error: Errors, start_offsets: list[int]
 ) -> None:
     """Found by fuzzing: the persister refuses to be asked about what cannot be, and nobody was answered."""
@@ -310,7 +309,7 @@ def test_share_group_offsets_are_described_in_both_versions(
 
 
 @pytest.mark.parametrize("count", [10_003, 2_147_483_647])
-def test_more_partitions_than_a_request_may_bring_are_refused(cluster: Cluster, raw: Raw, count: int) -> None:
+def test_too_many_new_partitions_in_a_request_are_refused(cluster: Cluster, raw: Raw, count: int) -> None:
     """One frame of thirty bytes must not take all memory: Kafka's limit is 10,000."""
     create, grow = CreateTopicsRequest, CreatePartitionsRequest
     (made,) = raw.ask(create(topics=(create.Topic(name="huge", num_partitions=count),))).topics
@@ -340,7 +339,7 @@ def test_an_error_of_a_produce_without_acknowledgement_closes_the_connection(clu
 # ---- slow peers ------------------------------------------------------------------------------------------------------
 
 
-def test_a_peer_that_does_not_read_is_not_read_from_and_costs_nobody_else_anything(server: Server) -> None:
+def test_a_peer_that_does_not_read_is_not_read_from(server: Server) -> None:
     slow = socket.socket()
     slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
     slow.connect(("127.0.0.1", server.ports[0]))
@@ -386,7 +385,7 @@ def test_idle_connections_are_closed_on_the_clusters_clock(cluster: Cluster, ser
         assert half.closed_by_server()
 
 
-def test_who_waits_for_an_answer_is_not_idle(cluster: Cluster, server: Server, raw: Raw) -> None:
+def test_a_connection_with_an_open_request_is_not_idle(cluster: Cluster, server: Server, raw: Raw) -> None:
     raw.send(share_fetch(cluster, 0, max_wait_ms=3_600_000))
     with Raw(server.ports[1]) as other:
         while not cluster.journal.select(ShareSessionOpened):
@@ -407,9 +406,7 @@ def fail(*_: object) -> None:
 
 
 @pytest.mark.parametrize("clock", ["virtual", "wall"])
-def test_a_handler_that_raises_closes_its_connection_and_the_server_lives(
-    clock: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_exception_of_a_handler_closes_its_connection_only(clock: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with Cluster(brokers=2, clock=clock) as cluster, Server(cluster) as server:
         monkeypatch.setattr(cluster._brokers[0], "receive", fail)
         with Raw(server.ports[0]) as unlucky, Raw(server.ports[1]) as other:
@@ -429,7 +426,7 @@ def test_a_timer_that_raises_does_not_end_a_served_wall_clock() -> None:
 # ---- looking ---------------------------------------------------------------------------------------------------------
 
 
-def test_each_request_can_be_watched(cluster: Cluster) -> None:
+def test_the_observer_gets_every_request(cluster: Cluster) -> None:
     seen: list[ServedRequest] = []
     with Server(cluster, observer=seen.append) as server, Raw(server.ports[1], client_id="till") as raw:
         raw.ask(SOFTWARE)
@@ -450,7 +447,7 @@ def _offsets_of(topic: str) -> ListOffsetsRequest.Topic:
     )
 
 
-def test_a_server_shows_itself(server: Server, raw: Raw) -> None:
+def test_repr_and_html_of_a_server(server: Server, raw: Raw) -> None:
     assert raw.ask(EVERYTHING).brokers
     html = server._repr_html_()
     assert server.bootstrap_servers in html

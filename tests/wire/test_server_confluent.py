@@ -80,7 +80,7 @@ def test_create_configure_produce_consume(cluster: Cluster, server: Server) -> N
     assert sorted(got) == sorted(sent)
 
 
-def test_a_client_goes_on_when_a_broker_dies(cluster: Cluster, server: Server) -> None:
+def test_a_client_survives_a_killed_broker(cluster: Cluster, server: Server) -> None:
     prepare(server, "orders", "payments")
     first, second = {b"%d" % n for n in range(300)}, {b"%d" % n for n in range(300, 600)}
     send(server, "orders", first)

@@ -34,7 +34,7 @@ def check_nothing_is_left(ports: list[int], others: set[threading.Thread]) -> No
 
 
 @pytest.mark.parametrize("clock", ["virtual", "wall"])
-def test_starting_a_server(clock: str) -> None:
+def test_an_interrupted_start_leaves_nothing_open(clock: str) -> None:
     """The cluster can be served again."""
     ports, others = free_ports(2), server_threads()
     with Cluster(brokers=2, clock=clock) as cluster:
@@ -59,7 +59,7 @@ def test_starting_a_server(clock: str) -> None:
         assert lost < 3
 
 
-def test_closing_a_server() -> None:
+def test_an_interrupted_close_closes_everything() -> None:
     """A close that has begun ends; one that has not can be repeated."""
     ports, others = free_ports(2), server_threads()
     with Cluster(brokers=2) as cluster:

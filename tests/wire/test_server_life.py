@@ -113,7 +113,7 @@ def test_metadata_shows_where_the_brokers_are(cluster: Cluster) -> None:
     assert all(refuses(port) for port in server.ports)
 
 
-def test_a_cluster_is_served_once_at_a_time_and_again_later(cluster: Cluster) -> None:
+def test_a_cluster_has_one_server_at_a_time(cluster: Cluster) -> None:
     with Server(cluster, ports=quiet_ports(3)) as server:
         with pytest.raises(IllegalStateException, match=f"is served at {server.bootstrap_servers} already"):
             Server(cluster)
@@ -165,7 +165,7 @@ def test_a_taken_port_is_named(cluster: Cluster) -> None:
         pytest.param({"host": "192.0.2.1"}, r"host='192\.0\.2\.1': not an address of this machine", id="elsewhere"),
     ],
 )
-def test_absurd_addresses(arguments: dict[str, Any], message: str) -> None:
+def test_invalid_addresses_are_refused(arguments: dict[str, Any], message: str) -> None:
     with Cluster(brokers=3, clock="wall") as cluster, pytest.raises(ConfigException, match=message):
         cluster.serve(**arguments)
 
@@ -174,7 +174,7 @@ def test_absurd_addresses(arguments: dict[str, Any], message: str) -> None:
 
 
 @pytest.mark.parametrize("end", [Cluster.kill_broker, Cluster.stop_broker], ids=["killed", "stopped"])
-def test_a_broker_that_is_gone_and_comes_back(cluster: Cluster, end: Callable[[Cluster, int], None]) -> None:
+def test_a_port_closes_and_opens_with_its_broker(cluster: Cluster, end: Callable[[Cluster, int], None]) -> None:
     with Server(cluster, ports=quiet_ports(3)) as server, Raw(server.ports[0]) as zero, Raw(server.ports[1]) as one:
         lost = leader(cluster)
         mine, other = (zero, one) if lost == 0 else (one, zero)
@@ -198,7 +198,7 @@ def test_a_broker_that_is_gone_and_comes_back(cluster: Cluster, end: Callable[[C
         assert not server.failures
 
 
-def test_a_port_that_somebody_takes_while_its_broker_is_down_opens_when_it_is_free_again(cluster: Cluster) -> None:
+def test_a_port_taken_while_its_broker_is_down_opens_when_it_is_free(cluster: Cluster) -> None:
     with Server(cluster, ports=quiet_ports(3)) as server:
         cluster.kill_broker(2)
         while not refuses(server.ports[2]):
@@ -266,7 +266,7 @@ def test_a_connection_that_breaks_while_it_waits_leaves_nothing_behind(cluster: 
 # ---- clocks ----------------------------------------------------------------------------------------------------------
 
 
-def test_on_a_virtual_clock_a_lock_expires_when_the_test_says_so() -> None:
+def test_advancing_a_virtual_clock_expires_a_lock() -> None:
     """What the author of a client tests with it: thirty seconds of lock pass in no time, and not before."""
     with served_soon("virtual") as cluster, Server(cluster, ports=quiet_ports(3)) as server:
         port = server.ports[leader(cluster)]
@@ -300,7 +300,7 @@ def test_a_scaled_clock_runs_by_itself() -> None:
 # ---- within and without ----------------------------------------------------------------------------------------------
 
 
-def test_clients_in_this_process_and_over_tcp_share_the_work() -> None:
+def test_clients_in_process_and_over_tcp_share_a_group() -> None:
     with served_soon("wall") as cluster, Server(cluster, ports=quiet_ports(3)) as server:
         with Raw(server.ports[leader(cluster)]) as raw:
             inside = Producer({"bootstrap.servers": cluster.bootstrap_servers})

@@ -112,7 +112,7 @@ def test_end_with_another_epoch(producer: WireTransactor, version: int, error: E
 
 
 @pytest.mark.parametrize("version", [1, 4, 5], ids=lambda v: f"v{v}")
-def test_end_of_somebody_else(producer: WireTransactor, version: int) -> None:
+def test_end_of_another_producer_is_refused(producer: WireTransactor, version: int) -> None:
     producer.producer_id += 1
     assert producer.end(0, version=version) is E.INVALID_PRODUCER_ID_MAPPING
     producer.transactional_id += "-nobody"
@@ -170,7 +170,7 @@ def test_init_by_a_producer_whose_own_transaction_is_open(producer: WireTransact
     assert producer.init() == 2
 
 
-def test_init_of_a_lost_answer_to_end_gets_the_present_epoch(producer: WireTransactor) -> None:
+def test_init_after_a_lost_end_response_gets_the_current_epoch(producer: WireTransactor) -> None:
     reach(producer, "CompleteCommit", new=True)
     assert producer.init(producer.producer_id, 0) == 1
 
@@ -208,7 +208,7 @@ def test_produce_to_a_partition_that_was_not_added(producer: WireTransactor, ver
 
 @pytest.mark.parametrize("version", [10, 11, 12, 13], ids=lambda v: f"v{v}")
 @pytest.mark.parametrize("change", ["older epoch", "later epoch", "producer id"])
-def test_produce_by_somebody_else(producer: WireTransactor, version: int, change: str) -> None:
+def test_produce_by_another_producer_is_refused(producer: WireTransactor, version: int, change: str) -> None:
     producer.init()
     if version < 12:
         assert producer.add(1, 0) == [E.NONE]
@@ -232,15 +232,13 @@ def test_a_plain_batch_while_the_transaction_is_open(producer: WireTransactor) -
         pytest.param(False, 10, WRONG, id="librdkafka"),
     ],
 )
-def test_a_batch_that_comes_again_after_the_end(
-    producer: WireTransactor, new: bool, version: int, error: Errors
-) -> None:
+def test_a_duplicate_batch_after_the_end(producer: WireTransactor, new: bool, version: int, error: Errors) -> None:
     reach(producer, "CompleteCommit", new=new)
     assert producer.produce(0, 0, version=version) is error
 
 
 @pytest.mark.parametrize("new", [True, False], ids=["new", "old"])
-def test_sequences_start_anew_or_run_on(producer: WireTransactor, new: bool) -> None:
+def test_sequences_after_an_end_restart_or_continue_by_version(producer: WireTransactor, new: bool) -> None:
     epoch = reach(producer, "CompleteCommit", new=new)
     if not new:
         assert producer.add(epoch, 0) == [E.NONE]
@@ -272,12 +270,14 @@ def test_offsets_in_a_transaction(producer: WireTransactor, fresh: Fresh, versio
     ("version", "error"),
     [pytest.param(3, WRONG, id="v3"), pytest.param(4, E.TRANSACTION_ABORTABLE, id="v4")],
 )
-def test_offsets_that_were_not_announced(producer: WireTransactor, fresh: Fresh, version: int, error: Errors) -> None:
+def test_offsets_of_a_group_not_added_to_the_transaction_are_refused(
+    producer: WireTransactor, fresh: Fresh, version: int, error: Errors
+) -> None:
     assert producer.commit_offset(0, fresh("g"), 7, version=version) is error
 
 
 @pytest.mark.parametrize("version", [3, 4, 5], ids=lambda v: f"v{v}")
-def test_offsets_by_somebody_else(producer: WireTransactor, fresh: Fresh, version: int) -> None:
+def test_offsets_of_another_producer_are_refused(producer: WireTransactor, fresh: Fresh, version: int) -> None:
     group = fresh("g")
     assert producer.commit_offset(1, group, 7, version=version) is STALE
     producer.producer_id += 1

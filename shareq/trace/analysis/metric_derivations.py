@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -21,7 +22,6 @@ from shareq.model.events import (
     ResponseSent,
     SharePartitionDropped,
     SharePartitionLoaded,
-    SharePartitionsInitialized,
     ShareSessionClosed,
     ShareSessionOpened,
     StateLogPruned,
@@ -31,12 +31,19 @@ from shareq.model.events import (
     WindowMoved,
 )
 from shareq.model.ids import SHARE_STATE_TOPIC
+from shareq.model.messages.share_fetch import ShareFetchRequest
 from shareq.model.states import SETTLED, GroupState, RecordEvent
 from shareq.trace.analysis.groups import group_view, groups_of
 from shareq.trace.journal import Entry, Journal, Subject
 from shareq.trace.journal.index import subject_of
 
-_ACKNOWLEDGE = {RecordEvent.ACCEPT: "accept", RecordEvent.RELEASE: "release", RecordEvent.REJECT: "reject"}
+_ACKNOWLEDGE_TYPES = {
+    RecordEvent.ACCEPT: "Accept",
+    RecordEvent.RELEASE: "Release",
+    RecordEvent.REJECT: "Reject",
+    RecordEvent.RENEW: "Renew",
+}
+_SHARE_FETCH = ShareFetchRequest(group_id="", member_id="", share_session_epoch=0)
 
 
 class Metric(NamedTuple):
@@ -52,7 +59,7 @@ class Metric(NamedTuple):
 
 
 Pairs = Iterator[tuple[Metric, float]]
-SHARE = ("protocol", "share")
+_SHARE = ("protocol", "share")
 
 
 class JournalReader:
@@ -87,33 +94,17 @@ class JournalReader:
 def _groups(reader: JournalReader) -> Pairs:
     views = [group_view(reader.journal, group, reader.until) for group in groups_of(reader.journal)]
     states = Counter(view.state for view in views if view.group_epoch or view.members)
-    yield Metric("group-count", (SHARE,)), states.total()
+    yield Metric("group-count", (_SHARE,)), states.total()
     for state in (GroupState.EMPTY, GroupState.STABLE, GroupState.DEAD):
         yield Metric("share-group-count", (("state", state.value),)), states[state]
     bumps = [e for e in reader.of(GroupEpochBumped) if not _is_leave(e)]
     yield from reader.sensor("share-group-rebalance", len(bumps))
-    yield from reader.sensor("rebalance", len(bumps), SHARE)
-    yield Metric("num-partitions", (SHARE,)), _initialized(reader)
 
 
 def _is_leave(entry: Entry) -> bool:
     """True for a bump by a leaving or expired member: only a bump by a heartbeat is a rebalance."""
     event = entry.event
     return isinstance(event, GroupEpochBumped) and event.reason in ("member left", "member session expired")
-
-
-def _initialized(reader: JournalReader) -> int:
-    """Number of initialized share-partitions of groups and topics that still exist."""
-    found: set[tuple[str, str, int]] = set()
-    for entry in reader.of(SharePartitionsInitialized, GroupDeleted, TopicDeleted):
-        event = entry.event
-        if isinstance(event, SharePartitionsInitialized):
-            found |= {(event.group_id, event.topic, partition) for partition in event.partitions}
-        elif isinstance(event, GroupDeleted):
-            found = {key for key in found if key[0] != event.group_id}
-        elif isinstance(event, TopicDeleted):
-            found = {key for key in found if key[1] != event.topic}
-    return len(found)
 
 
 # ---- share-partition leaders -----------------------------------------------------------------------------------------
@@ -128,12 +119,8 @@ def _acknowledgements(reader: JournalReader) -> Pairs:
             acknowledged = event.why if event.cause == SETTLED else event.cause
             if acknowledged == RecordEvent.RENEW or event.cause == SETTLED:
                 counts[str(acknowledged)] += event.end - event.first
-    for event_name, kind in _ACKNOWLEDGE.items():
-        yield from reader.sensor("record-acknowledgement", counts[event_name], SHARE, ("ack-type", kind))
-        yield from reader.meter("RecordAcknowledgementsPerSec", counts[event_name], ("ackType", kind))
-    yield from reader.meter("RecordAcknowledgementsPerSec", counts[RecordEvent.RENEW], ("ackType", "renew"))
-    offsets = sum(counts[event_name] for event_name in (*_ACKNOWLEDGE, RecordEvent.GAP))
-    yield from reader.sensor("share-acknowledgement", offsets, SHARE)
+    for event_name, ack_type in _ACKNOWLEDGE_TYPES.items():
+        yield from reader.meter("RecordAcknowledgementsPerSec", counts[event_name], ("ackType", ack_type))
 
 
 def _share_partitions(reader: JournalReader) -> Pairs:
@@ -174,30 +161,51 @@ def _sessions(reader: JournalReader) -> Pairs:
             sessions.discard((entry.broker_id, event.group_id, event.member_id))
             evictions += event.reason == "connection lost"
     yield Metric("ShareSessionsCount"), len(sessions)
-    yield from reader.meter("EvictionsPerSec", evictions)
+    yield from reader.meter("ShareSessionEvictionsPerSec", evictions)
 
 
 def _requests(reader: JournalReader) -> Pairs:
-    """Requests; only a cluster with `trace_messages=True` records them."""
+    """Requests, and share fetches that waited for their whole time; only a cluster with `trace_messages=True` records
+    them."""
     counts: Counter[str] = Counter()
+    fetches: dict[int, tuple[int, RequestSent]] = {}
+    expired = 0
     for entry in reader.of(RequestSent, ResponseSent):
         event = entry.event
         if isinstance(event, RequestSent):
             counts[f"Total{event.api}"] += 1
-        elif isinstance(event, ResponseSent) and event.error:
-            counts[f"Failed{event.api.removesuffix('Response')}Request"] += 1
+            if event.api == "ShareFetchRequest":
+                fetches[event.exchange] = (entry.time_ms, event)
+        elif isinstance(event, ResponseSent):
+            counts[f"Failed{event.api.removesuffix('Response')}Request"] += bool(event.error)
+            sent_ms, request = fetches.pop(event.exchange, (0, None))
+            expired += request is not None and _expired(request, event, entry.time_ms - sent_ms)
     if counts:
         for name in ("ShareFetch", "ShareAcknowledge"):
             shown = name if name == "ShareFetch" else "ShareAcknowledgement"
             for outcome in ("Total", "Failed"):
                 yield from reader.meter(f"{outcome}{shown}RequestsPerSec", counts[f"{outcome}{name}Request"])
+        yield from reader.meter("ExpiresPerSec", expired)
+
+
+def _expired(request: RequestSent, response: ResponseSent, duration_ms: int) -> bool:
+    """True for a share fetch that was answered because its time was up: it took that long, and has no records unless
+    it asked for more than a byte."""
+    asked = json.loads(request.body or "{}")
+    max_wait_ms = asked.get("max_wait_ms", _SHARE_FETCH.max_wait_ms)
+    if not 0 < max_wait_ms <= duration_ms or response.error:
+        return False
+    answered = json.loads(response.body or "{}").get("responses", ())
+    empty = not any(part.get("acquired_records") for topic in answered for part in topic.get("partitions", ()))
+    return empty or asked.get("min_bytes", _SHARE_FETCH.min_bytes) > 1
 
 
 # ---- share coordinator -----------------------------------------------------------------------------------------------
 
 
 def _state_writes(reader: JournalReader) -> Pairs:
-    """Partition-level writes, and the leader's time from handing one over to its result."""
+    """Partition-level writes, the reads that write because they raise the leader epoch, and the leader's time from
+    sending a write to its result."""
     began: dict[tuple[Any, ...], int] = {}
     latencies_ms: list[int] = []
     for entry in reader.of(StateWritePrepared, StateWriteSettled):
@@ -207,10 +215,28 @@ def _state_writes(reader: JournalReader) -> Pairs:
         elif isinstance(event, StateWriteSettled):
             since_ms = began.pop((entry.broker_id, *event[:4]), entry.time_ms)
             latencies_ms.append(entry.time_ms - since_ms)
-    yield from reader.sensor("write", len(latencies_ms) + len(began), total="total")
+    writes = len(latencies_ms) + len(began) + _reads_that_write(reader)
+    yield from reader.sensor("write", writes, total="total")
     if latencies_ms:
         yield Metric("write-latency-avg"), sum(latencies_ms) / len(latencies_ms)
         yield Metric("write-latency-max"), max(latencies_ms)
+
+
+def _reads_that_write(reader: JournalReader) -> int:
+    """Reads by a leader of a higher epoch than any before; initialization sets the epoch to 0."""
+    epochs: dict[Subject, int] = {}
+    count = 0
+    for entry in reader.of(SharePartitionLoaded, GroupDeleted, TopicDeleted):
+        event = entry.event
+        about = subject_of(event)
+        if isinstance(event, SharePartitionLoaded):
+            count += event.leader_epoch > epochs.get(about, 0)
+            epochs[about] = max(event.leader_epoch, epochs.get(about, 0))
+        else:
+            epochs = {
+                key: epoch for key, epoch in epochs.items() if about not in ((key[0], None, None), (None, key[1], None))
+            }
+    return count
 
 
 def _state_topic(reader: JournalReader) -> Pairs:

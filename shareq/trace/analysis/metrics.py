@@ -3,7 +3,8 @@
 A meter (`...PerSec`) has the attributes Count and MeanRate, everything else a Value; rates are means since the origin
 of the journal. A metric that no event allows to derive is left out rather than zero; `LEFT_OUT` has the reasons.
 Source: KIP-932 (`group-coordinator-metrics`), KIP-1103 (`ShareGroupMetrics`, `SharePartitionMetrics`,
-`ShareSessionCache`, `share-coordinator-metrics`), KIP-1226, and the share consumer's own.
+`ShareSessionCache`, `DelayedShareFetchMetrics`, `share-coordinator-metrics`), KIP-1226, and the share consumer's own;
+the names are those that a running Apache Kafka reports by JMX.
 """
 
 from __future__ import annotations
@@ -17,17 +18,25 @@ from shareq.trace.journal import journal_of
 
 __all__ = ["LEFT_OUT", "Metric", "Metrics", "metrics"]
 
+_NOT_REPORTED = "KIP-932 names them, but Apache Kafka does not report them"
+
 LEFT_OUT: Final[Mapping[str, str]] = {
     "PartitionLoadTimeMs": "no event marks the start of loading",
     "partition-load-time-avg, partition-load-time-max": "no event marks the start of loading",
     "RequestTopicPartitionsFetchRatio": "fetches that found a share-partition busy leave no event",
-    "TopicPartitionsAcquireTimeMs": "acquiring takes no time on a virtual clock",
+    "TopicPartitionsAcquireTimeMs": "no event marks the start of a fetch",
+    "NumDelayedOperations, PurgatorySize": "no event marks that a fetch starts to wait",
     "InFlightBatchCount, InFlightBatchMessageCount": "the journal has runs, not cached batches",
-    "FetchLockTimeMs, FetchLockRatio": "there are no fetch locks: a leader is an actor",
+    "FetchLockTimeMs, FetchLockRatio": "taking and releasing the fetch lock of a share-partition leaves no event",
     "SharePartitionsCount": "no event has the partitions of a session",
     "num-partitions{state=loading}, num-partitions{state=failed}": "no event marks the start or the failure of loading",
     "thread-idle-ratio-avg, event-queue-size, event-*-time-ms, batch-*": "a coordinator is an actor without a queue",
-    "fetch-latency-avg, records-per-request-avg, time-between-poll-avg, ...": "ask the consumer's own metrics",
+    "fetch-latency-avg, records-per-request-avg, time-between-poll-avg, ...": "ShareConsumer.metrics() has them",
+    "rebalance-count{protocol=share}, rebalance-rate{protocol=share}, num-partitions{protocol=share}": _NOT_REPORTED,
+    "record-acknowledgement-count, record-acknowledgement-rate": (
+        f"{_NOT_REPORTED}; RecordAcknowledgementsPerSec has the counts"
+    ),
+    "share-acknowledgement-count, share-acknowledgement-rate": _NOT_REPORTED,
 }
 """Names of metrics that cannot be derived from the journal -> the reason."""
 

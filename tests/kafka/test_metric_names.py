@@ -1,0 +1,106 @@
+"""Names, tags and attributes of the derived metrics, compared with those that Apache Kafka reports by JMX."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from shareq import AcknowledgeType, Admin, Producer, ShareConsumer
+from shareq.jvm import find_java
+from shareq.kafka import LocalKafka, kafka_jars
+from shareq.kafka.broker_process import KafkaCommand
+from shareq.model import events as e
+from shareq.trace import Metric
+from tests.kafka.fixtures import kafka_or_skip
+from tests.polling import PATIENCE_S
+from tests.trace.test_metrics import at_the_end
+
+CONFIG = {
+    "share.coordinator.snapshot.update.records.per.snapshot": 0,  # each write is a snapshot: pruning has work to do
+    "share.coordinator.state.topic.prune.interval.ms": 1000,
+}
+OF_CONSUMERS = ("records-consumed", "acknowledgements-", "heartbeat")
+"""Metrics of the Java client, which a broker does not report."""
+
+Name = tuple[str, frozenset[tuple[str, str]], str]
+"""Name, tags and attribute; the values of group, topic and partition are blank."""
+
+
+def named(name: str, tags: list[tuple[str, str]], attribute: str) -> Name:
+    blank = ("group", "topic", "partition")
+    return name, frozenset((tag, "" if tag in blank else value) for tag, value in tags), attribute
+
+
+def parsed(line: str) -> Name | None:
+    """The metric of a line of JmxTool's, such as kafka.server:type=T,name=N,group=g:Count=1."""
+    found = re.fullmatch(r"kafka\.server:type=([^,:]+)((?:,[^:]*)?):([^=]+)=.*", line)
+    if found is None:
+        return None
+    _, tags, attribute = found.groups()
+    pairs = [(tag, value) for tag, _, value in (pair.partition("=") for pair in tags.split(",") if pair)]
+    names = [value for tag, value in pairs if tag == "name"]
+    if names:
+        return named(names[0], [pair for pair in pairs if pair[0] != "name"], attribute)
+    return named(attribute, pairs, "Value")
+
+
+class Reporting:
+    """A running Kafka whose JMX is open on `port`."""
+
+    def __init__(self, kafka: LocalKafka, port: int) -> None:
+        self.conf = {"bootstrap.servers": kafka.bootstrap_servers}
+        self._url = f"service:jmx:rmi:///jndi/rmi://127.0.0.1:{port}/jmxrmi"
+
+    def names(self) -> set[Name]:
+        options = ("--jmx-url", self._url, "--one-time", "--report-format", "properties")
+        command = KafkaCommand(find_java(), kafka_jars()).tool(
+            "org.apache.kafka.tools.JmxTool", (*options, "--object-name", "kafka.server:*")
+        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+        return {name for line in done.stdout.splitlines() if (name := parsed(line)) is not None}
+
+
+@pytest.fixture
+def reporting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reporting]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    remote = "-Dcom.sun.management.jmxremote"
+    options = (f".port={port}", f".rmi.port={port}", ".host=127.0.0.1", ".authenticate=false", ".ssl=false")
+    heap = ["-Xmx1g", *(remote + option for option in options), "-Djava.rmi.server.hostname=127.0.0.1"]
+    monkeypatch.setenv("KAFKA_HEAP_OPTS", " ".join(heap))
+    with kafka_or_skip(1, CONFIG) as kafka:
+        monkeypatch.delenv("KAFKA_HEAP_OPTS")
+        yield Reporting(kafka, port)
+
+
+def derived() -> set[Metric]:
+    """All metrics that a journal yields, with and without traced messages."""
+    sent = e.RequestSent("c", "b", "ShareFetchRequest", 1)
+    answered = e.ResponseSent("b", "c", "ShareFetchResponse", 0, 1)
+    return {*at_the_end(), *at_the_end((4000, -1, sent), (4500, -1, answered))}
+
+
+def test_derived_metrics_have_the_names_that_apache_kafka_reports(reporting: Reporting) -> None:
+    """A group that acknowledges; the state topic is pruned after some writes, and its metric is reported then."""
+    with Admin(reporting.conf) as admin:
+        admin.create_topics(["orders"]).check()
+        admin.alter_group_configs("g", {"share.auto.offset.reset": "earliest"})
+    ours = {named(m.name, list(m.tags), m.attribute) for m in derived() if not m.name.startswith(OF_CONSUMERS)}
+    conf = {**reporting.conf, "group.id": "g", "share.acknowledgement.mode": "explicit"}
+    with Producer(reporting.conf) as producer, ShareConsumer(conf) as consumer:
+        consumer.subscribe(["orders"])
+        missing = ours
+        for _ in range(30):
+            producer.produce("orders", b"x")
+            producer.flush()
+            for message in consumer.poll(PATIENCE_S):
+                consumer.acknowledge(message, AcknowledgeType.ACCEPT)
+            consumer.commit_sync()
+            missing = ours - reporting.names()
+            if not missing:
+                break
+    assert missing == set()
