@@ -73,7 +73,7 @@ def elsewhere(kafka: Reachable, fresh: Callable[[str], str]) -> Iterator[tuple[s
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_strip_on_a_real_kafka_shows_what_is_known_and_follows_it(
+def test_strip_follows_apache_kafka_and_shows_unknown_records(
     *,
     elsewhere: tuple[str, str, ShareConsumer],
     kafka: Reachable,

@@ -53,7 +53,7 @@ def test_step_and_back_change_the_cells(strip: Locator, tmp_path: Path) -> None:
     strip.screenshot(path=tmp_path / "step.png")
 
 
-def test_every_event_to_the_end_and_then_it_says_so(strip: Locator) -> None:
+def test_steps_reach_the_end_and_show_a_message_there(strip: Locator) -> None:
     for order in range(11, len(SNAPSHOTS)):
         strip.get_by_text("step ▶").click()
         expect_order(strip, order)
@@ -140,7 +140,7 @@ def test_the_wheel_zooms_where_it_points_with_ctrl_and_pans_with_shift(strip: Lo
     expect_left(strip, 105, at - 10, least=at - 50)
 
 
-def test_the_plain_wheel_is_left_to_the_page(strip: Locator, browser_page: Page) -> None:
+def test_wheel_without_modifier_scrolls_the_page(strip: Locator, browser_page: Page) -> None:
     x, y, _, height = box_of(strip)
     before = left_of(strip, 105)
     strip.evaluate(
@@ -159,7 +159,7 @@ def test_scrub(strip: Locator) -> None:
     expect_order(strip, 7)
 
 
-def test_play_runs_to_the_end_and_pause_stands_still(strip: Locator) -> None:
+def test_play_reaches_the_end_and_pause_stops(strip: Locator) -> None:
     strip.locator("select").select_option("10")
     strip.get_by_text("▶ play").click()
     expect(strip).to_have_attribute("data-order", str(len(SNAPSHOTS) - 1))
@@ -172,7 +172,7 @@ def test_play_runs_to_the_end_and_pause_stands_still(strip: Locator) -> None:
     expect(strip.get_by_text("▶ play")).to_be_visible()
 
 
-def test_pointing_at_a_cell_tells_about_it(strip: Locator) -> None:
+def test_tooltip_describes_the_cell(strip: Locator) -> None:
     strip.locator("[data-offset='105']").hover()
     expect(strip.locator(".sq-tip")).to_contain_text(
         "offset 105\nacquired by consumer-3 (C)\ndelivery 5 of 5, the last attempt"
@@ -180,7 +180,7 @@ def test_pointing_at_a_cell_tells_about_it(strip: Locator) -> None:
     expect(strip.locator(".sq-tip")).to_contain_text("of lock left")
 
 
-def test_what_a_screen_reader_gets(strip: Locator) -> None:
+def test_strip_has_roles_and_labels_for_screen_readers(strip: Locator) -> None:
     expect(strip).to_have_attribute("aria-label", "payments, orders-0 · leader broker 2")
     expect(strip.locator("svg[role=img]")).to_have_attribute("aria-label", SNAPSHOTS[10]["text"])
     expect(strip.locator("output")).to_have_attribute("aria-live", "polite")

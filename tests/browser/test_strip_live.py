@@ -28,7 +28,7 @@ def picture(tmp_path: Path, name: str) -> Path:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_stepping_beyond_the_end_lets_the_cluster_go_on(
+def test_step_at_the_end_advances_the_cluster(
     browser_page: Page, jupyterlab: str, jupyterlab_folder: Path, tmp_path: Path, theme: str
 ) -> None:
     browser_page.set_viewport_size({"width": 1500, "height": 1000})
@@ -72,7 +72,7 @@ consumer.commit_sync()
 """The locks last six minutes of a person's, however long a page takes to come up; then a second and a half."""
 
 
-def test_on_a_running_clock_locks_run_down_and_expire_by_themselves(
+def test_locks_time_out_on_a_running_clock_without_input(
     browser_page: Page, jupyterlab: str, jupyterlab_folder: Path
 ) -> None:
     """Without any input the clock moves, and the strip shows when the locks time out."""

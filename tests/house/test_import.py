@@ -41,7 +41,7 @@ def test_import_shareq_is_light() -> None:
 
 
 @pytest.mark.parametrize("room", ["model", "leader", "coordinator", "persister", "consumer"])
-def test_a_pure_room_needs_no_lab(room: str) -> None:
+def test_pure_rooms_import_no_heavy_library(room: str) -> None:
     """Reading a record loads aiokafka, which loads asyncio; nothing else that is heavy may come with an actor."""
     loaded = loaded_by(f"import shareq.{room}")
     assert "shareq" in loaded

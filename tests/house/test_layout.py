@@ -37,7 +37,7 @@ def sources() -> list[Path]:
     return [path for path in project_files() if path.suffix == ".py" and path.parts[0] in {"shareq", "widgets"}]
 
 
-def test_the_top_level_holds_only_what_the_house_has_rooms_for() -> None:
+def test_top_level_has_only_known_files_and_folders() -> None:
     tops = {path.parts[0] for path in project_files()}
     assert tops - FOLDERS - FILES == set()
 
@@ -51,12 +51,12 @@ def test_every_room_has_its_layer() -> None:
     assert rooms - placed == set()
 
 
-def test_every_module_fits_one_sitting() -> None:
+def test_every_module_has_at_most_the_allowed_lines() -> None:
     lengths = {str(path): len((ROOT / path).read_text().splitlines()) for path in sources()}
     assert {path: length for path, length in lengths.items() if length > MODULE_LINES} == {}
 
 
-def test_every_function_fits_a_screen() -> None:
+def test_every_function_has_at_most_the_allowed_lines() -> None:
     too_long = {
         f"{path}:{node.name}": length
         for path in project_files()
@@ -86,11 +86,11 @@ MACHINE_PATHS = [re.compile(rb"(?<![\w.*/])/" + name + rb"/\w") for name in (b"w
         pytest.param(b"root of the group", False, id="only the word"),
     ],
 )
-def test_a_machine_path_is_recognised(text: bytes, found: bool) -> None:
+def test_machine_path_is_recognised(text: bytes, found: bool) -> None:
     assert any(pattern.search(text) for pattern in MACHINE_PATHS) == found
 
 
-def test_no_file_mentions_a_path_of_somebodys_machine() -> None:
+def test_no_file_contains_a_machine_path() -> None:
     found = [
         (str(path), match.group())
         for path in project_files()

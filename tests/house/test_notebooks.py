@@ -16,11 +16,11 @@ def code_cells(path: Path) -> list[Any]:
     ]
 
 
-def test_there_is_a_tour_to_start_with() -> None:
+def test_notebook_00_is_the_tour() -> None:
     assert "00_tour.ipynb" in [path.name for path in NOTEBOOKS]
 
 
-def test_the_names_number_the_notebooks_in_the_order_of_reading() -> None:
+def test_notebook_names_are_numbered_without_gaps() -> None:
     numbers = [int(path.name.split("_")[0]) for path in NOTEBOOKS]
     assert numbers == list(range(len(numbers)))
 
@@ -31,7 +31,7 @@ class TestNotebook:
         problems = nbformat.validator.iter_validate(nbformat.read(path, as_version=nbformat.NO_CONVERT))
         assert list(problems) == []
 
-    def test_was_run_once_from_top_to_bottom(self, path: Path) -> None:
+    def test_execution_counts_are_consecutive(self, path: Path) -> None:
         executions = [cell.execution_count for cell in code_cells(path)]
         assert executions == list(range(1, len(executions) + 1))
 
@@ -40,5 +40,5 @@ class TestNotebook:
         assert outputs
         assert [output for output in outputs if output.output_type == "error"] == []
 
-    def test_runs_with_the_kernel_that_every_jupyter_has(self, path: Path) -> None:
+    def test_kernel_is_python3(self, path: Path) -> None:
         assert nbformat.read(path, as_version=4).metadata.kernelspec.name == "python3"
