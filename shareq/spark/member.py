@@ -134,8 +134,8 @@ class Member:
         wait = LINGER_MS if taken else wait_ms
         while count < limit and self._connection.wait(self._core.poll_ready, wait):
             more = self._take(limit - count, 1, ends)
-            count += sum(held.range.end - held.range.first for held in more)
-            taken += more
+            taken = without(taken, more) + more
+            count = _size(taken)
             wait = LINGER_MS if taken else wait_ms
         self._do(self._core.rest)
         if self._core.acquisition_lock_timeout_ms is not None and self._renewal.ident is None:
@@ -158,9 +158,9 @@ class Member:
                     now, later = divide(each, each.range.first + limit)
                     taken += now
                     surplus += later
-                    limit -= sum(part.range.end - part.range.first for part in now)
+                    limit -= _size(now)
             self._surplus = surplus
-            self._held += taken
+            self._held = without(self._held, taken) + taken
         return taken
 
     def _admit(self, pieces: Sequence[Piece]) -> None:
@@ -237,8 +237,7 @@ class Member:
         runs = _runs(batch, verdict, verdicts)
         with self._lock:
             self._admit(self._do(lambda now_ms: self._core.settle(_acknowledgements(runs, now_ms, commit), now_ms)))
-            settled = set(batch)
-            self._held = [held for held in self._held if held not in settled]
+            self._held = without(self._held, batch, same_node=True)
         self._connection.wait(lambda: commit.done, SETTLE_TIMEOUT_MS)
         for partition, error in commit.results.items():
             if error is not None:
@@ -282,6 +281,10 @@ class Member:
                 raise
         finally:
             self._connection.close()
+
+
+def _size(several: Sequence[Held]) -> int:
+    return sum(held.range.end - held.range.first for held in several)
 
 
 def _unpacks(batch: RecordBatch) -> bool:

@@ -9,12 +9,16 @@ import pytest
 
 from shareq import Cluster, Producer
 from shareq.broker.transport import InProcessConnection
-from shareq.model.states import RecordState
+from shareq.consumer.buffer import Piece
+from shareq.model.ids import TopicId, TopicIdPartition
+from shareq.model.states import AcknowledgeType, IsolationLevel, RecordState
+from shareq.spark.held import without
 from shareq.spark.reader import fetcher
 from shareq.spark.stream import StreamReader
 from tests.broker.ledger import Books
 from tests.spark.test_source_reader import EVERY, GROUP, RECORDS, TOPIC, Scene, places, plan, rows
 
+ALL = IsolationLevel.READ_UNCOMMITTED
 LIMIT = 3
 
 
@@ -74,4 +78,25 @@ def test_no_batch_has_a_record_that_is_accepted(
         step += 1
     assert found == set(EVERY)
     assert at.lag() == 0
+    reader.stop()
+
+
+def test_no_batch_has_a_record_twice(at: Scene) -> None:
+    """The leader moves while a batch is filled: what the new one gives takes the place of the older copy."""
+    reader = at.reader(**{"kafka.share.acquire.mode": "batch_optimized"})
+    plan(reader, reader.initialOffset(), LIMIT)
+    member = reader._member
+    assert member is not None
+    ((waits, former),) = member._surplus
+    newer = at.cluster.log(TOPIC, waits.partition).read(10, max_bytes=1 << 20, isolation=ALL).batches[0]
+    key = TopicIdPartition(TopicId(waits.topic_id), waits.partition)
+    member._core._buffer.extend([Piece(key, TOPIC, 1 - former, 10, 15, 2, newer)])
+    taken = [held for held in member.acquire(2 * RECORDS, 500) if held.range.partition == waits.partition]
+    assert sorted((at.first, at.end, node) for at, node in taken) == [
+        (3, 10, former),
+        (10, 15, 1 - former),
+        (15, 20, former),
+    ]
+    member.settle(taken, AcknowledgeType.ACCEPT, {})
+    assert without(taken, member._held) == taken
     reader.stop()
