@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from threading import Event, Lock, Thread
-from typing import Any, NamedTuple
+from typing import Any
 
 from shareq.client.message import Message
 from shareq.client.shell import perform
@@ -25,6 +25,7 @@ from shareq.model.ids import TopicId, TopicIdPartition
 from shareq.model.records import RecordBatch
 from shareq.model.states import AcknowledgeType
 from shareq.model.transport import transport_for
+from shareq.spark.held import Held, divide, without
 from shareq.spark.ranges import Range, cut
 
 log = logging.getLogger(__name__)
@@ -39,13 +40,6 @@ DEFAULT_LOCK_MS = 30_000
 
 Place = tuple[str, int]
 """(topic, partition)."""
-
-
-class Held(NamedTuple):
-    """A range whose locks are ours, and the broker that gave it."""
-
-    range: Range
-    node: int
 
 
 class RangeCore(ShareConsumerCore):
@@ -63,6 +57,17 @@ class RangeCore(ShareConsumerCore):
         """What an answer brought after the batch was full."""
         return self._buffer.drop(lambda _: True)
 
+    def still_led(self, several: Sequence[Held]) -> list[Held]:
+        """Those that their broker still leads, as far as is known: locks end with their leader."""
+        lost = self._fetcher.filler.lost
+        return [
+            held
+            for held in several
+            if not lost(
+                TopicIdPartition(TopicId(held.range.topic_id), held.range.partition), held.range.topic, held.node
+            )
+        ]
+
     def rest(self, now_ms: int) -> None:
         """Fetch no more until the next poll."""
         self._fetcher.fetching = False
@@ -73,6 +78,12 @@ class RangeCore(ShareConsumerCore):
             self._fetcher.acknowledge(each)
         self.end_poll(now_ms)  # whoever renews locks is alive
         self._pump(now_ms)
+
+    def settle(self, acknowledgements: Sequence[Acknowledgements], now_ms: int) -> list[AcquiredPiece]:
+        """The same; the pieces that came before, in one turn: no answer comes between."""
+        pieces = self.take_waiting()
+        self.send(acknowledgements, now_ms)
+        return pieces
 
     def _settled(self, acknowledgements: Acknowledgements, error: Errors, now_ms: int) -> None:
         if acknowledgements.renewing:  # no poll is to return them again
@@ -115,14 +126,16 @@ class Member:
 
         What lies beyond stays ours until we leave: released, it would come again at once, until it was archived.
         """
+        with self._lock:
+            self._drop_lost()
         taken = self._take(limit, 0, ends)
         self._do(self._core.begin_poll)
         count = sum(held.range.end - held.range.first for held in taken)
         wait = LINGER_MS if taken else wait_ms
         while count < limit and self.connection.wait(self._core.poll_ready, wait):
             more = self._take(limit - count, 1, ends)
-            count += sum(held.range.end - held.range.first for held in more)
-            taken += more
+            taken = without(taken, more) + more
+            count = _size(taken)
             wait = LINGER_MS if taken else wait_ms
         self._do(self._core.rest)
         if self._core.acquisition_lock_timeout_ms is not None and self._renewal.ident is None:
@@ -133,22 +146,38 @@ class Member:
         """Out of the surplus, and where `polled` out of what has come, too. What is beyond the limit stays ours."""
         with self._lock:
             if polled:
-                self._surplus += self._held_of(self._do(self._core.take_pieces))
+                self._admit(self._do(self._core.take_pieces))
             taken: list[Held] = []
             surplus: list[Held] = []
             for held in self._surplus:
-                inside, outside = _divide(
+                inside, outside = divide(
                     held, held.range.end if ends is None else ends.get((held.range.topic, held.range.partition), 0)
                 )
                 self._beyond += outside
                 for each in inside:
-                    now, later = _divide(each, each.range.first + limit)
+                    now, later = divide(each, each.range.first + limit)
                     taken += now
                     surplus += later
-                    limit -= sum(part.range.end - part.range.first for part in now)
+                    limit -= _size(now)
             self._surplus = surplus
-            self._held += taken
+            self._held = without(self._held, taken) + taken
         return taken
+
+    def _admit(self, pieces: Sequence[AcquiredPiece]) -> None:
+        """Keep what was acquired for the next batches.
+
+        A connection that broke, a leader that moved, and brokers give the same records to this member again: of what
+        waits here the newer lock counts, and the acknowledgement of a batch that has them counts for the newer lock of
+        the same broker. A copy of its own would come after the record was accepted.
+        """
+        found = self._held_of(pieces)
+        self._beyond = without(self._beyond, found)
+        self._surplus = without(self._surplus, found) + without(found, self._held, same_node=True)
+
+    def _drop_lost(self) -> None:
+        """Forget what waits here and whose leader has moved: to read it now would be to read it twice."""
+        self._surplus = self._do(lambda _: self._core.still_led(self._surplus))
+        self._beyond = self._do(lambda _: self._core.still_led(self._beyond))
 
     def _held_of(self, pieces: Sequence[AcquiredPiece]) -> list[Held]:
         """What tasks will find records in; the client itself answers for what is none, and for what cannot be read."""
@@ -205,37 +234,28 @@ class Member:
         What the brokers refuse was not ours any more, and comes to somebody again: at least once holds.
         """
         commit = PendingCommit()
+        runs = _runs(batch, verdict, verdicts)
         with self._lock:
-            settled = set(batch)
-            self._held = [held for held in self._held if held not in settled]
-            self._send(batch, verdict, verdicts, commit)
+            self._admit(self._do(lambda now_ms: self._core.settle(_acknowledgements(runs, now_ms, commit), now_ms)))
+            self._held = without(self._held, batch, same_node=True)
         self.connection.wait(lambda: commit.done, SETTLE_TIMEOUT_MS)
         for partition, error in commit.results.items():
             if error is not None:
                 log.warning("%s: not acknowledged, will be delivered again: %s", partition, error)
 
-    def _send(
-        self,
-        batch: Sequence[Held],
-        verdict: AcknowledgeType,
-        verdicts: Mapping[Place, Mapping[int, int]] | None = None,
-        commit: PendingCommit | None = None,
-    ) -> None:
-        """Queue acknowledgements, one a partition and node, for their brokers."""
-        runs: dict[tuple[TopicIdPartition, str, int], list[AcknowledgeRun]] = {}
-        for at, node in sorted(batch):
-            apart = (verdicts or {}).get((at.topic, at.partition), {})
-            key = TopicIdPartition(TopicId(at.topic_id), at.partition), at.topic, node
-            runs.setdefault(key, []).extend(AcknowledgeRun(*run) for run in cut(at.first, at.end, apart, verdict))
+    def _send(self, several: Sequence[Held], verdict: AcknowledgeType) -> None:
+        """Queue acknowledgements for their brokers."""
+        runs = _runs(several, verdict, {})
         if runs:
-            self._do(lambda now_ms: self._core.send(_acknowledgements(runs, now_ms, commit), now_ms))
+            self._do(lambda now_ms: self._core.send(_acknowledgements(runs, now_ms, None), now_ms))
 
     # ---- renew -------------------------------------------------------------------------------------------------------
 
     def renew(self) -> None:
         """Start the locks of all that is held anew; of what lies beyond the ends in any case."""
         with self._lock:
-            self._surplus += self._held_of(self._do(self._core.take_waiting))
+            self._admit(self._do(self._core.take_waiting))
+            self._drop_lost()
             held = [*self._held, *self._surplus] if self._renews else []
             self._send([*held, *self._beyond], AcknowledgeType.RENEW)
 
@@ -263,6 +283,10 @@ class Member:
             self.connection.close()
 
 
+def _size(several: Sequence[Held]) -> int:
+    return sum(held.range.end - held.range.first for held in several)
+
+
 def _unpacks(batch: RecordBatch) -> bool:
     """Whether a compressed batch can be decompressed here: its first record says so."""
     if not batch.attributes & CODEC_MASK:
@@ -274,9 +298,21 @@ def _unpacks(batch: RecordBatch) -> bool:
     return True
 
 
-def _acknowledgements(
-    runs: Mapping[tuple[TopicIdPartition, str, int], list[AcknowledgeRun]], now_ms: int, commit: PendingCommit | None
-) -> list[Acknowledgements]:
+Runs = dict[tuple[TopicIdPartition, str, int], list[AcknowledgeRun]]
+"""Verdicts by partition, topic and node."""
+
+
+def _runs(several: Sequence[Held], verdict: AcknowledgeType, verdicts: Mapping[Place, Mapping[int, int]]) -> Runs:
+    """`verdicts` on single offsets, `verdict` on the rest."""
+    runs: Runs = {}
+    for at, node in sorted(several):
+        apart = verdicts.get((at.topic, at.partition), {})
+        key = TopicIdPartition(TopicId(at.topic_id), at.partition), at.topic, node
+        runs.setdefault(key, []).extend(AcknowledgeRun(*run) for run in cut(at.first, at.end, apart, verdict))
+    return runs
+
+
+def _acknowledgements(runs: Runs, now_ms: int, commit: PendingCommit | None) -> list[Acknowledgements]:
     deadline_ms = now_ms + SETTLE_TIMEOUT_MS
     return [
         Acknowledgements(
@@ -291,12 +327,3 @@ def _acknowledgements(
         )
         for (key, topic, node), its in runs.items()
     ]
-
-
-def _divide(held: Held, at: int) -> tuple[list[Held], list[Held]]:
-    """What lies below `at`, and what does not."""
-    first, end = held.range.first, held.range.end
-    middle = min(max(at, first), end)
-    below = [held._replace(range=held.range._replace(end=middle))] if first < middle else []
-    above = [held._replace(range=held.range._replace(first=middle))] if middle < end else []
-    return below, above

@@ -22,7 +22,8 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 from shareq.admin import Admin
 from shareq.model.states import AcknowledgeType
 from shareq.spark.acknowledge import LetterBox
-from shareq.spark.member import Held, Member
+from shareq.spark.held import Held
+from shareq.spark.member import Member
 from shareq.spark.options import Options
 from shareq.spark.ranges import NO_BATCH, Batch, from_json, merged, to_json
 from shareq.spark.reader import read

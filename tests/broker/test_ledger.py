@@ -35,8 +35,10 @@ def test_what_was_accepted_while_the_leader_moved_is_accepted_once(accepted: lis
                 producer.produce("t", value)
         conf = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "g"}
         consumer = ShareConsumer({**conf, "share.acknowledgement.mode": "explicit"})
-        reports: list[tuple[Any, ...]] = []
-        consumer.set_acknowledgement_commit_callback(lambda places, error: reports.append((*places.values(), error)))
+        reports: list[tuple[set[int], Any]] = []
+        consumer.set_acknowledgement_commit_callback(
+            lambda places, error: reports.append((set().union(*places.values()), error))
+        )
         consumer.subscribe(["t"])
         messages = consumer.poll(30)
         assert [message.offset() for message in messages] == [0, 1, 2]
@@ -51,8 +53,7 @@ def test_what_was_accepted_while_the_leader_moved_is_accepted_once(accepted: lis
         assert reports == [(set(accepted), None)]
         with ShareConsumer(conf) as other:
             other.subscribe(["t"])
-            rest = [message.offset() or 0 for message in other.poll(60)]
-            assert sorted([*accepted, *rest]) == [0, 1, 2]
+            assert {message.offset() for message in other.poll(60)} == {0, 1, 2} - set(accepted)
         assert events(cluster, SharePartitionLoaded)[-1].spso == spso
         books = Books("g")
         books.read(cluster.journal.entries())

@@ -19,7 +19,8 @@ from shareq.model.errors import IllegalStateException, KafkaException, WakeupExc
 CLEAR = (TypeError, ValueError, BufferError, KafkaException, IllegalStateException, WakeupException)
 
 SAYS_SO = {
-    "admin/admin.py", "admin/arguments.py", "admin/broker_routing.py", "admin/configs.py", "admin/core.py", "admin/offsets.py",
+    "admin/admin.py", "admin/arguments.py", "admin/broker_routing.py", "admin/configs.py", "admin/core.py",
+    "admin/offsets.py",
     "client/arguments.py", "client/config.py", "client/shell.py", "client/topic_partition.py",
     "consumer/acknowledger.py", "consumer/config.py", "consumer/core.py", "consumer/share_consumer.py",
     "model/transport.py", "producer/config.py", "producer/transaction_offsets.py", "producer/producer.py",

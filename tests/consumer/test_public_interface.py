@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import confluent_kafka
 import pytest
@@ -234,7 +234,7 @@ ACKNOWLEDGEMENTS = [
     pytest.param(Message("t", None, 0), 1, ValueError, id="no partition"),
     pytest.param(Message("t", 0, -5), 1, ValueError, id="offset below 0"),
     pytest.param(Message("t", 0, None), 1, ValueError, id="no offset"),
-    pytest.param(Message([], 0, 0), 1, ValueError, id="a topic that is not a str"),
+    pytest.param(Message(cast(Any, []), 0, 0), 1, ValueError, id="a topic that is not a str"),
     pytest.param(Message("t", 0, 0), 0, ValueError, id="type GAP"),
     pytest.param(Message("t", 0, 0), "gap", ValueError, id="type GAP by name"),
     pytest.param(Message("t", 0, 0), "acept", ValueError, id="a misspelt type"),

@@ -36,7 +36,7 @@ class WatchedConsumer(ShareConsumer):
 
     def __init__(self, conf: Mapping[str, Any], *, virtual: bool = False) -> None:
         super().__init__(conf)
-        self.in_hand: dict[Place, int | None] = {}
+        self.in_hand: dict[Place, int | str | None] = {}
         self._explicit = conf.get("share.acknowledgement.mode") == "explicit"
         self._virtual = virtual
 
@@ -67,12 +67,12 @@ class WatchedConsumer(ShareConsumer):
         self.in_hand = {_place(message): ANSWERED if message.error() else None for message in messages}
         return messages
 
-    def acknowledge(self, message: Message, ack_type: int = AcknowledgeType.ACCEPT) -> None:
+    def acknowledge(self, message: Message, ack_type: int | str = AcknowledgeType.ACCEPT) -> None:
         super().acknowledge(message, ack_type)
         self.in_hand[_place(message)] = ack_type
 
     def acknowledge_offset(
-        self, topic: str, partition: int, offset: int, ack_type: int = AcknowledgeType.ACCEPT
+        self, topic: str, partition: int, offset: int, ack_type: int | str = AcknowledgeType.ACCEPT
     ) -> None:
         super().acknowledge_offset(topic, partition, offset, ack_type)
         self.in_hand[topic, partition, offset] = ack_type

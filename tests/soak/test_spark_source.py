@@ -128,7 +128,7 @@ def test_every_record_reaches_the_sink(
     running = query.start()
     sink.progress.wait_for(1)
     pulse = proxy.rule = Pulse(rng, 0.05)
-    for move in moves.draw(max(6, MOVES // 4)):
+    for move in moves.draw(max(6, MOVES // 5)):
         assert pulse.beats.acquire(timeout=PATIENCE_S), "the clients stand still"
         running = alive(running, query.start)
         move()

@@ -1,0 +1,48 @@
+"""Ranges of offsets that a query's member has locked, by the broker that gave the locks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from shareq.consumer.acknowledgements import Range as Offsets
+from shareq.consumer.acknowledgements import subtract_ranges
+from shareq.spark.ranges import Range
+
+
+class Held(NamedTuple):
+    """A range whose locks the member has, and the broker that gave them."""
+
+    range: Range
+    node: int
+
+
+def divide(held: Held, at: int) -> tuple[list[Held], list[Held]]:
+    """What lies below `at`, and what does not."""
+    first, end = held.range.first, held.range.end
+    middle = min(max(at, first), end)
+    below = [held._replace(range=held.range._replace(end=middle))] if first < middle else []
+    above = [held._replace(range=held.range._replace(first=middle))] if middle < end else []
+    return below, above
+
+
+def without(several: Sequence[Held], others: Iterable[Held], *, same_node: bool = False) -> list[Held]:
+    """`several` without the offsets of `others`, of any node or of the same one.
+
+    What ends below all others of its partition, as nearly everything does, costs one look.
+    """
+    holes: dict[tuple[str, int, int], list[Offsets]] = {}
+    for at, node in others:
+        holes.setdefault((at.topic_id, at.partition, node if same_node else -1), []).append((at.first, at.end))
+    for found in holes.values():
+        found.sort()
+    rest: list[Held] = []
+    for held in several:
+        at, node = held
+        found = holes.get((at.topic_id, at.partition, node if same_node else -1), [])
+        if not found or at.end <= found[0][0]:
+            rest.append(held)
+        else:
+            left = subtract_ranges([(at.first, at.end)], found)
+            rest += [Held(at._replace(first=first, end=end), node) for first, end in left]
+    return rest

@@ -1,0 +1,102 @@
+"""Locks of a query's member that are lost while it has records for later batches, and acquired again by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from shareq import Cluster, Producer
+from shareq.broker.transport import InProcessConnection
+from shareq.consumer.fetch_buffer import AcquiredPiece
+from shareq.model.ids import TopicId, TopicIdPartition
+from shareq.model.states import AcknowledgeType, IsolationLevel, RecordState
+from shareq.spark.held import without
+from shareq.spark.reader import fetcher
+from shareq.spark.stream import StreamReader
+from tests.broker.ledger import Books
+from tests.spark.test_source_reader import EVERY, GROUP, RECORDS, TOPIC, Scene, places, plan, rows
+
+ALL = IsolationLevel.READ_UNCOMMITTED
+LIMIT = 3
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> Iterator[Scene]:
+    fetcher.cache_clear()  # clusters with the same seed have the same name
+    with Cluster(brokers=2, seed=5) as cluster:
+        cluster.create_topic(TOPIC, 2)
+        cluster.configure_group(GROUP, {"share.auto.offset.reset": "earliest"})
+        with Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
+            for number in range(RECORDS):
+                producer.produce(TOPIC, b"value-%d" % number, partition=number % 2)
+        yield Scene(cluster, str(tmp_path / "verdicts"))
+
+
+def lose_connection(at: Scene, reader: StreamReader) -> None:
+    """Brokers give back what the member has locked."""
+    assert reader._member is not None
+    connection = reader._member.connection
+    assert isinstance(connection, InProcessConnection)
+    at.cluster.network.disconnect(connection.connection_id)
+    at.cluster.advance(0)
+
+
+def move_leader(at: Scene, reader: StreamReader) -> None:
+    del reader
+    at.cluster.stop_broker(0)
+    at.cluster.start_broker(0)
+
+
+def move_leader_and_back(at: Scene, reader: StreamReader) -> None:
+    move_leader(at, reader)
+    at.cluster.elect_preferred_leaders()
+
+
+@pytest.mark.parametrize("lose", [lose_connection, move_leader, move_leader_and_back])
+@pytest.mark.parametrize("steps", [(0,), (1,), (0, 1), (1, 4, 6)], ids=str)
+def test_no_batch_has_a_record_that_is_accepted(
+    at: Scene, lose: Callable[[Scene, StreamReader], None], steps: tuple[int, ...]
+) -> None:
+    """The newer lock counts: the older copy of what waits for a batch is void."""
+    reader = at.reader(**{"kafka.share.acquire.mode": "batch_optimized"})
+    offset, books, read, step = reader.initialOffset(), Books(GROUP), 0, 0
+    found: set[tuple[int, int]] = set()
+    while (end := plan(reader, offset, LIMIT)) != offset:
+        entries = at.cluster.journal.since(read)
+        read += len(entries)
+        books.read(entries)
+        batch = places(rows(reader, offset, end))
+        assert not [place for place in batch if books.state[(TOPIC, *place)] is RecordState.ACKNOWLEDGED], (
+            f"step {step}"
+        )
+        found |= set(batch)
+        offset = end
+        if step in steps:
+            lose(at, reader)
+        step += 1
+    assert found == set(EVERY)
+    assert at.lag() == 0
+    reader.stop()
+
+
+def test_no_batch_has_a_record_twice(at: Scene) -> None:
+    """The leader moves while a batch is filled: what the new one gives takes the place of the older copy."""
+    reader = at.reader(**{"kafka.share.acquire.mode": "batch_optimized"})
+    plan(reader, reader.initialOffset(), LIMIT)
+    member = reader._member
+    assert member is not None
+    ((waits, former),) = member._surplus
+    newer = at.cluster.log(TOPIC, waits.partition).read(10, max_bytes=1 << 20, isolation=ALL).batches[0]
+    key = TopicIdPartition(TopicId(waits.topic_id), waits.partition)
+    member._core._buffer.extend([AcquiredPiece(key, TOPIC, 1 - former, 10, 15, 2, newer)])
+    taken = [held for held in member.acquire(2 * RECORDS, 500) if held.range.partition == waits.partition]
+    assert sorted((at.first, at.end, node) for at, node in taken) == [
+        (3, 10, former),
+        (10, 15, 1 - former),
+        (15, 20, former),
+    ]
+    member.settle(taken, AcknowledgeType.ACCEPT, {})
+    assert without(taken, member._held) == taken
+    reader.stop()
