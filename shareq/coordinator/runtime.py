@@ -54,6 +54,7 @@ from shareq.model.events import CoordinatorLoaded
 from shareq.model.ids import TopicPartition
 from shareq.model.messages.base import Response
 from shareq.model.workflow import (
+    LATER,
     Ask,
     AskPersister,
     Pause,
@@ -66,6 +67,11 @@ from shareq.model.workflow import (
 
 RETRY_MS = 500
 """How long after a failure a background turn is taken again. Source: Kafka's CoordinatorRuntime."""
+
+
+def _none(now_ms: int) -> tuple[()]:
+    del now_ms
+    return ()
 
 
 class ShardRuntime(Workflows, Generic[ShardT]):
@@ -196,33 +202,33 @@ class ShardRuntime(Workflows, Generic[ShardT]):
 
     # ---- turns -------------------------------------------------------------------------------------------------------
 
-    def begin(self, step: Any, waiter: Any) -> None:
+    def begin(self, step: Any, waiter: Any) -> Any:
         """Begin a step. Whatever the workflow waits for but an append ends its turn."""
         kind = type(step)
         if kind is Turn or kind is BackgroundTurn:
             if waiter.has_turn:
                 self.end_turn(waiter)
-            self._begin_turn(step, waiter)
-            return
-        self._perform[kind](step, waiter)
+            return self._begin_turn(step, waiter)
+        result = self._perform[kind](step, waiter)
         if kind is not Append and type(waiter) is ShardTask and waiter.has_turn:
             self.end_turn(waiter)
+        return result
 
-    def _begin_turn(self, turn: Turn, task: ShardTask) -> None:
-        """Resume the task with the shard: at once, when those before it are over, or never."""
+    def _begin_turn(self, turn: Turn, task: ShardTask) -> Any:
+        """The shard: at once, when the turns before are over, or never."""
         slot = self._slots.get(turn.partition)
         if slot is None or slot.state is not ShardState.ACTIVE:
             task.end(turn.failure(self.refusal(turn.partition)))
-            return
-        turn.task, task.turn, task.slot = task, turn, slot
-        turn.deadline_ms = self.now_ms + self.write_timeout_ms
+            return LATER
+        task.turn, task.slot = turn, slot
+        turn.task, turn.deadline_ms = task, self.now_ms + self.write_timeout_ms
         if slot.holder is None and not slot.queue:
             slot.holder = task
             task.has_turn = True
-            task.resume(slot.shard)
-            return
+            return slot.shard
         slot.queue.append(turn)
         self._watch(turn)
+        return LATER
 
     def _watch(self, turn: Turn) -> None:
         if not (turn.in_background or turn.is_watched):
@@ -250,11 +256,10 @@ class ShardRuntime(Workflows, Generic[ShardT]):
                 task.resume(slot.shard)
         slot.is_draining = False
 
-    def _begin_append(self, append: Append, task: ShardTask) -> None:
+    def _begin_append(self, append: Append, task: ShardTask) -> Any:
         assert task.has_turn, "records are appended during a turn"
         if not append.records:
-            task.resume(Errors.NONE)
-            return
+            return Errors.NONE
         slot = task.slot
         assert slot.appending is None, "a turn has one append"
         slot.appending = append
@@ -262,17 +267,19 @@ class ShardRuntime(Workflows, Generic[ShardT]):
         at = TopicPartition(self.topic, slot.partition)
         producer = append.producer_id, append.producer_epoch
         self.effects.append(AppendRecords(self._wait(slot), at, tuple(append.records), *producer))
+        return LATER
 
-    def _begin_retry(self, retry: Retry, task: ShardTask) -> None:
+    def _begin_retry(self, retry: Retry, task: ShardTask) -> Any:
         del retry
         turn = task.turn
         assert turn.in_background, "only a turn without a deadline is taken again"
         if self._slots.get(turn.partition) is not task.slot:
             task.end(turn.failure(Errors.NOT_COORDINATOR))
-            return
+            return LATER
         again = BackgroundTurn(turn.partition, turn.failure)
         again.task = task
         self._repeats.append((self.now_ms + self._retry_ms, again))
+        return LATER
 
     def _wait(self, slot: Slot[ShardT]) -> int:
         slot.waits_for = self.next_id()
@@ -281,19 +288,21 @@ class ShardRuntime(Workflows, Generic[ShardT]):
 
     # ---- calls to others, and time -----------------------------------------------------------------------------------
 
-    def _begin_ask(self, ask: Ask, waiter: Waiter) -> None:
+    def _begin_ask(self, ask: Ask, waiter: Waiter) -> Any:
         self.effects.append(Call(self._expect(waiter), ask.node, ask.request))
+        return LATER
 
-    def _begin_ask_persister(self, ask: AskPersister, waiter: Waiter) -> None:
+    def _begin_ask_persister(self, ask: AskPersister, waiter: Waiter) -> Any:
         self.effects.append(Persist(self._expect(waiter), ask.request))
+        return LATER
 
     def _expect(self, waiter: Waiter) -> int:
         call_id = self.next_id()
         self._calls[call_id] = waiter
         return call_id
 
-    def _begin_pause(self, pause: Pause, waiter: Waiter) -> None:
-        self._pauses.begin(self.now_ms + pause.ms, waiter)
+    def _begin_pause(self, pause: Pause, waiter: Waiter) -> Any:
+        return self._pauses.begin(self.now_ms + pause.ms, waiter)
 
     # ---- what the broker hands back ----------------------------------------------------------------------------------
 
@@ -360,7 +369,7 @@ class ShardRuntime(Workflows, Generic[ShardT]):
         """Queue the background turns that are due again."""
         while self._repeats and self._repeats[0][0] <= self.now_ms:
             _, turn = self._repeats.popleft()
-            self._begin_turn(turn, turn.task)
+            turn.task.resume(self._begin_turn(turn, turn.task))
 
     # ---- leadership and loading --------------------------------------------------------------------------------------
 
@@ -410,7 +419,7 @@ class ShardRuntime(Workflows, Generic[ShardT]):
         slot.step(ShardEvent.LOADED)
         if self.traced:
             self.effects.append(CoordinatorLoaded(self.topic, slot.partition, slot.record_count))
-        for operation in slot.shard.loaded(self.now_ms):  # TRANSITION
+        for operation in getattr(slot.shard, "loaded", _none)(self.now_ms):  # TRANSITION
             self.effects += self.schedule(slot.partition, operation, self.now_ms)
         for steps in self._on_load(slot.partition, slot.shard):
             self.start(steps)

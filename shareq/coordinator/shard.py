@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from shareq.model.actor import Effect
 from shareq.model.errors import Errors
@@ -114,10 +114,6 @@ class Shard(Protocol):
 
     def replay(self, offset: int, key: bytes, value: bytes | None, now_ms: int) -> None:
         """Take in one committed record. Raises UnreadableRecordError; records of unknown types are to be skipped."""
-        ...
-
-    def loaded(self, now_ms: int) -> Iterable[Operation[Any, Any]]:
-        """The whole log has been replayed. The operations returned run before anybody else's."""
         ...
 
 

@@ -26,17 +26,22 @@ class ShardTask(Task[Any]):
 
     __slots__ = ("has_turn", "slot", "turn")
 
+    has_turn: bool
+    slot: Slot[Any]
+    turn: Turn
+
     def __init__(self, workflows: Workflows, steps: Workflow[Any], on_result: Callable[[Any], object]) -> None:
-        super().__init__(workflows, steps, on_result)
-        self.has_turn = False
-        self.slot: Slot[Any]
-        self.turn: Turn
+        self.workflows = workflows  # as in `Task`, without a second call: each request makes a task
+        self.steps = steps
+        self.on_result = on_result
+        self.answered = self.done = self.has_turn = False
+        self.joint = None
 
     def finish(self, result: Any) -> None:
         self.done = True
         if not self.answered:
             self.answered = True
-            self._on_result(result)
+            self.on_result(result)
         if self.has_turn:
             self.workflows.end_turn(self)  # type: ignore[attr-defined]    # only a runtime makes such tasks
 

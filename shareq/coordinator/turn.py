@@ -21,6 +21,11 @@ def no_result(error: Errors) -> None:
     del error
 
 
+def itself(error: Errors) -> Errors:
+    """The failure of a workflow whose result is an error code."""
+    return error
+
+
 class Turn:
     """Wait for the shard of `partition`; the result is the shard. Where that cannot be had, or the deadline passes
     before the turn is over, the workflow's result is `failure(error)`."""
@@ -29,14 +34,16 @@ class Turn:
 
     in_background = False
 
+    deadline_ms: int
+    task: Any
+    """Both are set by the runtime."""
+
     def __init__(self, partition: int, failure: Callable[[Errors], Any]) -> None:
         self.partition = partition
         self.failure = failure
         self.is_over = False
         self.is_watched = False
         """True if the runtime ends the turn at its deadline."""
-        self.deadline_ms = 0
-        self.task: Any = None
 
 
 class BackgroundTurn(Turn):

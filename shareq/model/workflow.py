@@ -6,9 +6,10 @@
     return result
 
 `Workflows` runs them. It knows lists, workflows as steps, and promises; what the other steps mean is given to it by the
-actor that the workflows belong to, as a table from the type of a step to a function `perform(step, waiter)`, which
-calls `waiter.resume(result)` at once or later. A failed step raises nothing: its error is its result. A workflow whose
-time is up is closed, or is thrown an exception; what its steps bring later is dropped.
+actor that the workflows belong to, as a table from the type of a step to a function `perform(step, waiter)`: it returns
+the result, or LATER, and then calls `waiter.resume(result)` once the result is there. A failed step raises nothing: its
+error is its result. A workflow whose time is up is closed, or is thrown an exception; what its steps bring later is
+dropped.
 """
 
 from __future__ import annotations
@@ -84,15 +85,23 @@ class Promise(Generic[T]):
         if self._waiter is not None:
             self._waiter.resume(result)
 
-    def wait(self, waiter: Waiter) -> None:
+    def wait(self, waiter: Waiter) -> Any:
         assert self._waiter is None, "one workflow waits for a promise"
         self._waiter = waiter
-        if self._is_kept:
-            waiter.resume(self._result)
+        return self._result if self._is_kept else LATER
 
 
-Perform = Callable[[Any, Any], None]
-"""Begins a step: (step, waiter)."""
+class _Later:
+    """The type of LATER."""
+
+    __slots__ = ()
+
+
+LATER = _Later()
+"""In place of a result: `waiter.resume` will bring it."""
+
+Perform = Callable[[Any, Any], Any]
+"""Begins a step: (step, waiter). Returns the result or LATER."""
 
 
 # ---- running ---------------------------------------------------------------------------------------------------------
@@ -101,51 +110,35 @@ Perform = Callable[[Any, Any], None]
 class Task(Generic[T]):
     """A workflow under way. `on_result(result)` is called once, with what the workflow returns or an earlier answer."""
 
-    __slots__ = ("_has_next", "_next", "_on_result", "_runs", "answered", "done", "joint", "steps", "workflows")
+    __slots__ = ("answered", "done", "joint", "on_result", "steps", "workflows")
 
     def __init__(self, workflows: Workflows, steps: Workflow[T], on_result: Callable[[T], object]) -> None:
         self.workflows = workflows
         self.steps = steps
+        self.on_result = on_result
         self.answered = False
         self.done = False
         self.joint: _Joint | None = None
         """The several steps that the workflow waits for now."""
-        self._on_result = on_result
-        self._runs = False
-        self._has_next = False
-        self._next: Any = None
 
     def resume(self, result: Any) -> None:
-        """Let the workflow go on to its next wait, or to its end. A step that is done at once only leaves its result
-        here, and the loop that began it goes on."""
-        if self._runs:
-            self._has_next, self._next = True, result
-            return
+        """Let the workflow go on to its next wait, or to its end."""
         if self.done:
             return
-        self._runs = True
-        begin = self.workflows.begin
-        send = self.steps.send
+        begin, send = self.workflows.begin, self.steps.send
         try:
-            while True:
-                step = send(result)
-                self._has_next = False
-                begin(step, self)
-                if not self._has_next or self.done:
-                    return
-                result = self._next
+            while result is not LATER:
+                result = begin(send(result), self)
         except StopIteration as end:
             self.finish(end.value)
         except Exception as failure:
             self.fail(failure)
-        finally:
-            self._runs = False
 
     def answer(self, result: T) -> None:
         """Give a result now; the workflow goes on, and what it returns is dropped."""
         if not self.answered:
             self.answered = True
-            self._on_result(result)
+            self.on_result(result)
 
     def finish(self, result: T) -> None:
         self.done = True
@@ -239,19 +232,26 @@ class Workflows:
         task.resume(None)
         return task
 
-    def begin(self, step: Any, waiter: Any) -> None:
-        self._perform[type(step)](step, waiter)
+    def begin(self, step: Any, waiter: Any) -> Any:
+        """Begin a step; returns its result or LATER."""
+        return self._perform[type(step)](step, waiter)
 
-    def _begin_several(self, steps: list[Any], task: Task[Any]) -> None:
-        if not steps:
-            task.resume([])
-            return
+    def _begin_several(self, steps: list[Any], task: Task[Any]) -> Any:
         joint = task.joint = _Joint(task, len(steps))
+        joint.open += 1  # until all are begun, so that the last one does not resume the task
         for position, step in enumerate(steps):
-            self.begin(step, _Part(joint, position))
+            result = self.begin(step, _Part(joint, position))
+            if result is not LATER:
+                joint.put(position, result)
+        joint.open -= 1
+        if joint.open:
+            return LATER
+        task.joint = None
+        return joint.results
 
-    def _begin_workflow(self, steps: Workflow[Any], waiter: Waiter) -> None:
+    def _begin_workflow(self, steps: Workflow[Any], waiter: Waiter) -> Any:
         self.start(steps, waiter.resume)
+        return LATER
 
 
 class Pauses:
@@ -270,9 +270,10 @@ class Pauses:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
-    def begin(self, until_ms: int, waiter: Waiter) -> None:
+    def begin(self, until_ms: int, waiter: Waiter) -> Any:
         self._count += 1
         heapq.heappush(self._heap, (until_ms, self._count, waiter))
+        return LATER
 
     def end_due(self, now_ms: int) -> None:
         """Resume the workflows whose pauses are over."""

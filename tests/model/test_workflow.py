@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from shareq.model.workflow import Pauses, Promise, Waiter, Workflow, Workflows
+from shareq.model.workflow import LATER, Pauses, Promise, Waiter, Workflow, Workflows
 
 
 class Now(NamedTuple):
@@ -25,10 +25,11 @@ class Stage:
     def __init__(self) -> None:
         self.waiting: dict[str, Waiter] = {}
         self.results: list[object] = []
-        self.workflows = Workflows({Now: lambda step, waiter: waiter.resume(step.result), Later: self._wait})
+        self.workflows = Workflows({Now: lambda step, waiter: step.result, Later: self._wait})
 
-    def _wait(self, step: Later, waiter: Waiter) -> None:
+    def _wait(self, step: Later, waiter: Waiter) -> Any:
         self.waiting[step.name] = waiter
+        return LATER
 
     def start(self, steps: Workflow[Any]) -> Any:
         return self.workflows.start(steps, self.results.append)
