@@ -304,6 +304,10 @@ class ShardRuntime(Workflows, Generic[ShardT]):
     def _begin_pause(self, pause: Pause, waiter: Waiter) -> Any:
         return self._pauses.begin(self.now_ms + pause.ms, waiter)
 
+    def end_pauses(self) -> None:
+        """Resume all workflows that pause."""
+        self._pauses.end_all()
+
     # ---- what the broker hands back ----------------------------------------------------------------------------------
 
     def handle(self, message: Message, now_ms: int) -> list[Effect]:

@@ -275,6 +275,13 @@ class Pauses:
         heapq.heappush(self._heap, (until_ms, self._count, waiter))
         return LATER
 
+    def end_all(self) -> None:
+        """Resume the workflows that pause now."""
+        heap, self._heap = self._heap, []
+        for _, _, waiter in sorted(heap, key=lambda entry: entry[:2]):
+            if not waiter.done:
+                waiter.resume(None)
+
     def end_due(self, now_ms: int) -> None:
         """Resume the workflows whose pauses are over."""
         while self._heap and self._heap[0][0] <= now_ms:

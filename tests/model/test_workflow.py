@@ -160,3 +160,6 @@ def test_pauses_end_in_the_order_of_their_times() -> None:
     pauses.end_due(10)
     assert stage.results == ["ended", [None, "early"], [None, "same"]]
     assert pauses.wake_at_ms == 30
+    pauses.end_all()
+    assert stage.results[-1] == [None, "late"]
+    assert pauses.wake_at_ms is None
