@@ -69,11 +69,6 @@ RETRY_MS = 500
 """How long after a failure a background turn is taken again. Source: Kafka's CoordinatorRuntime."""
 
 
-def _none(now_ms: int) -> tuple[()]:
-    del now_ms
-    return ()
-
-
 class ShardRuntime(Workflows, Generic[ShardT]):
     """The shards of one topic on this broker, and the workflows of their coordinator.
 
@@ -172,33 +167,6 @@ class ShardRuntime(Workflows, Generic[ShardT]):
         self.now_ms = now_ms
         self.start(steps, lambda response: self.effects.append(Respond(request_id, response)))
         return self.take_effects()
-
-    # TRANSITION: operations that are no workflows yet.
-
-    def schedule(self, partition: int, operation: Any, now_ms: int) -> list[Effect]:
-        self.now_ms = now_ms
-        outer, self.effects = self.effects, []
-        kind = BackgroundTurn if operation.is_background else Turn
-
-        def answer(response: Any) -> None:
-            self.effects.extend(operation.answer(response, self.now_ms))
-
-        self.start(self._operate(kind(partition, operation.failure), operation), answer)
-        effects, self.effects = self.effects, outer
-        return effects
-
-    def _operate(self, turn: Turn, operation: Any) -> Workflow[Any]:
-        shard = yield turn
-        while True:
-            outcome = operation.compute(shard, self.now_ms)
-            error = yield Append(outcome.records, outcome.producer_id, outcome.producer_epoch)
-            if not error:
-                self.effects += outcome.after(self.now_ms)
-            if not operation.is_background:
-                return operation.failure(error) if error else outcome.response
-            if not (error or outcome.response):
-                return outcome.response
-            shard = yield Retry()
 
     # ---- turns -------------------------------------------------------------------------------------------------------
 
@@ -423,7 +391,5 @@ class ShardRuntime(Workflows, Generic[ShardT]):
         slot.step(ShardEvent.LOADED)
         if self.traced:
             self.effects.append(CoordinatorLoaded(self.topic, slot.partition, slot.record_count))
-        for operation in getattr(slot.shard, "loaded", _none)(self.now_ms):  # TRANSITION
-            self.effects += self.schedule(slot.partition, operation, self.now_ms)
         for steps in self._on_load(slot.partition, slot.shard):
             self.start(steps)
