@@ -42,7 +42,13 @@ class ShardTask(Task[Any]):
         if not self.answered:
             self.answered = True
             self.on_result(result)
-        if self.has_turn:
+        if not self.has_turn:
+            return
+        slot = self.slot
+        if not slot.queue:  # as `end_turn` does, for the common case that no turn follows
+            self.has_turn, self.turn.is_over, slot.holder = False, True, None
+            self.turn.task = None  # no circle for the garbage collector
+        else:
             self.workflows.end_turn(self)  # type: ignore[attr-defined]    # only a runtime makes such tasks
 
 

@@ -101,7 +101,12 @@ class GroupCoordinator:
         runtime = self._runtime
         runtime.now_ms = now_ms
         if isinstance(message, Incoming):
-            return self._serve(message)
+            serve = _SERVICES.get(type(message.request))
+            if serve is None:
+                self._respond(message, self._answer(message.request))
+            else:
+                runtime.start(serve(self._context, message.request, message.client), partial(self._respond, message))
+            return runtime.take_effects()
         if isinstance(message, ImageChanged):
             self._image_changed(message.image)
             return runtime.take_effects()
@@ -114,22 +119,17 @@ class GroupCoordinator:
             effects += runtime.take_effects()
         return effects
 
-    def _serve(self, message: Incoming) -> list[Effect]:
-        request, runtime = message.request, self._runtime
-        serve = _SERVICES.get(type(request))
-        if serve is not None:
-            runtime.start(serve(self._context, request, message.client), partial(self._respond, message))
-        elif isinstance(request, ListGroupsRequest):
-            self._respond(message, list_groups(self._context, request))
-        else:
+    def _answer(self, request: Request) -> Response:
+        """The response to a request that waits for nothing."""
+        if not isinstance(request, ListGroupsRequest):
             raise TypeError(f"{type(request).__name__} is none of the group coordinator's requests")
-        return runtime.take_effects()
+        return list_groups(self._context, request)
 
     def _respond(self, message: Incoming, response: Response) -> None:
-        effects = self._runtime.effects
-        if self._context.traced and type(message.request) in HEARTBEAT_EVENTS:
-            effects.append(HEARTBEAT_EVENTS[type(message.request)](message.request, response))
-        effects.append(Respond(message.id, response))
+        runtime = self._runtime
+        if runtime.traced and type(message.request) in HEARTBEAT_EVENTS:
+            runtime.effects.append(HEARTBEAT_EVENTS[type(message.request)](message.request, response))
+        runtime.effects.append(Respond(message.id, response))
 
     # ---- metadata and leadership -------------------------------------------------------------------------------------
 

@@ -74,7 +74,7 @@ class Heartbeat:
         request: ShareGroupHeartbeatRequest,
         client: ClientContext,
     ) -> None:
-        self.context, self.shard, self.request, self.now_ms = context, shard, request, context.now_ms
+        self.context, self.shard, self.request, self.now_ms = context, shard, request, context.runtime.now_ms
         self.image = context.image
         self.group = shard.find(ShareGroup, request.group_id) or ShareGroup(request.group_id)
         self.group_epoch = self.group.group_epoch
@@ -196,7 +196,8 @@ class Heartbeat:
         if group and self.refreshed and context.image is self.image:
             group.refresh_at_ms = self.now_ms + INT_MAX
         timeout_ms = context.image.group_config(group_id).session_timeout_ms
-        context.deadlines.restart(Due(What.SHARE_SESSION, group_id, self.member.member_id), context.now_ms + timeout_ms)
+        due = Due(What.SHARE_SESSION, group_id, self.member.member_id)
+        context.deadlines.restart(due, context.runtime.now_ms + timeout_ms)
         if context.traced:
             context.trace(*self._events())
         if self.starts:
