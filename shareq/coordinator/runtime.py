@@ -1,40 +1,50 @@
-"""What both coordinators stand on: shards, one for each partition of the coordinator's topic that this broker leads.
+"""What the coordinators stand on: shards, one for each partition of the coordinator's topic that this broker leads, and
+workflows that take turns at them.
 
-A shard is loaded from its log, then it runs operations one at a time and in order. An operation is *prepared, then
-settled*: it computes records and a response from committed state without changing it; the records go out as one atomic
-append; once they are committed they are replayed into the state and the response is released. When the append fails,
-nothing has changed. Kafka changes the state at once and rolls it back when the append fails; what can be observed is
-the same, because there, too, nothing is answered before everything written earlier is committed.
+A shard is loaded from its log. Then it has one workflow at a time, in the order in which they asked:
 
-An operation of a client has a deadline: when that passes in the queue, the operation is answered and never begins. A
-background operation has none, and is repeated until it has succeeded or the shard is resigned.
+    shard = yield Turn(partition, failure)    # the committed state, to be read only
+    error = yield Append(records)             # all of the records or none
+
+The records of an append are replayed into the state once they are committed; then the workflow goes on, and what
+follows the commit stands below the append. The turn is over when the workflow has appended and waits for something
+else, or ends. When the append fails, nothing has changed, and its result is the error. Kafka changes the state at once
+and rolls it back when the append fails; what can be observed is the same, because there, too, nothing is answered
+before everything written earlier is committed.
+
+A turn has a deadline. When that passes in the queue, the workflow is closed and its result is `failure(error)`. When it
+passes while records are being appended, that result is answered, and the workflow goes on when they are committed.
+A `BackgroundTurn` has no deadline; `Retry` takes the same turn again, until it succeeds or the shard is resigned.
 Source: Kafka's CoordinatorRuntime; its CoordinatorTimer for the retries.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic
 
 from shareq.coordinator.shard import (
     REFUSAL,
-    Operation,
-    Outcome,
     ShardEvent,
     ShardState,
     ShardT,
     coordinator_error,
 )
-from shareq.coordinator.slot import Slot, replay, replay_marker
+from shareq.coordinator.slot import ShardTask, Slot, replay, replay_marker
+from shareq.coordinator.turn import NO_PARTITION, Append, BackgroundTurn, Retry, Turn
 from shareq.model.actor import (
+    Answer,
     Appended,
     AppendRecords,
+    Call,
     Effect,
     MarkerWritten,
     Message,
+    Persist,
     ReadRecords,
     RecordsRead,
+    Respond,
     ShardElected,
     ShardResigned,
     Tick,
@@ -42,49 +52,82 @@ from shareq.model.actor import (
 from shareq.model.errors import Errors
 from shareq.model.events import CoordinatorLoaded
 from shareq.model.ids import TopicPartition
-
-R = TypeVar("R")
-
+from shareq.model.messages.base import Response
+from shareq.model.workflow import (
+    LATER,
+    Ask,
+    AskPersister,
+    Pause,
+    Pauses,
+    Reply,
+    Waiter,
+    Workflow,
+    Workflows,
+)
 
 RETRY_MS = 500
-"""How long after a failure a background operation is repeated. Source: Kafka's CoordinatorRuntime."""
+"""How long after a failure a background turn is taken again. Source: Kafka's CoordinatorRuntime."""
 
 
-class ShardRuntime(Generic[ShardT]):
-    """The shards of one topic on this broker.
+class ShardRuntime(Workflows, Generic[ShardT]):
+    """The shards of one topic on this broker, and the workflows of their coordinator.
 
-    The coordinator hands every message on that is not its own (see `handle`), wakes the runtime at `wake_at_ms`, and
-    may set `write_timeout_ms` at any time.
+    The coordinator hands every message on that is not its own (see `handle`), serves requests with `serve`, wakes the
+    runtime at `wake_at_ms`, and may set `write_timeout_ms` at any time. For workflows, `now_ms` is the time of the
+    message that is being handled, and `effects` is where they put their events.
+    `on_load(partition, shard)` makes the workflows that a freshly loaded shard begins with.
     """
 
+    task_type = ShardTask
+
     def __init__(
-        self, topic: str, make_shard: Callable[[int], ShardT], *, traced: bool, retry_ms: int = RETRY_MS
+        self,
+        topic: str,
+        make_shard: Callable[[int], ShardT],
+        on_load: Callable[[int, ShardT], Iterable[Workflow[object]]] = lambda partition, shard: (),  # noqa: ARG005
+        *,
+        traced: bool,
+        retry_ms: int = RETRY_MS,
     ) -> None:
+        super().__init__(
+            {
+                Append: self._begin_append,
+                Retry: self._begin_retry,
+                Ask: self._begin_ask,
+                AskPersister: self._begin_ask_persister,
+                Pause: self._begin_pause,
+            }
+        )
         self.topic = topic
+        self.now_ms = 0
+        self.effects: list[Effect] = []
         self.write_timeout_ms = 5000
+        self.traced = traced
         self._retry_ms = retry_ms
         self._make_shard = make_shard
-        self._traced = traced
+        self._on_load = on_load
         self._slots: dict[int, Slot[ShardT]] = {}
         self._waiting: dict[int, Slot[ShardT]] = {}
-        self._deadlines: deque[Operation[ShardT, Any]] = deque()
-        self._repeats: deque[tuple[int, Slot[ShardT], Operation[ShardT, Any]]] = deque()
+        self._calls: dict[int, Waiter] = {}
+        self._pauses = Pauses()
+        self._deadlines: deque[Turn] = deque()
+        self._repeats: deque[tuple[int, Turn]] = deque()
         self._last_id = 0
 
     # ---- questions ---------------------------------------------------------------------------------------------------
 
     @property
     def wake_at_ms(self) -> int | None:
-        """When the oldest unanswered operation times out, or a background operation is due to be repeated."""
-        deadline_ms = self._next_deadline_ms()
-        if not self._repeats:
-            return deadline_ms
-        repeat_ms = self._repeats[0][0]
-        return repeat_ms if deadline_ms is None else min(deadline_ms, repeat_ms)
+        """When the oldest turn times out, a background turn is to be taken again, or a pause ends."""
+        wake_ms = self._next_deadline_ms()
+        if self._repeats and (wake_ms is None or self._repeats[0][0] < wake_ms):
+            wake_ms = self._repeats[0][0]
+        pause_ms = self._pauses.wake_at_ms
+        return pause_ms if wake_ms is None or (pause_ms is not None and pause_ms < wake_ms) else wake_ms
 
     def _next_deadline_ms(self) -> int | None:
         deadlines = self._deadlines
-        while deadlines and deadlines[0].answered:
+        while deadlines and deadlines[0].is_over:
             deadlines.popleft()
         return deadlines[0].deadline_ms if deadlines else None
 
@@ -99,8 +142,9 @@ class ShardRuntime(Generic[ShardT]):
         return slot.state if slot else ShardState.CLOSED
 
     def refusal(self, partition: int) -> Errors:
-        """Why the shard runs no operations now: 14 while loading, 16 while closed or failed; NONE where it does."""
-        return REFUSAL[self.state(partition)]
+        """Why the shard has no turns now: 14 while loading, 15 without a topic, 16 while closed or failed; NONE where
+        it has."""
+        return Errors.COORDINATOR_NOT_AVAILABLE if partition == NO_PARTITION else REFUSAL[self.state(partition)]
 
     def shard(self, partition: int) -> ShardT | None:
         """The active shard's committed state, to be looked at only."""
@@ -111,179 +155,241 @@ class ShardRuntime(Generic[ShardT]):
         """All active shards with their partitions."""
         return ((p, slot.shard) for p, slot in list(self._slots.items()) if slot.state is ShardState.ACTIVE)
 
-    # ---- operations --------------------------------------------------------------------------------------------------
-
-    def schedule(self, partition: int, operation: Operation[ShardT, Any], now_ms: int) -> list[Effect]:
-        """Run the operation when those before it are settled, or refuse it at once."""
-        effects: list[Effect] = []
-        slot = self._slots.get(partition)
-        if slot is None or slot.state is not ShardState.ACTIVE:
-            self._answer(operation, operation.failure(self.refusal(partition)), now_ms, effects)
-            return effects
-        operation.deadline_ms = now_ms + self.write_timeout_ms
-        slot.queue.append(operation)
-        self._run(slot, now_ms, effects)
-        if not (operation.answered or operation.is_background):
-            self._deadlines.append(operation)
+    def take_effects(self) -> list[Effect]:
+        """What is to be done since the last call."""
+        effects, self.effects = self.effects, []
         return effects
 
-    def _run(self, slot: Slot[ShardT], now_ms: int, effects: list[Effect]) -> None:
-        """Run queued operations until one has to wait for its append."""
+    # ---- requests ----------------------------------------------------------------------------------------------------
+
+    def serve(self, request_id: int, steps: Workflow[Response], now_ms: int) -> list[Effect]:
+        """Run the workflow of a request, and answer the request with its result."""
+        self.now_ms = now_ms
+        self.start(steps, lambda response: self.effects.append(Respond(request_id, response)))
+        return self.take_effects()
+
+    # ---- turns -------------------------------------------------------------------------------------------------------
+
+    def begin(self, step: Any, waiter: Any) -> Any:
+        """Begin a step. Whatever the workflow waits for but an append ends its turn."""
+        kind = type(step)
+        if kind is Turn or kind is BackgroundTurn:
+            if waiter.has_turn:
+                self.end_turn(waiter)
+            return self._begin_turn(step, waiter)
+        result = self._perform[kind](step, waiter)
+        if kind is not Append and type(waiter) is ShardTask and waiter.has_turn:
+            self.end_turn(waiter)
+        return result
+
+    def _begin_turn(self, turn: Turn, task: ShardTask) -> Any:
+        """The shard: at once, when the turns before are over, or never."""
+        slot = self._slots.get(turn.partition)
+        if slot is None or slot.state is not ShardState.ACTIVE:
+            task.end(turn.failure(self.refusal(turn.partition)))
+            return LATER
+        task.turn, task.slot = turn, slot
+        turn.task, turn.deadline_ms = task, self.now_ms + self.write_timeout_ms
+        if slot.holder is None and not slot.queue:
+            slot.holder = task
+            task.has_turn = True
+            return slot.shard
+        slot.queue.append(turn)
+        self._watch(turn)
+        return LATER
+
+    def _watch(self, turn: Turn) -> None:
+        if not (turn.in_background or turn.is_watched):
+            turn.is_watched = True
+            self._deadlines.append(turn)
+
+    def end_turn(self, task: ShardTask) -> None:
+        """The task's turn is over: give the following ones theirs."""
+        task.has_turn = False
+        task.turn.is_over = True
+        slot = task.slot
+        slot.holder = None
+        if slot.queue and not slot.is_draining:
+            self._drain(slot)
+
+    def _drain(self, slot: Slot[ShardT]) -> None:
+        """Give turns until one has to wait for its append."""
         queue = slot.queue
-        while queue and slot.appending is None:
-            operation = queue.popleft()
-            if operation.answered:  # it timed out before it began, so it never begins
-                continue
-            outcome = operation.compute(slot.shard, now_ms)
-            if outcome.records:
-                slot.appending = operation, outcome
-                append_id = self._wait(slot)
-                at = TopicPartition(self.topic, slot.partition)
-                producer = outcome.producer_id, outcome.producer_epoch
-                effects.append(AppendRecords(append_id, at, tuple(outcome.records), *producer))
-            else:
-                self._settle(slot, operation, outcome, now_ms, effects)
+        slot.is_draining = True
+        while queue and slot.holder is None:
+            turn = queue.popleft()
+            if not turn.is_over:
+                task = slot.holder = turn.task
+                task.has_turn = True
+                task.resume(slot.shard)
+        slot.is_draining = False
 
-    def _settle(
-        self,
-        slot: Slot[ShardT],
-        operation: Operation[ShardT, R],
-        outcome: Outcome[R],
-        now_ms: int,
-        effects: list[Effect],
-    ) -> None:
-        effects.extend(outcome.after(now_ms))
-        if operation.is_background and outcome.response:
-            self._repeat(slot, operation, now_ms)
-        else:
-            self._answer(operation, outcome.response, now_ms, effects)
+    def _begin_append(self, append: Append, task: ShardTask) -> Any:
+        assert task.has_turn, "records are appended during a turn"
+        if not append.records:
+            return Errors.NONE
+        slot = task.slot
+        assert slot.appending is None, "a turn has one append"
+        slot.appending = append
+        self._watch(task.turn)
+        at = TopicPartition(self.topic, slot.partition)
+        producer = append.producer_id, append.producer_epoch
+        self.effects.append(AppendRecords(self._wait(slot), at, tuple(append.records), *producer))
+        return LATER
 
-    def _fail(
-        self, slot: Slot[ShardT], operation: Operation[ShardT, Any], error: Errors, now_ms: int, effects: list[Effect]
-    ) -> None:
-        """The operation's records could not be appended."""
-        if operation.is_background:
-            self._repeat(slot, operation, now_ms)
-        else:
-            self._answer(operation, operation.failure(coordinator_error(error)), now_ms, effects)
-
-    def _repeat(self, slot: Slot[ShardT], operation: Operation[ShardT, Any], now_ms: int) -> None:
-        self._repeats.append((now_ms + self._retry_ms, slot, operation))
-
-    def _answer(self, operation: Operation[ShardT, R], response: R, now_ms: int, effects: list[Effect]) -> None:
-        if not operation.answered:
-            operation.answered = True
-            effects.extend(operation.answer(response, now_ms))
+    def _begin_retry(self, retry: Retry, task: ShardTask) -> Any:
+        del retry
+        turn = task.turn
+        assert turn.in_background, "only a turn without a deadline is taken again"
+        if self._slots.get(turn.partition) is not task.slot:
+            task.end(turn.failure(Errors.NOT_COORDINATOR))
+            return LATER
+        again = BackgroundTurn(turn.partition, turn.failure)
+        again.task = task
+        self._repeats.append((self.now_ms + self._retry_ms, again))
+        return LATER
 
     def _wait(self, slot: Slot[ShardT]) -> int:
         slot.waits_for = self.next_id()
         self._waiting[slot.waits_for] = slot
         return slot.waits_for
 
+    # ---- calls to others, and time -----------------------------------------------------------------------------------
+
+    def _begin_ask(self, ask: Ask, waiter: Waiter) -> Any:
+        self.effects.append(Call(self._expect(waiter), ask.node, ask.request))
+        return LATER
+
+    def _begin_ask_persister(self, ask: AskPersister, waiter: Waiter) -> Any:
+        self.effects.append(Persist(self._expect(waiter), ask.request))
+        return LATER
+
+    def _expect(self, waiter: Waiter) -> int:
+        call_id = self.next_id()
+        self._calls[call_id] = waiter
+        return call_id
+
+    def _begin_pause(self, pause: Pause, waiter: Waiter) -> Any:
+        return self._pauses.begin(self.now_ms + pause.ms, waiter)
+
+    def end_pauses(self) -> None:
+        """Resume all workflows that pause."""
+        self._pauses.end_all()
+
     # ---- what the broker hands back ----------------------------------------------------------------------------------
 
     def handle(self, message: Message, now_ms: int) -> list[Effect]:
-        """Take in what concerns shards; all other messages are none of the runtime's business."""
+        """Take in what concerns shards and calls; all other messages are none of the runtime's business."""
+        self.now_ms = now_ms
         if isinstance(message, Appended):
-            return self._appended(message, now_ms)
-        if isinstance(message, Tick):
-            return self._expire(now_ms) + self._run_repeats(now_ms)
-        if isinstance(message, RecordsRead):
-            return self._records_read(message, now_ms)
-        if isinstance(message, ShardElected):
-            return self._elected(message, now_ms)
-        if isinstance(message, ShardResigned):
-            return self._resigned(message.partition, now_ms)
-        if isinstance(message, MarkerWritten):
-            self._marker_written(message, now_ms)
-        return []
+            self._appended(message)
+        elif isinstance(message, Answer):
+            self._answered(message)
+        elif isinstance(message, Tick):
+            self._expire()
+            self._run_repeats()
+            self._pauses.end_due(self.now_ms)
+        elif isinstance(message, RecordsRead):
+            self._records_read(message)
+        elif isinstance(message, ShardElected):
+            self._elected(message)
+        elif isinstance(message, ShardResigned):
+            self._resigned(message.partition)
+        elif isinstance(message, MarkerWritten):
+            self._marker_written(message)
+        return self.take_effects()
 
-    def _appended(self, message: Appended, now_ms: int) -> list[Effect]:
+    def _answered(self, answer: Answer) -> None:
+        """An answer came; a second one to the same call is ignored."""
+        waiter = self._calls.pop(answer.id, None)
+        if waiter is not None:
+            waiter.resume(Reply(answer.response, answer.error, answer.reason))
+
+    def _appended(self, message: Appended) -> None:
         """An append is committed, or failed; what an earlier term of office had asked for is ignored."""
-        effects: list[Effect] = []
         slot = self._waiting.pop(message.id, None)
         if slot is None:
-            return effects
-        assert slot.appending is not None
-        operation, outcome = slot.appending
+            return
+        task, append = slot.holder, slot.appending
+        assert task is not None
+        assert append is not None
         slot.appending = None
-        if message.error:
-            self._fail(slot, operation, message.error, now_ms, effects)
-        else:
-            for offset, (key, value) in enumerate(outcome.records, message.base_offset):
-                replay(slot.shard, (offset, key, value), outcome.producer_id, now_ms)
-            self._settle(slot, operation, outcome, now_ms, effects)
-        self._run(slot, now_ms, effects)
-        return effects
+        if not message.error:
+            for offset, (key, value) in enumerate(append.records, message.base_offset):
+                replay(slot.shard, (offset, key, value), append.producer_id, self.now_ms)
+        task.turn.is_over = True
+        task.resume(coordinator_error(message.error))
 
-    def _marker_written(self, message: MarkerWritten, now_ms: int) -> None:
+    def _marker_written(self, message: MarkerWritten) -> None:
         """A shard that is still loading meets the marker in its log."""
         shard = self.shard(message.partition)
         if shard is not None:
-            replay_marker(shard, message, now_ms)
+            replay_marker(shard, message, self.now_ms)
 
-    def _expire(self, now_ms: int) -> list[Effect]:
-        """Answer COORDINATOR_NOT_AVAILABLE to operations past their time. One under way is still settled later."""
-        effects: list[Effect] = []
-        while (deadline_ms := self._next_deadline_ms()) is not None and deadline_ms <= now_ms:
-            operation = self._deadlines.popleft()
-            self._answer(operation, operation.failure(Errors.COORDINATOR_NOT_AVAILABLE), now_ms, effects)
-        return effects
+    def _expire(self) -> None:
+        """Answer COORDINATOR_NOT_AVAILABLE where a turn took too long. One whose append is under way goes on later."""
+        while (deadline_ms := self._next_deadline_ms()) is not None and deadline_ms <= self.now_ms:
+            turn = self._deadlines.popleft()
+            result = turn.failure(Errors.COORDINATOR_NOT_AVAILABLE)
+            if turn.task.has_turn:
+                turn.task.answer(result)
+            else:
+                turn.is_over = True
+                turn.task.end(result)
 
-    def _run_repeats(self, now_ms: int) -> list[Effect]:
-        """Queue the background operations that are due again."""
-        effects: list[Effect] = []
-        while self._repeats and self._repeats[0][0] <= now_ms:
-            _, slot, operation = self._repeats.popleft()
-            slot.queue.append(operation)
-            self._run(slot, now_ms, effects)
-        return effects
+    def _run_repeats(self) -> None:
+        """Queue the background turns that are due again."""
+        while self._repeats and self._repeats[0][0] <= self.now_ms:
+            _, turn = self._repeats.popleft()
+            turn.task.resume(self._begin_turn(turn, turn.task))
 
     # ---- leadership and loading --------------------------------------------------------------------------------------
 
-    def _elected(self, message: ShardElected, now_ms: int) -> list[Effect]:
+    def _elected(self, message: ShardElected) -> None:
         """This broker leads the partition now: forget what was, load the log from its start."""
         partition, leader_epoch = message
         former = self._slots.get(partition)
         if former and former.epoch >= leader_epoch:
-            return []
-        effects = self._resigned(partition, now_ms)
+            return
+        self._resigned(partition)
         slot = Slot(partition, leader_epoch, self._make_shard(partition))
         slot.step(ShardEvent.ELECTED)
         self._slots[partition] = slot
-        effects.append(ReadRecords(self._wait(slot), TopicPartition(self.topic, partition), 0))
-        return effects
+        self.effects.append(ReadRecords(self._wait(slot), TopicPartition(self.topic, partition), 0))
 
-    def _resigned(self, partition: int, now_ms: int) -> list[Effect]:
-        """This broker leads the partition no more: its operations are answered so, background operations included."""
-        effects: list[Effect] = []
+    def _resigned(self, partition: int) -> None:
+        """This broker leads the partition no more: turns are over, those in the background included."""
         slot = self._slots.pop(partition, None)
         if slot is None:
-            return effects
+            return
         slot.step(ShardEvent.RESIGNED)
         self._waiting.pop(slot.waits_for, None)
-        pending = [slot.appending[0]] if slot.appending else []
-        repeated = [operation for _, its_slot, operation in self._repeats if its_slot is slot]
-        self._repeats = deque(entry for entry in self._repeats if entry[1] is not slot)
-        for operation in (*pending, *slot.queue, *repeated):
-            self._answer(operation, operation.failure(Errors.NOT_COORDINATOR), now_ms, effects)
-        return effects
+        queue, slot.queue = slot.queue, deque()
+        repeated = [turn for _, turn in self._repeats if turn.task.slot is slot]
+        self._repeats = deque(entry for entry in self._repeats if entry[1].task.slot is not slot)
+        if slot.holder is not None:
+            slot.appending = None
+            slot.holder.turn.is_over = True
+            slot.holder.resume(Errors.NOT_COORDINATOR)
+        for turn in (*queue, *repeated):
+            if not turn.is_over:
+                turn.is_over = True
+                turn.task.end(turn.failure(Errors.NOT_COORDINATOR))
 
-    def _records_read(self, message: RecordsRead, now_ms: int) -> list[Effect]:
+    def _records_read(self, message: RecordsRead) -> None:
         """Replay a chunk of the log and ask for the next one, until the shard is active."""
         slot = self._waiting.pop(message.id, None)
         if slot is None:
-            return []
-        if message.error or not slot.replay_chunk(message, now_ms):
+            return
+        if message.error or not slot.replay_chunk(message, self.now_ms):
             slot.step(ShardEvent.LOAD_FAILED)
-            return []
+            return
         if not message.done:
             at = TopicPartition(self.topic, slot.partition)
-            return [ReadRecords(self._wait(slot), at, message.next_offset)]
+            self.effects.append(ReadRecords(self._wait(slot), at, message.next_offset))
+            return
         slot.step(ShardEvent.LOADED)
-        effects: list[Effect] = []
-        if self._traced:
-            effects.append(CoordinatorLoaded(self.topic, slot.partition, slot.record_count))
-        for operation in slot.shard.loaded(now_ms):
-            effects += self.schedule(slot.partition, operation, now_ms)
-        return effects
+        if self.traced:
+            self.effects.append(CoordinatorLoaded(self.topic, slot.partition, slot.record_count))
+        for steps in self._on_load(slot.partition, slot.shard):
+            self.start(steps)

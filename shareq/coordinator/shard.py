@@ -1,4 +1,4 @@
-"""What a shard is, the stations of its life, and what is done to it: operations.
+"""What a shard is, and the stations of its life.
 
 A shard is the state kept in one partition of a coordinator's topic; `runtime` gives it its life.
 Source: Kafka's CoordinatorRuntime.
@@ -6,13 +6,10 @@ Source: Kafka's CoordinatorRuntime.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
-from shareq.model.actor import Effect
 from shareq.model.errors import Errors
-from shareq.model.records import NO_PRODUCER_ID, CoordinatorRecord
 
 R = TypeVar("R")
 
@@ -22,7 +19,7 @@ class UnreadableRecordError(ValueError):
 
 
 class ShardState(StrEnum):
-    """Life of a shard on this broker. Only ACTIVE runs operations."""
+    """Life of a shard on this broker. Only an ACTIVE one has turns."""
 
     CLOSED = "closed"
     LOADING = "loading"
@@ -57,7 +54,7 @@ REFUSAL = {
     ShardState.ACTIVE: Errors.NONE,
     ShardState.FAILED: Errors.NOT_COORDINATOR,
 }
-"""What an operation is told where it cannot run."""
+"""Why a shard has no turns."""
 
 _COORDINATOR_ERROR = {
     Errors.NETWORK_EXCEPTION: Errors.COORDINATOR_LOAD_IN_PROGRESS,
@@ -73,40 +70,8 @@ _COORDINATOR_ERROR = {
 
 
 def coordinator_error(error: Errors) -> Errors:
-    """What a client is told when the coordinator's own log says `error`; what is not listed stays as it is."""
+    """The error for a client when the coordinator's own log answers `error`; what is not listed stays as it is."""
     return _COORDINATOR_ERROR.get(error, error)
-
-
-def nothing_after(now_ms: int) -> Iterable[Effect]:
-    """No effects follow the commit."""
-    del now_ms
-    return ()
-
-
-def no_answer(error: Errors, now_ms: int) -> Iterable[Effect]:
-    """The response goes to no one."""
-    del error, now_ms
-    return ()
-
-
-def itself(error: Errors) -> Errors:
-    """The response of an operation whose response is an error code."""
-    return error
-
-
-class Outcome(NamedTuple, Generic[R]):
-    """What an operation would do to the state it was shown.
-
-    `records` are appended atomically, with a producer id as part of that producer's transaction. `after(now_ms)` gives
-    the effects that follow the commit (events, calls to others): they follow it also when nobody waits for the
-    response any more.
-    """
-
-    response: R
-    records: Sequence[CoordinatorRecord] = ()
-    after: Callable[[int], Iterable[Effect]] = nothing_after
-    producer_id: int = NO_PRODUCER_ID
-    producer_epoch: int = -1
 
 
 class Shard(Protocol):
@@ -114,10 +79,6 @@ class Shard(Protocol):
 
     def replay(self, offset: int, key: bytes, value: bytes | None, now_ms: int) -> None:
         """Take in one committed record. Raises UnreadableRecordError; records of unknown types are to be skipped."""
-        ...
-
-    def loaded(self, now_ms: int) -> Iterable[Operation[Any, Any]]:
-        """The whole log has been replayed. The operations returned run before anybody else's."""
         ...
 
 
@@ -135,48 +96,3 @@ class TransactionalShard(Shard, Protocol):
 
 
 ShardT = TypeVar("ShardT", bound=Shard)
-
-
-class Operation(Generic[ShardT, R]):
-    """One request to one shard, used once. Exactly one response is handed to `answer`.
-
-    `compute(shard, now_ms)` must not change the shard. `failure(error)` is the response where the operation could not
-    be run or committed; `answer(response, now_ms)` makes effects of a response, and may schedule further operations.
-    """
-
-    __slots__ = ("answer", "answered", "compute", "deadline_ms", "failure")
-
-    is_background = False
-
-    def __init__(
-        self,
-        compute: Callable[[ShardT, int], Outcome[R]],
-        failure: Callable[[Errors], R],
-        answer: Callable[[R, int], Iterable[Effect]],
-    ) -> None:
-        self.compute = compute
-        self.failure = failure
-        self.answer = answer
-        self.answered = False
-        self.deadline_ms = 0
-
-
-class BackgroundOperation(Operation[ShardT, Errors]):
-    """What a coordinator does unasked, and has to get done: no client waits for it, and its response is an error code.
-
-    It has no deadline, so a log that stalls delays it and does not cancel it. While it fails, because its records could
-    not be appended or because `compute` answered an error, the runtime repeats it, so `compute` may run several times.
-    Only a shard that is resigned ends it, with NOT_COORDINATOR: the next coordinator finds in the log what is to be
-    done.
-    """
-
-    __slots__ = ()
-
-    is_background = True
-
-    def __init__(
-        self,
-        compute: Callable[[ShardT, int], Outcome[Errors]],
-        answer: Callable[[Errors, int], Iterable[Effect]] = no_answer,
-    ) -> None:
-        super().__init__(compute, itself, answer)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Generic
 
 from shareq.coordinator.shard import (
     TRANSITIONS,
-    Operation,
-    Outcome,
     Shard,
     ShardEvent,
     ShardState,
@@ -16,14 +15,59 @@ from shareq.coordinator.shard import (
     TransactionalShard,
     UnreadableRecordError,
 )
+from shareq.coordinator.turn import Append, Turn
 from shareq.model.actor import EndMarker, MarkerWritten, RecordsRead
 from shareq.model.records import NO_PRODUCER_ID
+from shareq.model.workflow import Task, Workflow, Workflows
+
+
+class ShardTask(Task[Any]):
+    """A workflow of a coordinator, with the shard and the turn that it has or had last."""
+
+    __slots__ = ("has_turn", "slot", "turn")
+
+    has_turn: bool
+    slot: Slot[Any]
+    turn: Turn
+
+    def __init__(self, workflows: Workflows, steps: Workflow[Any], on_result: Callable[[Any], object]) -> None:
+        self.workflows = workflows  # as in `Task`, without a second call: each request makes a task
+        self.steps = steps
+        self.on_result = on_result
+        self.answered = self.done = self.has_turn = False
+        self.joint = None
+
+    def finish(self, result: Any) -> None:
+        self.done = True
+        if not self.answered:
+            self.answered = True
+            self.on_result(result)
+        if not self.has_turn:
+            return
+        slot = self.slot
+        if not slot.queue:  # as `end_turn` does, for the common case that no turn follows
+            self.has_turn, self.turn.is_over, slot.holder = False, True, None
+            self.turn.task = None  # no circle for the garbage collector
+        else:
+            self.workflows.end_turn(self)  # type: ignore[attr-defined]    # only a runtime makes such tasks
 
 
 class Slot(Generic[ShardT]):
-    """A shard with its state of life, the read or append that it waits for, and the operations that wait for it."""
+    """A shard with its state of life, the read or append that it waits for, the workflow whose turn it is (`holder`),
+    and the turns that follow."""
 
-    __slots__ = ("appending", "epoch", "partition", "queue", "record_count", "shard", "state", "waits_for")
+    __slots__ = (
+        "appending",
+        "epoch",
+        "holder",
+        "is_draining",
+        "partition",
+        "queue",
+        "record_count",
+        "shard",
+        "state",
+        "waits_for",
+    )
 
     def __init__(self, partition: int, epoch: int, shard: ShardT) -> None:
         self.partition = partition
@@ -31,8 +75,10 @@ class Slot(Generic[ShardT]):
         self.shard = shard
         self.state = ShardState.CLOSED
         self.waits_for = -1
-        self.appending: tuple[Operation[ShardT, Any], Outcome[Any]] | None = None
-        self.queue: deque[Operation[ShardT, Any]] = deque()
+        self.holder: ShardTask | None = None
+        self.appending: Append | None = None
+        self.queue: deque[Turn] = deque()
+        self.is_draining = False
         self.record_count = 0
 
     def step(self, event: ShardEvent) -> None:

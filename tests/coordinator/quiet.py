@@ -9,27 +9,28 @@ from shareq.coordinator.group.deadlines import What
 from shareq.coordinator.group.group import Group
 from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.group.state import ShareGroup
-from shareq.coordinator.group.vanished import forget_vanished_topics
+from shareq.coordinator.group.vanished import vanished_records
 from shareq.coordinator.runtime import ShardRuntime
 from shareq.coordinator.transaction import TransactionCoordinator
 
-REBALANCING = frozenset({What.CLASSIC_JOIN, What.CLASSIC_SYNC, What.CONSUMER_REBALANCE, What.RETRY})
+REBALANCING = frozenset({What.CLASSIC_JOIN, What.CLASSIC_SYNC, What.CONSUMER_REBALANCE})
 """What members wait for; sessions and the expiry of offsets go on."""
 
 
 def check_runtime(runtime: ShardRuntime[Any]) -> None:
-    """No operation waits for its turn, for its append, or to be repeated."""
+    """No workflow waits for its turn, for its append, for an answer, or for another attempt."""
     assert not runtime._repeats
+    assert not runtime._calls
+    assert runtime._pauses.wake_at_ms is None
     assert runtime.wake_at_ms is None
     for slot in runtime._slots.values():
-        assert (slot.appending, list(slot.queue)) == (None, [])
+        assert (slot.holder, slot.appending, list(slot.queue)) == (None, None, [])
 
 
 def check_group_coordinator(coordinator: GroupCoordinator) -> None:
-    """Besides, no rebalance and no call is under way, and nothing is recorded of topics that are gone."""
+    """Besides, no rebalance is under way, and nothing is recorded of topics that are gone."""
     check_runtime(coordinator._runtime)
     context = coordinator._context
-    assert not context._calls
     known: dict[str, Group] = {}
     for _, shard in coordinator._runtime.active():
         known |= shard.groups
@@ -40,7 +41,7 @@ def check_group_coordinator(coordinator: GroupCoordinator) -> None:
 
 def check_topics(coordinator: GroupCoordinator, shard: GroupShard) -> None:
     image = coordinator._context.image
-    assert forget_vanished_topics(coordinator._context).compute(shard, 0).records == []
+    assert vanished_records(shard, image) == ([], False)
     for group in shard.groups.values():
         if isinstance(group, ShareGroup) and group.share_partitions and group.members:
             for name in group.subscriptions:
@@ -53,7 +54,6 @@ def check_topics(coordinator: GroupCoordinator, shard: GroupShard) -> None:
 def check_transaction_coordinator(coordinator: TransactionCoordinator) -> None:
     """Besides, no transaction waits for its markers or for its completion."""
     check_runtime(coordinator._runtime)
-    markers = coordinator._markers
-    assert (markers._endings, markers._late) == (set(), {})
+    assert coordinator._endings._endings == set()
     for _, shard in coordinator._runtime.active():
         assert not [known for known in shard.transactions.values() if known.state.is_preparing]

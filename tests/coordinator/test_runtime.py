@@ -1,8 +1,8 @@
-"""The life of shards, and operations on them: prepared, then settled."""
+"""The life of shards, and the workflows that take turns at them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import product
 from typing import Any
 
@@ -11,18 +11,19 @@ import pytest
 from shareq.coordinator.runtime import RETRY_MS, ShardRuntime
 from shareq.coordinator.shard import (
     TRANSITIONS,
-    BackgroundOperation,
-    Operation,
-    Outcome,
     ShardEvent,
     ShardState,
     UnreadableRecordError,
     coordinator_error,
 )
+from shareq.coordinator.turn import NO_PARTITION, Append, BackgroundTurn, Retry, Turn
 from shareq.model.actor import (
+    Answer,
     Appended,
     AppendRecords,
+    Call,
     Effect,
+    Persist,
     ReadRecords,
     RecordsRead,
     ShardElected,
@@ -32,7 +33,9 @@ from shareq.model.actor import (
 from shareq.model.errors import Errors
 from shareq.model.events import CoordinatorLoaded, GroupDeleted
 from shareq.model.ids import TopicPartition
+from shareq.model.messages.cluster import MetadataRequest
 from shareq.model.records import CoordinatorRecord
+from shareq.model.workflow import Ask, AskPersister, Pause, Reply, Workflow
 
 CLOSED, LOADING, ACTIVE, FAILED = ShardState
 ELECTED, LOADED, LOAD_FAILED, RESIGNED = ShardEvent
@@ -44,15 +47,11 @@ class Notebook:
     def __init__(self, partition: int) -> None:
         self.partition = partition
         self.lines: list[tuple[int, bytes]] = []
-        self.at_first: list[Operation[Notebook, Any]] = []
 
     def replay(self, offset: int, key: bytes, value: bytes | None, now_ms: int) -> None:
         if value is None:
             raise UnreadableRecordError("a line is not null")
         self.lines.append((offset, value))
-
-    def loaded(self, now_ms: int) -> Iterable[Operation[Notebook, Any]]:
-        return self.at_first
 
 
 class Desk:
@@ -60,14 +59,15 @@ class Desk:
 
     def __init__(self, *, traced: bool = False) -> None:
         self.shards: list[Notebook] = []
-        self.at_first: list[Operation[Notebook, Any]] = []
-        self.runtime: ShardRuntime[Notebook] = ShardRuntime("log", self._make, traced=traced)
+        self.at_first: list[Workflow[None]] = []
+        self.runtime: ShardRuntime[Notebook] = ShardRuntime(
+            "log", self._make, lambda partition, shard: self.at_first, traced=traced
+        )
         self.effects: list[Effect] = []
         self.answers: list[tuple[str, object, int]] = []
 
     def _make(self, partition: int) -> Notebook:
         shard = Notebook(partition)
-        shard.at_first = self.at_first
         self.shards.append(shard)
         return shard
 
@@ -85,38 +85,47 @@ class Desk:
     def lead(self, partition: int = 0, epoch: int = 0) -> None:
         self.handle(RecordsRead(self.elect(partition, epoch), Errors.NONE, (), 0, True))
 
-    def operation(self, name: str, *lines: str, then: Any = None) -> Operation[Notebook, Any]:
-        """Writes lines and answers with all lines that it saw; `then` is what its answer leads to."""
+    def work(self, name: str, *lines: str, partition: int = 0, then: Any = None) -> Workflow[object]:
+        """Writes lines; the result is all lines that it saw, or an error. `then` is started when it is done."""
+        shard = yield Turn(partition, lambda error: error)
+        seen = [value.decode() for _, value in shard.lines]
+        error = yield Append([CoordinatorRecord(b"", line.encode()) for line in lines])
+        if error:
+            return error
+        if lines:
+            self.runtime.effects.append(GroupDeleted(name))
+        if then:
+            self.runtime.start(then, self.note("follow-up"))
+        return seen
 
-        def compute(shard: Notebook, now_ms: int) -> Outcome[Any]:
-            seen = [value.decode() for _, value in shard.lines]
-            records = [CoordinatorRecord(b"", line.encode()) for line in lines]
-            return Outcome(seen, records, lambda _: [GroupDeleted(name)]) if lines else Outcome(seen)
-
-        def answer(response: object, now_ms: int) -> Iterable[Effect]:
-            self.answers.append((name, response, now_ms))
-            return then(now_ms) if then else ()
-
-        return Operation(compute, lambda error: error, answer)
+    def note(self, name: str) -> Callable[[object], None]:
+        """Takes the result of a workflow down."""
+        return lambda result: self.answers.append((name, result, self.runtime.now_ms))
 
     def schedule(self, name: str, *lines: str, partition: int = 0, now_ms: int = 0, then: Any = None) -> None:
-        operation = self.operation(name, *lines, then=then)
-        self.effects += self.runtime.schedule(partition, operation, now_ms)
+        self.runtime.now_ms = now_ms
+        self.runtime.start(self.work(name, *lines, partition=partition, then=then), self.note(name))
+        self.effects += self.runtime.take_effects()
 
     def schedule_background(self, name: str, *lines: str, now_ms: int = 0, errors: Iterable[Errors] = ()) -> None:
-        """An operation that writes lines, once `compute` has answered `errors`."""
+        """Background work that writes lines, once its attempts have met `errors`."""
         pending = list(errors)
 
-        def compute(shard: Notebook, now_ms: int) -> Outcome[Errors]:
-            if pending:
-                return Outcome(pending.pop(0))
-            return Outcome(Errors.NONE, [CoordinatorRecord(b"", line.encode()) for line in lines])
+        def work() -> Workflow[Errors]:
+            shard = yield BackgroundTurn(0, lambda error: error)
+            while True:
+                assert isinstance(shard, Notebook)
+                if pending:
+                    error = pending.pop(0)
+                else:
+                    error = yield Append([CoordinatorRecord(b"", line.encode()) for line in lines])
+                if not error:
+                    return Errors.NONE
+                shard = yield Retry()
 
-        def answer(error: Errors, now_ms: int) -> Iterable[Effect]:
-            self.answers.append((name, error, now_ms))
-            return ()
-
-        self.effects += self.runtime.schedule(0, BackgroundOperation(compute, answer), now_ms)
+        self.runtime.now_ms = now_ms
+        self.runtime.start(work(), self.note(name))
+        self.effects += self.runtime.take_effects()
 
     def appends(self) -> list[AppendRecords]:
         """Appends that have been asked for since the last look."""
@@ -167,7 +176,7 @@ def in_state(state: ShardState) -> tuple[Desk, int]:
         pytest.param(FAILED, Errors.NOT_COORDINATOR, id="failed"),
     ],
 )
-def test_only_an_active_shard_runs_operations(state: ShardState, refusal: Errors) -> None:
+def test_only_an_active_shard_has_turns(state: ShardState, refusal: Errors) -> None:
     desk, _ = in_state(state)
     assert (desk.runtime.state(0), desk.runtime.refusal(0)) == (state, refusal)
     desk.schedule("read")
@@ -230,18 +239,23 @@ def test_a_read_of_an_earlier_term_is_ignored() -> None:
 
 def test_what_a_loaded_shard_begins_with_runs_before_anything_else() -> None:
     desk = Desk()
-    desk.at_first = [desk.operation("first", "x"), desk.operation("second")]
+    results: list[object] = []
+    desk.at_first = [noted(desk.work("first", "x"), results), noted(desk.work("second"), results)]
     desk.lead()
     desk.schedule("third")
     (append,) = desk.appends()
     desk.settle(append)
-    assert desk.answers == [("first", [], 0), ("second", ["x"], 0), ("third", ["x"], 0)]
+    assert (results, desk.answers) == ([[], ["x"]], [("third", ["x"], 0)])
+
+
+def noted(work: Workflow[object], results: list[object]) -> Workflow[None]:
+    results.append((yield from work))
 
 
 # ---- operations ------------------------------------------------------------------------------------------------------
 
 
-def test_an_operation_is_prepared_then_settled() -> None:
+def test_a_workflow_goes_on_when_its_records_are_committed_and_replayed() -> None:
     desk = Desk()
     desk.lead()
     desk.schedule("write", "a", "b")
@@ -267,7 +281,7 @@ def test_a_failed_append_changes_nothing() -> None:
     assert GroupDeleted("write") not in desk.effects
 
 
-def test_operations_run_one_at_a_time_in_order_and_reads_wait() -> None:
+def test_turns_come_one_at_a_time_in_order_and_reads_wait() -> None:
     desk = Desk()
     desk.lead()
     for name, lines in (("one", ["a"]), ("two", ["b"]), ("three", []), ("four", ["c"])):
@@ -294,11 +308,10 @@ def test_shards_do_not_wait_for_each_other() -> None:
     assert [name for name, _, _ in desk.answers] == ["there", "here"]
 
 
-def test_an_answer_may_schedule_the_next_operation_which_waits_its_turn() -> None:
+def test_a_workflow_may_start_another_which_waits_its_turn() -> None:
     desk = Desk()
     desk.lead()
-    follow_up = desk.operation("follow-up", "c")
-    desk.schedule("one", "a", then=lambda now_ms: desk.runtime.schedule(0, follow_up, now_ms))
+    desk.schedule("one", "a", then=desk.work("follow-up", "c"))
     desk.schedule("two", "b")
     for _ in range(3):
         (append,) = desk.appends()
@@ -326,7 +339,7 @@ def test_a_slow_append_is_answered_in_time_and_settled_later() -> None:
     assert len(desk.answers) == 1
 
 
-def test_an_operation_that_timed_out_in_the_queue_never_begins() -> None:
+def test_a_turn_that_times_out_in_the_queue_never_begins() -> None:
     desk = Desk()
     desk.runtime.write_timeout_ms = 100
     desk.lead()
@@ -342,10 +355,10 @@ def test_an_operation_that_timed_out_in_the_queue_never_begins() -> None:
     assert [name for name, _, _ in desk.answers] == ["slow", "queued"]
 
 
-# ---- background operations -------------------------------------------------------------------------------------------
+# ---- background turns ------------------------------------------------------------------------------------------------
 
 
-def test_a_background_operation_waits_in_the_queue_without_a_deadline() -> None:
+def test_a_background_turn_has_no_deadline() -> None:
     desk = Desk()
     desk.runtime.write_timeout_ms = 100
     desk.lead()
@@ -361,7 +374,7 @@ def test_a_background_operation_waits_in_the_queue_without_a_deadline() -> None:
 
 
 @pytest.mark.parametrize("error", [Errors.NOT_ENOUGH_REPLICAS, Errors.KAFKA_STORAGE_ERROR, Errors.MESSAGE_TOO_LARGE])
-def test_a_background_operation_is_repeated_until_its_records_are_appended(error: Errors) -> None:
+def test_a_background_turn_is_taken_again_until_its_records_are_appended(error: Errors) -> None:
     desk = Desk()
     desk.lead()
     desk.schedule_background("background", "a")
@@ -379,7 +392,7 @@ def test_a_background_operation_is_repeated_until_its_records_are_appended(error
     assert desk.runtime.wake_at_ms is None
 
 
-def test_a_background_operation_is_repeated_while_it_answers_an_error() -> None:
+def test_a_background_turn_is_taken_again_without_an_append() -> None:
     desk = Desk()
     desk.lead()
     desk.schedule_background("background", errors=[Errors.CONCURRENT_TRANSACTIONS])
@@ -388,7 +401,7 @@ def test_a_background_operation_is_repeated_while_it_answers_an_error() -> None:
     assert desk.answers == [("background", Errors.NONE, RETRY_MS)]
 
 
-def test_other_operations_run_while_a_background_operation_waits_to_be_repeated() -> None:
+def test_other_turns_come_while_a_background_turn_waits_to_be_taken_again() -> None:
     desk = Desk()
     desk.lead()
     desk.schedule_background("background", "a")
@@ -400,7 +413,7 @@ def test_other_operations_run_while_a_background_operation_waits_to_be_repeated(
 
 @pytest.mark.parametrize("how", [ShardResigned(0), ShardElected(0, 5)], ids=["resigned", "elected anew"])
 @pytest.mark.parametrize("waits", ["in the queue", "to be repeated"])
-def test_lost_leadership_ends_a_background_operation(how: ShardElected | ShardResigned, waits: str) -> None:
+def test_lost_leadership_ends_a_background_turn(how: ShardElected | ShardResigned, waits: str) -> None:
     desk = Desk()
     desk.lead()
     if waits == "in the queue":
@@ -440,6 +453,79 @@ def test_lost_leadership_refuses_all_who_wait(how: ShardElected | ShardResigned)
 
 def test_resigning_what_one_does_not_lead_is_harmless() -> None:
     assert Desk().handle(ShardResigned(3)) == []
+
+
+def test_a_turn_without_a_topic_is_refused() -> None:
+    desk = Desk()
+    desk.schedule("early", partition=NO_PARTITION)
+    assert desk.answers == [("early", Errors.COORDINATOR_NOT_AVAILABLE, 0)]
+
+
+def test_a_workflow_that_waits_for_something_else_gives_its_turn_up() -> None:
+    desk = Desk()
+    desk.lead()
+
+    def work() -> Workflow[object]:
+        shard = yield Turn(0, lambda error: error)
+        reply = yield Ask(3, MetadataRequest())
+        return len(shard.lines), reply
+
+    desk.runtime.start(work(), desk.note("asking"))
+    (call,) = desk.runtime.take_effects()
+    assert isinstance(call, Call)
+    desk.schedule("write", "a")
+    desk.settle(desk.appends()[0])
+    desk.handle(Answer(call.id, None, Errors.NETWORK_EXCEPTION, "gone"))
+    desk.handle(Answer(call.id, None, Errors.NONE))
+    assert desk.answers == [("write", [], 0), ("asking", (1, Reply(None, Errors.NETWORK_EXCEPTION, "gone")), 0)]
+
+
+def test_a_workflow_may_take_several_turns() -> None:
+    desk = Desk()
+    desk.lead()
+
+    def work() -> Workflow[object]:
+        first = yield from desk.work("one", "a")
+        second = yield from desk.work("two", "b")
+        return first, second
+
+    desk.runtime.start(work(), desk.note("both"))
+    desk.effects += desk.runtime.take_effects()
+    desk.schedule("between")
+    desk.settle(desk.appends()[0])
+    desk.settle(desk.appends()[0])
+    assert desk.answers == [("between", ["a"], 0), ("both", ([], ["a"]), 0)]
+
+
+def test_several_workflows_of_a_request_fail_each_for_itself() -> None:
+    desk = Desk()
+    desk.lead(0)
+
+    def work() -> Workflow[object]:
+        return (yield [desk.work("here", partition=0), desk.work("there", partition=1)])
+
+    desk.runtime.start(work(), desk.note("both"))
+    assert desk.answers == [("both", [[], Errors.NOT_COORDINATOR], 0)]
+
+
+def test_a_pause_ends_in_time_or_when_all_are_ended() -> None:
+    desk = Desk()
+
+    def work() -> Workflow[str]:
+        yield Pause(100)
+        yield Pause(1000)
+        reply = yield AskPersister(MetadataRequest())
+        return str(reply.error)
+
+    desk.runtime.start(work(), desk.note("pausing"))
+    assert desk.runtime.wake_at_ms == 100
+    desk.handle(Tick(), 99)
+    desk.handle(Tick(), 100)
+    assert desk.runtime.wake_at_ms == 1100
+    desk.runtime.end_pauses()
+    assert desk.runtime.wake_at_ms is None
+    (persist,) = desk.runtime.take_effects()
+    assert isinstance(persist, Persist)
 
 
 def test_ids_of_effects_are_unique() -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from shareq.coordinator.runtime import ShardRuntime
-from shareq.coordinator.shard import Operation, Outcome
+from shareq.coordinator.turn import Append, Turn, no_result
 from shareq.model.actor import (
     Appended,
     AppendRecords,
@@ -21,6 +21,7 @@ from shareq.model.actor import (
 )
 from shareq.model.errors import Errors
 from shareq.model.records import CoordinatorRecord
+from shareq.model.workflow import Workflow
 
 
 class Ledger:
@@ -39,9 +40,6 @@ class Ledger:
     def replay_marker(self, producer_id: int, committed: bool, now_ms: int) -> None:
         self.lines.append(f"{'commit' if committed else 'abort'} of {producer_id}")
 
-    def loaded(self, now_ms: int) -> Iterable[Operation[Ledger, Any]]:
-        return ()
-
 
 class Plain:
     """A shard to which transactions mean nothing."""
@@ -50,9 +48,6 @@ class Plain:
         del partition
 
     def replay(self, offset: int, key: bytes, value: bytes | None, now_ms: int) -> None: ...
-
-    def loaded(self, now_ms: int) -> Iterable[Operation[Plain, Any]]:
-        return ()
 
 
 def records(*keys: str, first: int = 0) -> list[tuple[int, bytes, bytes | None]]:
@@ -110,10 +105,12 @@ def test_markers_come_in_their_place_among_records() -> None:
 def test_what_is_written_in_a_transaction_is_replayed_as_such() -> None:
     runtime, shard = loaded()
 
-    def compute(_: Ledger, __: int) -> Outcome[Errors]:
-        return Outcome(Errors.NONE, [CoordinatorRecord(b"a", b"")], producer_id=7, producer_epoch=3)
+    def work() -> Workflow[None]:
+        yield Turn(0, no_result)
+        yield Append([CoordinatorRecord(b"a", b"")], producer_id=7, producer_epoch=3)
 
-    (append,) = runtime.schedule(0, Operation(compute, lambda error: error, lambda error, now_ms: ()), 0)
+    runtime.start(work())
+    (append,) = runtime.take_effects()
     assert isinstance(append, AppendRecords)
     assert (append.producer_id, append.producer_epoch) == (7, 3)
     runtime.handle(Appended(append.id, Errors.NONE, 5), 0)

@@ -1,39 +1,23 @@
-"""What the parts of the group coordinator share: the image, the shards, the deadlines, and a way to call others."""
+"""What the parts of the group coordinator share: the image, the shards, the deadlines."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any
 
-from shareq.coordinator.group.deadlines import Deadlines, Due, What
+from shareq.coordinator.group.deadlines import Deadlines, Due
 from shareq.coordinator.group.metadata_hash import MetadataHash
 from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.runtime import ShardRuntime
-from shareq.coordinator.shard import BackgroundOperation, Operation, Outcome, itself, no_answer
-from shareq.model.actor import Answer, Call, Effect, Persist
+from shareq.coordinator.turn import NO_PARTITION, BackgroundTurn, Turn, no_result
 from shareq.model.errors import Errors
 from shareq.model.events import Event
 from shareq.model.ids import GROUP_METADATA_TOPIC, partition_for
 from shareq.model.image import ClusterImage
-from shareq.model.messages.base import Request
-
-R = TypeVar("R")
-Compute = Callable[[GroupShard, int], Outcome[R]]
-Then = Callable[[R, int], Iterable[Effect]]
-"""What to do with a result when it is there: (result, now_ms) -> effects."""
 
 _partition_for = lru_cache(maxsize=1 << 14)(partition_for)
-
-
-def when_there(then: Then[R]) -> Then[R | None]:
-    """For results that may follow later, which None tells."""
-
-    def unless_held(result: R | None, now_ms: int) -> Iterable[Effect]:
-        return () if result is None else then(result, now_ms)
-
-    return unless_held
 
 
 class Context:
@@ -46,10 +30,13 @@ class Context:
         self.image = ClusterImage()
         self.deadlines = Deadlines()
         self.metadata_hash = MetadataHash()
-        self._calls: dict[int, Then[Answer]] = {}
-        self._retries: dict[Due, Callable[[int], Iterable[Effect]]] = {}
 
-    # ---- operations --------------------------------------------------------------------------------------------------
+    @property
+    def now_ms(self) -> int:
+        """The time of the message that is being handled."""
+        return self.runtime.now_ms
+
+    # ---- shards ------------------------------------------------------------------------------------------------------
 
     def partition_count(self) -> int:
         """How many partitions the coordinator's topic has; 0 as long as it does not exist."""
@@ -57,86 +44,46 @@ class Context:
         return len(topic.partitions) if topic else 0
 
     def partition_of(self, group_id: str) -> int:
-        """The partition of the coordinator's topic that holds the group; the topic must exist."""
-        return _partition_for(group_id, self.partition_count())
+        """The partition of the coordinator's topic that holds the group; NO_PARTITION as long as there is no topic."""
+        count = self.partition_count()
+        return _partition_for(group_id, count) if count else NO_PARTITION
 
     def keeps(self, group_id: str) -> bool:
-        """Whether this broker keeps the group now: its shard is loaded here."""
-        count = self.partition_count()
-        return bool(count) and not self.runtime.refusal(_partition_for(group_id, count))
+        """True if this broker keeps the group now: its shard is loaded here."""
+        return not self.runtime.refusal(self.partition_of(group_id))
 
     def shard_of(self, group_id: str) -> GroupShard | None:
         """The committed state around the group, where this broker keeps it now."""
-        count = self.partition_count()
-        return self.runtime.shard(_partition_for(group_id, count)) if count else None
+        return self.runtime.shard(self.partition_of(group_id))
 
-    def schedule(
-        self, group_id: str, compute: Compute[R], failure: Callable[[Errors], R], then: Then[R], now_ms: int
-    ) -> list[Effect]:
-        """Run an operation on the shard of `group_id`. `failure` makes the result where it could not be."""
-        count = self.partition_count()
-        if not count:
-            return list(then(failure(Errors.COORDINATOR_NOT_AVAILABLE), now_ms))
-        return self.runtime.schedule(_partition_for(group_id, count), Operation(compute, failure, then), now_ms)
+    def turn(self, group_id: str, failure: Callable[[Errors], Any]) -> Turn:
+        """A turn at the shard of the group."""
+        return Turn(self.partition_of(group_id), failure)
 
-    def attempt(self, group_id: str, compute: Compute[Errors], now_ms: int) -> list[Effect]:
-        """Run an operation that no client waits for, and that is due again by itself if it fails or times out."""
-        return self.schedule(group_id, compute, itself, no_answer, now_ms)
+    def background_turn(self, group_id: str, failure: Callable[[Errors], Any] = no_result) -> BackgroundTurn:
+        """A turn at the shard of the group, of a workflow that no client waits for."""
+        return BackgroundTurn(self.partition_of(group_id), failure)
 
-    def get_done(
-        self, group_id: str, compute: Compute[Errors], now_ms: int, then: Then[Errors] = no_answer
-    ) -> list[Effect]:
-        """Run a background operation on the shard of `group_id`; `then` gets NONE, or why it cannot be done here."""
-        count = self.partition_count()
-        if not count:
-            return list(then(Errors.COORDINATOR_NOT_AVAILABLE, now_ms))
-        return self.runtime.schedule(_partition_for(group_id, count), BackgroundOperation(compute, then), now_ms)
+    def turn_when_due(self, due: Due) -> BackgroundTurn:
+        """A turn for what a deadline leads to. Where it cannot be had the deadline is forgotten: the coordinator that
+        loads the group next begins its deadlines anew."""
 
-    def when_due(self, due: Due, compute: Compute[Errors], now_ms: int) -> list[Effect]:
-        """Get the operation of a deadline done, unless the deadline is put off before the operation runs."""
+        def ended(error: Errors) -> None:
+            del error
+            self.deadlines.forget(due)
 
-        def in_time(shard: GroupShard, now_ms: int) -> Outcome[Errors]:
-            return compute(shard, now_ms) if self.deadlines.is_over(due, now_ms) else Outcome(Errors.NONE)
+        return BackgroundTurn(self.partition_of(due.group_id), ended)
 
-        def then(error: Errors, now_ms: int) -> Iterable[Effect]:
-            del now_ms
-            if error:
-                self.deadlines.forget(due)  # the coordinator that loads the group next begins its deadlines anew
-            return ()
+    def is_over(self, due: Due) -> bool:
+        """True if the deadline has passed, and has not been put off since."""
+        return self.deadlines.is_over(due, self.runtime.now_ms)
 
-        return self.get_done(due.group_id, in_time, now_ms, then)
+    def trace(self, *events: Event) -> None:
+        """Put events into the journal, where there is one."""
+        if self.traced:
+            self.runtime.effects += events
 
-    # ---- calls to others ---------------------------------------------------------------------------------------------
-
-    def persist(self, request: Request, then: Then[Answer]) -> Persist:
-        """Ask this broker's persister."""
-        return Persist(self._expect(then), request)
-
-    def call(self, node: int, request: Request, then: Then[Answer]) -> Call:
-        """Ask a broker."""
-        return Call(self._expect(then), node, request)
-
-    def _expect(self, then: Then[Answer]) -> int:
-        call_id = self.runtime.next_id()
-        self._calls[call_id] = then
-        return call_id
-
-    def answered(self, answer: Answer, now_ms: int) -> list[Effect]:
-        """An answer came; a second one to the same call is ignored."""
-        then = self._calls.pop(answer.id, None)
-        return list(then(answer, now_ms)) if then else []
-
-    def retry(self, what: Callable[[int], Iterable[Effect]], at_ms: int) -> None:
-        """Do something again, later: `what(now_ms)`."""
-        due = Due(What.RETRY, str(self.runtime.next_id()))
-        self._retries[due] = what
-        self.deadlines.restart(due, at_ms)
-
-    def retry_due(self, due: Due, now_ms: int) -> list[Effect]:
-        """The time has come."""
-        self.deadlines.forget(due)
-        return list(self._retries.pop(due)(now_ms))
-
-    def trace(self, events: Iterable[Event]) -> list[Effect]:
-        """The events, where anybody wants to know."""
-        return list(events) if self.traced else []
+    def trace_all(self, events: Iterable[Event]) -> None:
+        """Put events into the journal; they are made only where there is one."""
+        if self.traced:
+            self.runtime.effects += events

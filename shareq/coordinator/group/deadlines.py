@@ -20,7 +20,6 @@ class What(StrEnum):
     CONSUMER_SESSION = "consumer session"
     CONSUMER_REBALANCE = "consumer rebalance"
     OFFSET_EXPIRY = "offset expiry"
-    RETRY = "retry"
 
 
 class Due(NamedTuple):

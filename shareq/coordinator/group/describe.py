@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from shareq.coordinator.group.assignor import Assignment
-from shareq.coordinator.group.context import Context, Then
-from shareq.coordinator.group.gather import Task, gather
+from shareq.coordinator.group.context import Context
 from shareq.coordinator.group.refusal import group_not_found
 from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.group.state import Member, ShareGroup
 from shareq.coordinator.group.target import assignor_name
-from shareq.coordinator.shard import Outcome, ShardState
-from shareq.model.actor import Effect
+from shareq.coordinator.shard import ShardState
 from shareq.model.errors import Errors
 from shareq.model.image import ClusterImage
 from shareq.model.messages.classic_group import DescribeGroupsRequest
@@ -24,6 +23,7 @@ from shareq.model.messages.share_group import (
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
 )
+from shareq.model.workflow import Workflow
 
 D = TypeVar("D")
 
@@ -33,46 +33,33 @@ ALL_GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 """READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS: without authorization, everybody may."""
 
 
-def describing(
+def describe_each(
     context: Context,
-    group_ids: Iterable[str],
+    group_ids: Sequence[str],
     describe: Callable[[GroupShard, str], D],
     failed: Callable[[str, Errors], D],
     *,
     nameless: bool = False,
-) -> list[Task[D]]:
+) -> Workflow[list[D]]:
     """Each group for itself; one whose shard is not here is described by that error. Classic groups may be nameless."""
 
-    def one(group_id: str) -> Task[D]:
-        def compute(shard: GroupShard, now_ms: int) -> Outcome[D]:
-            del now_ms
-            return Outcome(describe(shard, group_id))
+    def one(group_id: str) -> Workflow[D]:
+        if not (group_id or nameless):
+            return failed(group_id, Errors.INVALID_GROUP_ID)
+        shard = yield context.turn(group_id, partial(failed, group_id))
+        return describe(shard, group_id)
 
-        def failure(error: Errors) -> D:
-            return failed(group_id, error)
-
-        def task(then: Then[D], now_ms: int) -> Iterable[Effect]:
-            if not (group_id or nameless):
-                return then(failure(Errors.INVALID_GROUP_ID), now_ms)
-            return context.schedule(group_id, compute, failure, then, now_ms)
-
-        return task
-
-    return [one(group_id) for group_id in group_ids]
+    described: list[D] = yield [one(group_id) for group_id in group_ids]
+    return described
 
 
 def operations_of(request: ShareGroupDescribeRequest | ConsumerGroupDescribeRequest | DescribeGroupsRequest) -> int:
     return ALL_GROUP_OPERATIONS if request.include_authorized_operations else AUTHORIZED_OPERATIONS_OMITTED
 
 
-def describe_groups(
-    context: Context, request: ShareGroupDescribeRequest, then: Then[ShareGroupDescribeResponse], now_ms: int
-) -> list[Effect]:
+def describe_groups(context: Context, request: ShareGroupDescribeRequest) -> Workflow[ShareGroupDescribeResponse]:
     """ShareGroupDescribe: each group for itself, an error included."""
     operations = operations_of(request)
-
-    def respond(groups: list[Described], now_ms: int) -> Iterable[Effect]:
-        return then(ShareGroupDescribeResponse(groups=tuple(groups)), now_ms)
 
     def describe(shard: GroupShard, group_id: str) -> Described:
         group = shard.find(ShareGroup, group_id)
@@ -82,8 +69,10 @@ def describe_groups(
         return _described(group, context.image, operations)
 
     if context.image.share_version == 0:
-        return list(respond([_failed(group_id, Errors.UNSUPPORTED_VERSION) for group_id in request.group_ids], now_ms))
-    return gather(describing(context, request.group_ids, describe, _failed), respond, now_ms)
+        groups = [_failed(group_id, Errors.UNSUPPORTED_VERSION) for group_id in request.group_ids]
+    else:
+        groups = yield from describe_each(context, request.group_ids, describe, _failed)
+    return ShareGroupDescribeResponse(groups=tuple(groups))
 
 
 def _failed(group_id: str, error: Errors) -> Described:
@@ -127,13 +116,11 @@ def _described_assignment(assigned: Assignment, image: ClusterImage) -> ShareGro
     )
 
 
-def list_groups(
-    context: Context, request: ListGroupsRequest, then: Then[ListGroupsResponse], now_ms: int
-) -> list[Effect]:
+def list_groups(context: Context, request: ListGroupsRequest) -> ListGroupsResponse:
     """ListGroups: the groups that this broker coordinates. Filters ignore case; unknown values match nothing."""
     runtime = context.runtime
     if any(runtime.state(partition) is ShardState.LOADING for partition in range(context.partition_count())):
-        return list(then(ListGroupsResponse(error_code=Errors.COORDINATOR_LOAD_IN_PROGRESS), now_ms))
+        return ListGroupsResponse(error_code=Errors.COORDINATOR_LOAD_IN_PROGRESS)
     states = {text.strip().lower() for text in request.states_filter}
     types = {text.strip().lower() for text in request.types_filter}
     listed = [
@@ -147,4 +134,4 @@ def list_groups(
         for group_id, group in shard.groups.items()
         if (not states or group.state.lower() in states) and (not types or group.TYPE in types)
     ]
-    return list(then(ListGroupsResponse(groups=tuple(listed)), now_ms))
+    return ListGroupsResponse(groups=tuple(listed))

@@ -1,12 +1,12 @@
 """The heartbeat: a member joins, keeps in touch, changes its subscription, learns its assignment.
 
-The steps are Kafka's, in its order. The group is not touched: what a heartbeat changes goes into records, and what
-follows their commit into `after`. Source: KIP-932, "Share group heartbeat"; Kafka's GroupMetadataManager.
+The steps are Kafka's, in its order. The group is not touched: what a heartbeat changes goes into records.
+Source: KIP-932, "Share group heartbeat"; Kafka's GroupMetadataManager.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 
 from shareq.coordinator.group.assignor import EMPTY_ASSIGNMENT
 from shareq.coordinator.group.context import Context
@@ -20,12 +20,11 @@ from shareq.coordinator.group.initialize import (
 )
 from shareq.coordinator.group.partitions import SharePartitions
 from shareq.coordinator.group.records import CurrentMemberAssignment, MemberMetadata, Metadata, Value, encode
-from shareq.coordinator.group.refusal import refuse_member
+from shareq.coordinator.group.refusal import Refusal, refuse_member
 from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.group.state import Member, ShareGroup, existing, to_topic_partitions
 from shareq.coordinator.group.target import TargetAssignment, by_name
-from shareq.coordinator.shard import Outcome
-from shareq.model.actor import ClientContext, Effect
+from shareq.model.actor import ClientContext
 from shareq.model.configs import INT_MAX
 from shareq.model.events import Event, GroupEpochBumped, MemberJoined, MemberReconciled, TargetAssignmentComputed
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
@@ -36,17 +35,17 @@ STABLE = 0
 
 
 def heartbeat(
-    context: Context, shard: GroupShard, request: ShareGroupHeartbeatRequest, client: ClientContext, now_ms: int
-) -> Outcome[ShareGroupHeartbeatResponse]:
+    context: Context, shard: GroupShard, request: ShareGroupHeartbeatRequest, client: ClientContext
+) -> Heartbeat | Refusal:
     """A heartbeat that is not a leave: refused, or worked out."""
-    refusal = refuse_member(shard, request, context.image)
-    return Outcome(refusal.heartbeat()) if refusal else _Heartbeat(context, shard, request, client, now_ms).outcome()
+    return refuse_member(shard, request, context.image) or Heartbeat(context, shard, request, client)
 
 
-class _Heartbeat:
-    """One heartbeat being worked out. `before` and `member` are the sender before and after it.
+class Heartbeat:
+    """One heartbeat, worked out: `response`, the `records` to append first, and what follows once they are `committed`.
 
-    `group_epoch` is the epoch after it, `target` the target assignment where it has computed one.
+    `before` and `member` are the sender before and after it, `group_epoch` is the epoch after it, `target` the target
+    assignment where it has computed one.
     """
 
     __slots__ = (
@@ -61,6 +60,7 @@ class _Heartbeat:
         "records",
         "refreshed",
         "request",
+        "response",
         "shard",
         "starts",
         "subscribed",
@@ -73,9 +73,8 @@ class _Heartbeat:
         shard: GroupShard,
         request: ShareGroupHeartbeatRequest,
         client: ClientContext,
-        now_ms: int,
     ) -> None:
-        self.context, self.shard, self.request, self.now_ms = context, shard, request, now_ms
+        self.context, self.shard, self.request, self.now_ms = context, shard, request, context.runtime.now_ms
         self.image = context.image
         self.group = shard.find(ShareGroup, request.group_id) or ShareGroup(request.group_id)
         self.group_epoch = self.group.group_epoch
@@ -87,18 +86,15 @@ class _Heartbeat:
         self.target: TargetAssignment | None = None
         self.records: list[CoordinatorRecord] = []
         self.starts: StartOffsets = {}
-
-    def outcome(self) -> Outcome[ShareGroupHeartbeatResponse]:
         assigned_before = self.before.assigned if self.before else EMPTY_ASSIGNMENT
         resubscribed = self._update_member()
         self._bump_epoch()
         self._assign()
         self._reconcile()
         self._initialize(resubscribed)
-        # Kafka tells everything at epoch 0, too; whoever sends that has to name its topics, so this covers it.
-        asked = self.request.subscribed_topic_names is not None
-        response = self._response(with_assignment=asked or self.member.assigned != assigned_before)
-        return Outcome(response, self.records, self._after)
+        # Kafka sends everything at epoch 0, too; a request with that epoch has to name its topics, so this covers it.
+        asked = request.subscribed_topic_names is not None
+        self.response = self._response(with_assignment=asked or self.member.assigned != assigned_before)
 
     # ---- the steps ---------------------------------------------------------------------------------------------------
 
@@ -193,18 +189,19 @@ class _Heartbeat:
             assignment=assignment,
         )
 
-    def _after(self, now_ms: int) -> Iterable[Effect]:
-        """The heartbeat is committed: the session starts anew."""
+    def committed(self) -> None:
+        """The heartbeat is committed: the session starts anew, and new share-partitions are initialized."""
         context, group_id = self.context, self.group.group_id
         group = self.shard.find(ShareGroup, group_id)
         if group and self.refreshed and context.image is self.image:
             group.refresh_at_ms = self.now_ms + INT_MAX
         timeout_ms = context.image.group_config(group_id).session_timeout_ms
-        context.deadlines.restart(Due(What.SHARE_SESSION, group_id, self.member.member_id), now_ms + timeout_ms)
-        effects: list[Effect] = list(self._events()) if context.traced else []
+        due = Due(What.SHARE_SESSION, group_id, self.member.member_id)
+        context.deadlines.restart(due, context.runtime.now_ms + timeout_ms)
+        if context.traced:
+            context.trace(*self._events())
         if self.starts:
-            effects.append(initialize(context, group_id, self.group_epoch, self.starts))
-        return effects
+            context.runtime.start(initialize(context, group_id, self.group_epoch, self.starts))
 
     def _events(self) -> Iterator[Event]:
         group_id, member = self.group.group_id, self.member

@@ -11,14 +11,14 @@ from shareq.coordinator.group.partitions import PartitionSets, SharePartitions, 
 from shareq.coordinator.group.records import encode
 from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.group.state import NEVER_MS, ShareGroup
-from shareq.coordinator.shard import Outcome
-from shareq.model.actor import Answer, Effect
+from shareq.coordinator.turn import Append, Retry
 from shareq.model.configs import BrokerConfig
-from shareq.model.errors import Errors
 from shareq.model.events import SharePartitionsInitialized
 from shareq.model.ids import TopicId
 from shareq.model.image import ClusterImage
 from shareq.model.messages.share_state import InitializeShareGroupStateRequest, InitializeShareGroupStateResponse
+from shareq.model.records import CoordinatorRecord
+from shareq.model.workflow import AskPersister, Reply, Workflow
 
 BY_RESET_STRATEGY = -1
 """Start offset of a share-partition whose leader shall ask `share.auto.offset.reset`."""
@@ -79,59 +79,49 @@ def initialize_request(group_id: str, state_epoch: int, starts: StartOffsets) ->
     )
 
 
-def initialize(context: Context, group_id: str, state_epoch: int, starts: StartOffsets) -> Effect:
-    """Ask the persister; once it has answered, record how it went."""
+def initialize(context: Context, group_id: str, state_epoch: int, starts: StartOffsets) -> Workflow[None]:
+    """Ask the persister, then record how it went."""
     partitions = {topic: frozenset(indexes) for topic, indexes in starts.items()}
-
-    def then(answer: Answer, now_ms: int) -> Iterable[Effect]:
-        if all_initialized(answer):
-            return finish(context, group_id, partitions, now_ms)
-        return abandon(context, group_id, partitions, now_ms)
-
-    return context.persist(initialize_request(group_id, state_epoch, starts), then)
+    reply = yield AskPersister(initialize_request(group_id, state_epoch, starts))
+    if all_initialized(reply):
+        yield from finish(context, group_id, partitions)
+    else:
+        yield from abandon(context, group_id, partitions)
 
 
-def all_initialized(answer: Answer) -> bool:
-    """Whether each partition of the request is initialized."""
-    if not isinstance(answer.response, InitializeShareGroupStateResponse):
+def all_initialized(reply: Reply) -> bool:
+    """True if each partition of the request is initialized."""
+    if not isinstance(reply.response, InitializeShareGroupStateResponse):
         return False
-    return not any(partition.error_code for topic in answer.response.results for partition in topic.partitions)
+    return not any(partition.error_code for topic in reply.response.results for partition in topic.partitions)
 
 
-def finish(context: Context, group_id: str, done: PartitionSets, now_ms: int) -> list[Effect]:
+def finish(context: Context, group_id: str, done: PartitionSets) -> Workflow[None]:
     """Record what is initialized. Where that fails, take it back as Kafka does: the next heartbeat begins anew."""
-    attempts = 0
-
-    def compute(shard: GroupShard, now_ms: int) -> Outcome[Errors]:
-        nonlocal attempts
-        attempts += 1
-        del now_ms
-        if attempts > 1:
-            return _change(context, shard, group_id, lambda known: known.abandon(done))
-        begun = _still_begun(shard, group_id, done, context.image)
-
-        def after(now_ms: int) -> Iterable[Effect]:
-            del now_ms
-            names = context.image.topics_by_id
-            return context.trace(
-                SharePartitionsInitialized(group_id, names[topic].name, tuple(sorted(parts)))
-                for topic, parts in begun.items()
-                if topic in names
-            )
-
-        return _change(context, shard, group_id, lambda known: known.finish(begun))._replace(after=after)
-
-    return context.get_done(group_id, compute, now_ms)
+    shard = yield context.background_turn(group_id)
+    begun = _still_begun(shard, group_id, done, context.image)
+    error = yield Append(_change(context, shard, group_id, lambda known: known.finish(begun)))
+    if error:
+        shard = yield Retry()
+        yield from _abandon(context, shard, group_id, done)
+        return
+    names = context.image.topics_by_id
+    context.trace_all(
+        SharePartitionsInitialized(group_id, names[topic].name, tuple(sorted(parts)))
+        for topic, parts in begun.items()
+        if topic in names
+    )
 
 
-def abandon(context: Context, group_id: str, failed: PartitionSets, now_ms: int) -> list[Effect]:
+def abandon(context: Context, group_id: str, failed: PartitionSets) -> Workflow[None]:
     """Take back what could not be initialized: the next heartbeat begins anew."""
+    shard = yield context.background_turn(group_id)
+    yield from _abandon(context, shard, group_id, failed)
 
-    def compute(shard: GroupShard, now_ms: int) -> Outcome[Errors]:
-        del now_ms
-        return _change(context, shard, group_id, lambda known: known.abandon(failed))
 
-    return context.get_done(group_id, compute, now_ms)
+def _abandon(context: Context, shard: GroupShard, group_id: str, failed: PartitionSets) -> Workflow[None]:
+    while (yield Append(_change(context, shard, group_id, lambda known: known.abandon(failed)))):
+        shard = yield Retry()
 
 
 def _still_begun(shard: GroupShard, group_id: str, done: PartitionSets, image: ClusterImage) -> PartitionSets:
@@ -147,12 +137,10 @@ def _still_begun(shard: GroupShard, group_id: str, done: PartitionSets, image: C
 
 def _change(
     context: Context, shard: GroupShard, group_id: str, change: Callable[[SharePartitions], SharePartitions]
-) -> Outcome[Errors]:
+) -> list[CoordinatorRecord]:
     """The record of a change to a group's share-partitions, where there is any."""
     group = shard.find(ShareGroup, group_id)
     if group is None or group.share_partitions is None:
-        return Outcome(Errors.NONE)
+        return []
     changed = change(group.share_partitions)
-    if changed == group.share_partitions:
-        return Outcome(Errors.NONE)
-    return Outcome(Errors.NONE, [encode(group_id, changed.to_value(context.image))])
+    return [] if changed == group.share_partitions else [encode(group_id, changed.to_value(context.image))]

@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from shareq.coordinator.group.context import Context
-from shareq.coordinator.group.shard import GroupShard
-from shareq.coordinator.shard import Operation
-from shareq.model.actor import Effect
+from shareq.model.workflow import Workflow
 
 
 class TopicsChanged(NamedTuple):
@@ -19,28 +17,26 @@ class TopicsChanged(NamedTuple):
     everybody: bool
 
 
-def nothing_to_load(context: Context, group: Any, now_ms: int) -> Iterable[Operation[GroupShard, Any]]:
-    del context, group, now_ms
+def _nothing_to_load(context: Context, group: Any) -> Iterable[Workflow[object]]:
+    del context, group
     return ()
 
 
-def nothing_to_do(context: Context, group: Any, now_ms: int) -> list[Effect]:
-    del context, group, now_ms
-    return []
+def _nothing_to_do(context: Context, group: Any) -> None:
+    del context, group
 
 
-def nothing_changed(context: Context, group: Any, change: TopicsChanged, now_ms: int) -> list[Effect]:
-    del context, group, change, now_ms
-    return []
+def _nothing_changed(context: Context, group: Any, change: TopicsChanged) -> None:
+    del context, group, change
 
 
 class Kind(NamedTuple):
     """Called for each group of the type, with `Any` being its class.
 
-    `loaded`: the shard has been loaded; the operations run before anybody else's. `resigned`: the shard is led
-    elsewhere from now on, who still waits has to be told. `topics_changed`: the image is new.
+    `loaded`: the shard has been loaded; the workflows returned have their turns first. `resigned`: the shard is led
+    elsewhere from now on, requests that wait at the group are answered. `topics_changed`: the image is new.
     """
 
-    loaded: Callable[[Context, Any, int], Iterable[Operation[GroupShard, Any]]] = nothing_to_load
-    resigned: Callable[[Context, Any, int], list[Effect]] = nothing_to_do
-    topics_changed: Callable[[Context, Any, TopicsChanged, int], list[Effect]] = nothing_changed
+    loaded: Callable[[Context, Any], Iterable[Workflow[object]]] = _nothing_to_load
+    resigned: Callable[[Context, Any], None] = _nothing_to_do
+    topics_changed: Callable[[Context, Any, TopicsChanged], None] = _nothing_changed

@@ -1,9 +1,8 @@
-"""The groups of one partition of `__consumer_offsets`: replay, and what is to be done when a log has been loaded."""
+"""The groups of one partition of `__consumer_offsets`, as a fold of its log."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable
 from weakref import WeakValueDictionary
 
 from shareq.coordinator.codec import Reader
@@ -16,7 +15,7 @@ from shareq.coordinator.group.group import G, Group
 from shareq.coordinator.group.offsets.records import OFFSET_COMMIT_TYPES
 from shareq.coordinator.group.offsets.state import Offsets
 from shareq.coordinator.group.records import RecordType
-from shareq.coordinator.shard import Operation, UnreadableRecordError
+from shareq.coordinator.shard import UnreadableRecordError
 
 Replay = Callable[[dict[str, Group], bytes, bytes | None, int], None]
 """Takes in one record of the types it is for: (groups, key, value, now_ms)."""
@@ -44,12 +43,11 @@ class GroupShard:
     `transactions` are those that have written here since the shard was loaded: epochs by producer id.
     """
 
-    def __init__(self, on_load: Callable[[GroupShard, int], Iterable[Operation[GroupShard, Any]]]) -> None:
+    def __init__(self) -> None:
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
         self.transactions: dict[int, int] = {}
         self._inquiries: WeakValueDictionary[int, Inquiry] = WeakValueDictionary()
-        self._on_load = on_load
 
     def replay(self, offset: int, key: bytes, value: bytes | None, now_ms: int) -> None:
         """Take in one committed record; types that are unknown (left over from another version) are passed over.
@@ -81,12 +79,8 @@ class GroupShard:
             inquiry.ended = True
 
     def inquire(self, producer_id: int) -> Inquiry:
-        """To be kept by whoever asks, for as long as the answer matters."""
+        """The caller keeps the inquiry for as long as the answer matters."""
         return self._inquiries.setdefault(producer_id, Inquiry())
-
-    def loaded(self, now_ms: int) -> Iterator[Operation[GroupShard, Any]]:
-        """All is replayed; what has to be done now is the coordinator's to say."""
-        return iter(self._on_load(self, now_ms))
 
     def find(self, kind: type[G], group_id: str) -> G | None:
         """The group, where it exists and is of this type."""

@@ -1,6 +1,6 @@
 """Topics that do not exist any more: the shards forget the offsets committed for them, and their share-partitions.
 
-One operation for a whole shard finds in the committed state what belongs to such topics. It runs behind everything that
+One workflow for a whole shard finds in the committed state what belongs to such topics. It runs behind everything that
 was computed from the metadata of before, so it sees what that wrote, too. Source: Kafka's OffsetMetadataManager
 (onPartitionsDeleted) and GroupMetadataManager (maybeCleanupShareGroupState).
 """
@@ -14,23 +14,28 @@ from shareq.coordinator.group.offsets.state import Offsets
 from shareq.coordinator.group.records import encode
 from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.group.state import ShareGroup
-from shareq.coordinator.shard import BackgroundOperation, Outcome
-from shareq.model.errors import Errors
+from shareq.coordinator.turn import Append, BackgroundTurn, Retry
 from shareq.model.ids import ZERO_TOPIC_ID
 from shareq.model.image import ClusterImage
 from shareq.model.records import CoordinatorRecord
+from shareq.model.workflow import Workflow
 
 
-def forget_vanished_topics(context: Context) -> BackgroundOperation[GroupShard]:
-    """The operation; one shard is given one."""
+def forget_vanished_topics(context: Context, partition: int) -> Workflow[None]:
+    """Clean one shard up. An open transaction may have to end first."""
+    shard = yield BackgroundTurn(partition)
+    while True:
+        records, contested = vanished_records(shard, context.image)
+        error = yield Append(records)
+        if not (error or contested):
+            return
+        shard = yield Retry()
 
-    def compute(shard: GroupShard, now_ms: int) -> Outcome[Errors]:
-        del now_ms
-        gone, contested = _vanished_offsets(shard.offsets, context.image)
-        records = [*map(offset_tombstone, gone), *_share_partitions(shard, context.image)]
-        return Outcome(Errors.CONCURRENT_TRANSACTIONS if contested else Errors.NONE, records)
 
-    return BackgroundOperation(compute)
+def vanished_records(shard: GroupShard, image: ClusterImage) -> tuple[list[CoordinatorRecord], bool]:
+    """The records that take such topics away. True: some offset can only be taken away once a transaction has ended."""
+    gone, contested = _vanished_offsets(shard.offsets, image)
+    return [*map(offset_tombstone, gone), *_share_partitions(shard, image)], contested
 
 
 def _vanished_offsets(offsets: Offsets, image: ClusterImage) -> tuple[list[OffsetKey], bool]:

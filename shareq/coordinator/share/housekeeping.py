@@ -6,61 +6,61 @@ enabled. Source: Kafka's ShareCoordinatorService (record pruning, cold partition
 
 from __future__ import annotations
 
-from functools import partial
-
 from shareq.coordinator.runtime import ShardRuntime
-from shareq.coordinator.shard import BackgroundOperation, Operation, Outcome, itself
 from shareq.coordinator.share.records import StateRecord, StateSnapshot, StateTombstone
-from shareq.coordinator.share.rules import written
+from shareq.coordinator.share.rules import append_states
 from shareq.coordinator.share.state import StateShard
+from shareq.coordinator.turn import BackgroundTurn, Retry, Turn, no_result
 from shareq.model.actor import DeleteRecordsBefore, Effect, RecordsDeleted
 from shareq.model.errors import Errors
 from shareq.model.events import StateLogPruned
 from shareq.model.ids import TopicPartition
 from shareq.model.image import ClusterImage
+from shareq.model.workflow import Workflow
 
 PRUNE_TIMEOUT_MS = 30000
 
-StateOperation = Operation[StateShard, Errors]
+# ---- workflows of the coordinator on itself --------------------------------------------------------------------------
 
 
-# ---- operations of the coordinator on itself -------------------------------------------------------------------------
+def forget_deleted_topics(runtime: ShardRuntime[StateShard], partition: int) -> Workflow[None]:
+    """End all keys of one shard whose topic does not exist in the cluster any more."""
+    shard = yield BackgroundTurn(partition)
+    while True:
+        topics = shard.image().topics_by_id
+        gone = [StateTombstone(key) for key in shard.states if key.topic_id not in topics]
+        if not (yield from append_states(runtime, gone)):
+            return
+        shard = yield Retry()
 
 
-def forget_deleted_topics(shard: StateShard, now_ms: int) -> Outcome[Errors]:
-    """End all keys whose topic the cluster does not know any more."""
-    del now_ms
-    topics = shard.image().topics_by_id
-    return written(shard, Errors.NONE, [StateTombstone(key) for key in shard.states if key.topic_id not in topics])
+def renew_cold_snapshots(runtime: ShardRuntime[StateShard], partition: int, interval_ms: int) -> Workflow[None]:
+    """A renewal that fails is made up for in the next round."""
+    shard = yield Turn(partition, no_result)
+    yield from append_states(runtime, renewed_snapshots(shard, interval_ms, runtime.now_ms))
 
 
-def renew_cold_snapshots(interval_ms: int, shard: StateShard, now_ms: int) -> Outcome[Errors]:
+def renewed_snapshots(shard: StateShard, interval_ms: int, now_ms: int) -> list[StateRecord]:
     """A new snapshot, with the old time of creation, for each key whose snapshot is older than the interval, so that a
     key at rest does not hold the log. Nothing once all keys have been renewed so: then pruning has nothing to gain."""
     states = shard.states.items()
-    renewed: list[StateRecord] = []
-    if any(state.create_timestamp == state.write_timestamp for _, state in states):
-        renewed = [
-            StateSnapshot(
-                key=key,
-                snapshot_epoch=state.snapshot_epoch + 1,
-                state_epoch=state.state_epoch,
-                leader_epoch=state.leader_epoch,
-                start_offset=state.start_offset,
-                create_timestamp=state.create_timestamp,
-                write_timestamp=now_ms,
-                state_batches=state.state_batches,
-                delivery_complete_count=state.delivery_complete_count,
-            )
-            for key, state in states
-            if now_ms - state.write_timestamp >= interval_ms
-        ]
-    return written(shard, Errors.NONE, renewed)
-
-
-def forgetting() -> StateOperation:
-    """An operation that forgets deleted topics."""
-    return BackgroundOperation(forget_deleted_topics)
+    if all(state.create_timestamp != state.write_timestamp for _, state in states):
+        return []
+    return [
+        StateSnapshot(
+            key=key,
+            snapshot_epoch=state.snapshot_epoch + 1,
+            state_epoch=state.state_epoch,
+            leader_epoch=state.leader_epoch,
+            start_offset=state.start_offset,
+            create_timestamp=state.create_timestamp,
+            write_timestamp=now_ms,
+            state_batches=state.state_batches,
+            delivery_complete_count=state.delivery_complete_count,
+        )
+        for key, state in states
+        if now_ms - state.write_timestamp >= interval_ms
+    ]
 
 
 # ---- the jobs --------------------------------------------------------------------------------------------------------
@@ -91,9 +91,8 @@ class Round:
 class Housekeeping:
     """Both jobs of one coordinator. Starts and stops with `share_version`; a stopped job leaves nothing behind."""
 
-    def __init__(self, runtime: ShardRuntime[StateShard], *, traced: bool) -> None:
+    def __init__(self, runtime: ShardRuntime[StateShard]) -> None:
         self._runtime = runtime
-        self._traced = traced
         self._cold: Round | None = None
         self._prune: Round | None = None
         self._pruning: dict[int, tuple[int, int]] = {}
@@ -131,7 +130,7 @@ class Housekeeping:
         if self._prune and self._prune.due_ms is not None and self._prune.due_ms <= now_ms:
             effects += self._begin_pruning(self._prune, now_ms)
         if self._cold and self._cold.due_ms is not None and self._cold.due_ms <= now_ms:
-            effects += self._begin_renewing(self._cold, now_ms)
+            self._begin_renewing(self._cold, now_ms)
         return effects
 
     # ---- pruning -----------------------------------------------------------------------------------------------------
@@ -157,22 +156,18 @@ class Housekeeping:
         if message.error or self._runtime.shard(partition) is None:
             return []
         self._pruned[partition] = offset
-        return [StateLogPruned(partition, offset)] if self._traced else []
+        return [StateLogPruned(partition, offset)] if self._runtime.traced else []
 
     # ---- cold snapshots ----------------------------------------------------------------------------------------------
 
-    def _begin_renewing(self, job: Round, now_ms: int) -> list[Effect]:
-        """A renewal that fails is made up for in the next round."""
+    def _begin_renewing(self, job: Round, now_ms: int) -> None:
+        runtime = self._runtime
 
-        def over(error: Errors, done_ms: int) -> tuple[Effect, ...]:
-            del error
-            job.part_done(done_ms)
-            return ()
+        def over(result: None) -> None:
+            del result
+            job.part_done(runtime.now_ms)
 
-        partitions = [partition for partition, _ in self._runtime.active()]
+        partitions = [partition for partition, _ in runtime.active()]
         job.begin(len(partitions), now_ms)
-        compute = partial(renew_cold_snapshots, job.interval_ms)
-        effects: list[Effect] = []
         for partition in partitions:
-            effects += self._runtime.schedule(partition, Operation(compute, itself, over), now_ms)
-        return effects
+            runtime.start(renew_cold_snapshots(runtime, partition, job.interval_ms), over)

@@ -7,10 +7,9 @@ fence, the rules are those of 4.4. Source: Kafka's ShareCoordinatorShard; KIP-93
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from shareq.coordinator.shard import Outcome
+from shareq.coordinator.runtime import ShardRuntime
 from shareq.coordinator.share.merge import combine
 from shareq.coordinator.share.records import (
     StateRecord,
@@ -20,7 +19,7 @@ from shareq.coordinator.share.records import (
     encode_state_record,
 )
 from shareq.coordinator.share.state import KeyState, StateShard
-from shareq.model.actor import Effect
+from shareq.coordinator.turn import Append
 from shareq.model.errors import Errors
 from shareq.model.events import StateRecordWritten
 from shareq.model.ids import SharePartitionKey
@@ -38,6 +37,7 @@ from shareq.model.messages.share_state import (
     WriteShareGroupStateRequest,
     WriteShareGroupStateResponse,
 )
+from shareq.model.workflow import Workflow
 
 R = TypeVar("R")
 
@@ -72,21 +72,23 @@ def refusal(
     return Errors.NONE
 
 
-def written(shard: StateShard, response: R, records: Sequence[StateRecord]) -> Outcome[R]:
-    """The outcome of an operation that writes; a traced shard tells of its records once they are committed."""
-    encoded = [encode_state_record(record) for record in records]
-    if shard.traced:
-        return Outcome(response, encoded, partial(_events, records))
-    return Outcome(response, encoded)
+class Ruling(NamedTuple, Generic[R]):
+    """The result for one partition, and the records that are committed before it counts."""
+
+    response: R
+    records: Sequence[StateRecord] = ()
 
 
-def _events(records: Sequence[StateRecord], now_ms: int) -> list[Effect]:
-    del now_ms
-    return [event_of(record) for record in records]
+def append_states(runtime: ShardRuntime[StateShard], records: Sequence[StateRecord]) -> Workflow[Errors]:
+    """During a turn: append the records, and put them into the journal once they are committed."""
+    error: Errors = yield Append([encode_state_record(record) for record in records])
+    if runtime.traced and not error:
+        runtime.effects += [event_of(record) for record in records]
+    return error
 
 
 def event_of(record: StateRecord) -> StateRecordWritten:
-    """What the journal is told of a record."""
+    """The journal's event of a record."""
     if isinstance(record, StateTombstone):
         return StateRecordWritten(str(record.key), "tombstone", -1, -1, ())
     kind = "update" if isinstance(record, StateUpdate) else "snapshot"
@@ -98,16 +100,16 @@ def event_of(record: StateRecord) -> StateRecordWritten:
 
 def initialize(
     key: SharePartitionKey, wanted: InitializeShareGroupStateRequest.Partition, shard: StateShard, now_ms: int
-) -> Outcome[InitializeShareGroupStateResponse.Partition]:
+) -> Ruling[InitializeShareGroupStateResponse.Partition]:
     """Start anew with a snapshot. At an equal state epoch this has been done before: an attempt whose answer was lost
     arrives again, perhaps after records have been accepted, and changes nothing (KAFKA pull request 23190)."""
     response = InitializeShareGroupStateResponse.Partition
     error = refusal(shard, key, state_epoch=wanted.state_epoch)
     if error:
-        return Outcome(failed(response, key.partition, error))
+        return Ruling(failed(response, key.partition, error))
     state = shard.states.get(key)
     if state is not None and state.state_epoch == wanted.state_epoch:
-        return Outcome(response(partition=key.partition))
+        return Ruling(response(partition=key.partition))
     snapshot = StateSnapshot(
         key=key,
         snapshot_epoch=state.snapshot_epoch + 1 if state else 0,
@@ -118,16 +120,16 @@ def initialize(
         write_timestamp=now_ms,
         delivery_complete_count=-1 if wanted.start_offset == -1 else 0,
     )
-    return written(shard, response(partition=key.partition), [snapshot])
+    return Ruling(response(partition=key.partition), [snapshot])
 
 
 def read(
     key: SharePartitionKey, wanted: ReadShareGroupStateRequest.Partition, shard: StateShard, now_ms: int
-) -> Outcome[ReadShareGroupStateResponse.Partition]:
+) -> Ruling[ReadShareGroupStateResponse.Partition]:
     """Tell a leader its state, and remember its epoch, so that earlier leaders are fenced from now on."""
     error = refusal(shard, key, leader_epoch=wanted.leader_epoch, initialized=True)
     if error:
-        return Outcome(failed(ReadShareGroupStateResponse.Partition, key.partition, error))
+        return Ruling(failed(ReadShareGroupStateResponse.Partition, key.partition, error))
     state = shard.states[key]
     response = ReadShareGroupStateResponse.Partition(
         partition=key.partition,
@@ -136,37 +138,37 @@ def read(
         state_batches=state.state_batches,
     )
     if state.leader_epoch_fence == wanted.leader_epoch:
-        return Outcome(response)
+        return Ruling(response)
     change = Change(wanted.leader_epoch, state.start_offset, state.delivery_complete_count, ())
-    return written(shard, response, [next_record(shard, key, change, now_ms)])
+    return Ruling(response, [next_record(shard, key, change, now_ms)])
 
 
 def write(
     key: SharePartitionKey, wanted: WriteShareGroupStateRequest.Partition, shard: StateShard, now_ms: int
-) -> Outcome[WriteShareGroupStateResponse.Partition]:
+) -> Ruling[WriteShareGroupStateResponse.Partition]:
     """Record what a leader has settled. The epochs of the state stay: only an initialization changes the state epoch,
     only a read the leader epoch (KAFKA-19456)."""
     response = WriteShareGroupStateResponse.Partition
     error = refusal(shard, key, leader_epoch=wanted.leader_epoch, state_epoch=wanted.state_epoch, initialized=True)
     if error:
-        return Outcome(failed(response, key.partition, error))
+        return Ruling(failed(response, key.partition, error))
     change = advance(shard.states[key], wanted)
-    return written(shard, response(partition=key.partition), [next_record(shard, key, change, now_ms)])
+    return Ruling(response(partition=key.partition), [next_record(shard, key, change, now_ms)])
 
 
 def read_summary(
     key: SharePartitionKey, wanted: ReadShareGroupStateSummaryRequest.Partition, shard: StateShard, now_ms: int
-) -> Outcome[ReadShareGroupStateSummaryResponse.Partition]:
+) -> Ruling[ReadShareGroupStateSummaryResponse.Partition]:
     """Tell an onlooker where the share-partition stands; nobody is fenced, and no state is an answer, too."""
     del wanted, now_ms
     response = ReadShareGroupStateSummaryResponse.Partition
     error = refusal(shard, key)
     if error:
-        return Outcome(failed(response, key.partition, error))
+        return Ruling(failed(response, key.partition, error))
     state = shard.states.get(key)
     if state is None:
-        return Outcome(response(partition=key.partition, start_offset=-1))
-    return Outcome(
+        return Ruling(response(partition=key.partition, start_offset=-1))
+    return Ruling(
         response(
             partition=key.partition,
             state_epoch=state.state_epoch,
@@ -179,15 +181,15 @@ def read_summary(
 
 def delete(
     key: SharePartitionKey, wanted: DeleteShareGroupStateRequest.Partition, shard: StateShard, now_ms: int
-) -> Outcome[DeleteShareGroupStateResponse.Partition]:
+) -> Ruling[DeleteShareGroupStateResponse.Partition]:
     """End the key with a tombstone. To delete what is not there succeeds."""
     del wanted, now_ms
     response = DeleteShareGroupStateResponse.Partition
     error = refusal(shard, key)
     if error:
-        return Outcome(failed(response, key.partition, error))
+        return Ruling(failed(response, key.partition, error))
     tombstones = [StateTombstone(key)] if key in shard.states else []
-    return written(shard, response(partition=key.partition), tombstones)
+    return Ruling(response(partition=key.partition), tombstones)
 
 
 # ---- what a write makes of a state -----------------------------------------------------------------------------------
@@ -246,7 +248,7 @@ class Rpc(NamedTuple):
     """
 
     response: type[Any]
-    compute: Callable[[SharePartitionKey, Any, StateShard, int], Outcome[Any]]
+    compute: Callable[[SharePartitionKey, Any, StateShard, int], Ruling[Any]]
     inactive_first: bool = False
     skips_empty_topics: bool = False
 

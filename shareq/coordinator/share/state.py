@@ -6,11 +6,9 @@ Source: Kafka's ShareCoordinatorShard and ShareCoordinatorOffsetsManager.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from shareq.coordinator.shard import Operation
 from shareq.coordinator.share.merge import combine
 from shareq.coordinator.share.records import StateSnapshot, StateUpdate, decode_state_record
 from shareq.model.ids import SharePartitionKey
@@ -63,33 +61,18 @@ class PruningOffsets:
 
 
 class StateShard:
-    """One partition of the state topic. `image()` is the cluster's present metadata.
+    """One partition of the state topic. `image()` is the cluster's present metadata."""
 
-    `when_loaded` makes the operations that a freshly loaded shard begins with.
-    """
-
-    def __init__(
-        self,
-        image: Callable[[], ClusterImage],
-        when_loaded: Callable[[], Iterable[Operation[StateShard, Any]]] = tuple,
-        *,
-        traced: bool = False,
-    ) -> None:
+    def __init__(self, image: Callable[[], ClusterImage]) -> None:
         self.image = image
-        self.traced = traced
         self.states: dict[SharePartitionKey, KeyState] = {}
         self.pruning = PruningOffsets()
-        self._when_loaded = when_loaded
 
     @property
     def updates_per_snapshot(self) -> int:
         """How many updates may follow a snapshot; 0: every write is a snapshot."""
         limit: int = self.image().broker_config["share.coordinator.snapshot.update.records.per.snapshot"]
         return limit
-
-    def loaded(self, now_ms: int) -> Iterable[Operation[StateShard, Any]]:
-        del now_ms
-        return self._when_loaded()
 
     def replay(self, offset: int, key: bytes, value: bytes | None, now_ms: int) -> None:
         """Take in one record. A key of unknown type is skipped."""

@@ -1,4 +1,4 @@
-"""How transactions end: what EndTxn is told in each state, how the decision is recorded, and how it is completed.
+"""How transactions end: the result of EndTxn in each state, and how the decision is recorded.
 
 A decision is stored first (Prepare*), then markers go to all partitions, then it is complete. With transaction.version
 2 every end raises the epoch, so that nothing late can slip into the next transaction; when the epochs of a producer id
@@ -7,20 +7,19 @@ are used up, a fresh id takes over. Source: KIP-98, KIP-360, KIP-890; Kafka's Tr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from enum import StrEnum
-from functools import partial
-from typing import NamedTuple
 
-from shareq.coordinator.shard import Outcome
+from shareq.coordinator.transaction.context import Context
+from shareq.coordinator.transaction.markers import Endings
 from shareq.coordinator.transaction.producer_ids import ProducerIds
 from shareq.coordinator.transaction.records import Transaction, encode_transaction
 from shareq.coordinator.transaction.state import TransactionShard
 from shareq.coordinator.transaction.states import TRANSITIONS, TransactionEvent, TransactionState
-from shareq.model.actor import Effect
+from shareq.coordinator.turn import Append
 from shareq.model.errors import Errors
 from shareq.model.messages.transactions import EndTxnRequest, EndTxnResponse
 from shareq.model.records import NO_PRODUCER_ID
+from shareq.model.workflow import Workflow
 
 LAST_EPOCH = 32766
 """A producer that has got so far goes on with another producer id (int16 ends at 32767)."""
@@ -62,13 +61,6 @@ BUMPING: dict[TransactionState, tuple[Verdict | Errors, Verdict | Errors, Verdic
 """EndTxn 5: (commit, its retry, abort, its retry); a retry comes with the epoch before the present one."""
 
 
-class Means(NamedTuple):
-    """What deciding takes: `announce(transaction, now_ms)` follows a stored decision and gets its markers written."""
-
-    ids: ProducerIds
-    announce: Callable[[Transaction, int], Iterable[Effect]]
-
-
 def judge(known: Transaction | None, request: EndTxnRequest, version: int) -> Verdict | Errors:
     """What the request comes to."""
     if known is None:
@@ -90,29 +82,38 @@ def judge(known: Transaction | None, request: EndTxnRequest, version: int) -> Ve
 
 
 def end_transaction(
-    request: EndTxnRequest, version: int, means: Means, shard: TransactionShard, now_ms: int
-) -> Outcome[EndTxnResponse]:
+    context: Context, endings: Endings, request: EndTxnRequest, version: int
+) -> Workflow[EndTxnResponse]:
     """Commit or abort at a producer's request. The answer comes when the decision is stored, markers follow."""
+    if not request.transactional_id:
+        return _failure(Errors.INVALID_REQUEST)
+    if request.producer_epoch >= LAST_EPOCH and not (yield from context.ids.stocked()):
+        return _failure(Errors.COORDINATOR_LOAD_IN_PROGRESS)
+    shard = yield context.turn(request.transactional_id, _failure)
     known = shard.transactions.get(request.transactional_id)
     verdict = judge(known, request, version)
     if isinstance(verdict, Errors):
-        return Outcome(EndTxnResponse(error_code=verdict))
+        return _failure(verdict)
     assert known is not None
     if verdict is Verdict.DONE:
-        return Outcome(_answered(known.producer_id, known.producer_epoch, version))
+        return _answered(known.producer_id, known.producer_epoch, version)
     event = TransactionEvent.COMMIT if request.committed else TransactionEvent.ABORT
     bumps = version >= BUMPING_VERSION
-    decided = decide(known, event, now_ms, means.ids, bumps=bumps)
+    decided = decide(known, event, context.now_ms, context.ids, bumps=bumps)
     if decided is None:
-        return Outcome(EndTxnResponse(error_code=Errors.COORDINATOR_LOAD_IN_PROGRESS))
+        return _failure(Errors.COORDINATOR_LOAD_IN_PROGRESS)
     decided = decided._replace(client_version=2 if bumps else 0)
+    error = yield Append([encode_transaction(decided)])
+    if error:
+        return _failure(error)
+    if bumps:
+        shard.remember_epoch(known.transactional_id, known.producer_epoch)
+    endings.announce(decided)
+    return _answered(*decided.next_pair(), version)
 
-    def after(now_ms: int) -> Iterable[Effect]:
-        if bumps:
-            shard.remember_epoch(known.transactional_id, known.producer_epoch)
-        return means.announce(decided, now_ms)
 
-    return Outcome(_answered(*next_pair(decided), version), [encode_transaction(decided)], after)
+def _failure(error: Errors) -> EndTxnResponse:
+    return EndTxnResponse(error_code=error)
 
 
 def _answered(producer_id: int, producer_epoch: int, version: int) -> EndTxnResponse:
@@ -146,50 +147,18 @@ def decide(
     )
 
 
-def next_pair(decided: Transaction) -> tuple[int, int]:
-    """Producer id and epoch once the decided transaction is complete."""
-    if decided.next_producer_id != NO_PRODUCER_ID:
-        return decided.next_producer_id, 0
-    return decided.producer_id, decided.producer_epoch
-
-
 def abort(
-    known: Transaction, means: Means, shard: TransactionShard, now_ms: int, *, last_epoch: int = -1
-) -> Outcome[Errors]:
-    """Abort what is open: the producer is fenced or too slow, so the epoch is raised in any version.
+    context: Context, endings: Endings, known: Transaction, shard: TransactionShard, *, last_epoch: int = -1
+) -> Workflow[Errors]:
+    """During a turn, abort what is open: the producer is fenced or too slow, so the epoch is raised in any version.
 
     `last_epoch`: by which the producer may still ask for its next one; -1: it may not.
     """
-    decided = decide(known, TransactionEvent.ABORT, now_ms, means.ids, bumps=True)
+    decided = decide(known, TransactionEvent.ABORT, context.now_ms, context.ids, bumps=True)
     if decided is None:
-        return Outcome(Errors.COORDINATOR_LOAD_IN_PROGRESS)
-
-    def after(now_ms: int) -> Iterable[Effect]:
+        return Errors.COORDINATOR_LOAD_IN_PROGRESS
+    error: Errors = yield Append([encode_transaction(decided)])
+    if not error:
         shard.remember_epoch(known.transactional_id, last_epoch)
-        return means.announce(decided, now_ms)
-
-    return Outcome(Errors.NONE, [encode_transaction(decided)], after)
-
-
-def announce_again(decided: Transaction, means: Means, shard: TransactionShard, now_ms: int) -> Outcome[Errors]:
-    """A decision was found in the log: whether its markers were written is not known."""
-    del shard, now_ms
-    return Outcome(Errors.NONE, after=partial(means.announce, decided))
-
-
-def complete(decided: Transaction, shard: TransactionShard, now_ms: int) -> Outcome[Errors]:
-    """All markers are written. Done twice it is done once: an earlier attempt may have got through unnoticed."""
-    known = shard.transactions.get(decided.transactional_id)
-    if known != decided:
-        return Outcome(Errors.NONE)
-    producer_id, producer_epoch = next_pair(known)
-    completed = known._replace(
-        state=TRANSITIONS[known.state, TransactionEvent.MARKED],
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        previous_producer_id=known.previous_producer_id if producer_id == known.producer_id else known.producer_id,
-        next_producer_id=NO_PRODUCER_ID,
-        partitions=frozenset(),
-        last_update_ms=now_ms,
-    )
-    return Outcome(Errors.NONE, [encode_transaction(completed)])
+        endings.announce(decided)
+    return error

@@ -7,50 +7,48 @@ Source: Kafka's TransactionStateManager (startup of the expiration tasks).
 
 from __future__ import annotations
 
-from functools import partial
-
-from shareq.coordinator.runtime import ShardRuntime
-from shareq.coordinator.shard import Operation, Outcome, itself, no_answer
-from shareq.coordinator.transaction.decisions import Means, abort
+from shareq.coordinator.transaction.context import Context
+from shareq.coordinator.transaction.decisions import abort
+from shareq.coordinator.transaction.markers import Endings
 from shareq.coordinator.transaction.records import Transaction, tombstone
-from shareq.coordinator.transaction.state import TransactionShard
 from shareq.coordinator.transaction.states import TRANSITIONS, TransactionEvent, TransactionState
-from shareq.model.actor import Effect
+from shareq.coordinator.turn import Append, Turn, no_result
 from shareq.model.configs import BrokerConfig
-from shareq.model.errors import Errors
+from shareq.model.workflow import Workflow
 
 
 def overdue(known: Transaction, now_ms: int) -> bool:
-    """Whether the transaction is open for longer than its producer allowed."""
+    """True if the transaction is open for longer than its producer allowed."""
     return known.state is TransactionState.ONGOING and known.start_ms + known.timeout_ms < now_ms
 
 
-def abort_overdue(transactional_id: str, means: Means, shard: TransactionShard, now_ms: int) -> Outcome[Errors]:
-    """Abort it, unless somebody was quicker."""
+def abort_overdue(context: Context, endings: Endings, partition: int, transactional_id: str) -> Workflow[None]:
+    """Abort it, unless it has ended before the turn."""
+    shard = yield Turn(partition, no_result)
     known = shard.transactions.get(transactional_id)
-    if known is None or not overdue(known, now_ms):
-        return Outcome(Errors.NONE)
-    return abort(known, means, shard, now_ms)
+    if known is not None and overdue(known, context.now_ms):
+        yield from abort(context, endings, known, shard)
 
 
-def forget_unused(expiration_ms: int, shard: TransactionShard, now_ms: int) -> Outcome[Errors]:
-    """End all ids at rest that nobody has used for so long."""
-    return Outcome(
-        Errors.NONE,
+def forget_unused(context: Context, partition: int, expiration_ms: int) -> Workflow[None]:
+    """End all ids at rest that were not used for so long."""
+    shard = yield Turn(partition, no_result)
+    oldest_ms = context.now_ms - expiration_ms
+    yield Append(
         [
             tombstone(known.transactional_id)
             for known in shard.transactions.values()
-            if (known.state, TransactionEvent.EXPIRED) in TRANSITIONS and known.last_update_ms <= now_ms - expiration_ms
-        ],
+            if (known.state, TransactionEvent.EXPIRED) in TRANSITIONS and known.last_update_ms <= oldest_ms
+        ]
     )
 
 
 class Housekeeping:
     """The rounds of one coordinator. It wants to be woken only while there is something to look at."""
 
-    def __init__(self, runtime: ShardRuntime[TransactionShard], means: Means) -> None:
-        self._runtime = runtime
-        self._means = means
+    def __init__(self, context: Context, endings: Endings) -> None:
+        self._context = context
+        self._endings = endings
         self._config = BrokerConfig()
         self._abort_due_ms: int | None = None
         self._forget_due_ms: int | None = None
@@ -67,7 +65,7 @@ class Housekeeping:
 
     @property
     def wake_at_ms(self) -> int | None:
-        shards = [shard for _, shard in self._runtime.active()]
+        shards = [shard for _, shard in self._context.runtime.active()]
         times = [
             self._abort_due_ms if any(shard.open for shard in shards) else None,
             self._forget_due_ms if any(shard.transactions for shard in shards) else None,
@@ -81,33 +79,26 @@ class Housekeeping:
             self._abort_due_ms = now_ms + self._abort_interval_ms
             self._forget_due_ms = now_ms + self._forget_interval_ms
 
-    def tick(self, now_ms: int) -> list[Effect]:
-        """Hold the rounds that are due. Rounds that nobody needed are made up for by a single one."""
-        effects: list[Effect] = []
+    def tick(self, now_ms: int) -> None:
+        """Hold the rounds that are due. Rounds that were not needed are made up for by a single one."""
         if self._abort_due_ms is not None and self._abort_due_ms <= now_ms:
             self._abort_due_ms = _next(self._abort_due_ms, self._abort_interval_ms, now_ms)
-            effects += self._abort_all_overdue(now_ms)
+            self._abort_all_overdue(now_ms)
         if self._forget_due_ms is not None and self._forget_due_ms <= now_ms:
             self._forget_due_ms = _next(self._forget_due_ms, self._forget_interval_ms, now_ms)
-            effects += self._forget_all_unused(now_ms)
-        return effects
+            self._forget_all_unused()
 
-    def _abort_all_overdue(self, now_ms: int) -> list[Effect]:
-        effects: list[Effect] = []
-        for partition, shard in self._runtime.active():
+    def _abort_all_overdue(self, now_ms: int) -> None:
+        context = self._context
+        for partition, shard in context.runtime.active():
             late = sorted(id_ for id_ in shard.open if overdue(shard.transactions[id_], now_ms))
             for transactional_id in late:
-                operation = Operation(partial(abort_overdue, transactional_id, self._means), itself, no_answer)
-                effects += self._runtime.schedule(partition, operation, now_ms)
-        return effects
+                context.runtime.start(abort_overdue(context, self._endings, partition, transactional_id))
 
-    def _forget_all_unused(self, now_ms: int) -> list[Effect]:
+    def _forget_all_unused(self) -> None:
         expiration_ms: int = self._config["transactional.id.expiration.ms"]
-        effects: list[Effect] = []
-        for partition, _ in self._runtime.active():
-            operation = Operation(partial(forget_unused, expiration_ms), itself, no_answer)
-            effects += self._runtime.schedule(partition, operation, now_ms)
-        return effects
+        for partition, _ in self._context.runtime.active():
+            self._context.runtime.start(forget_unused(self._context, partition, expiration_ms))
 
 
 def _next(due_ms: int, interval_ms: int, now_ms: int) -> int:

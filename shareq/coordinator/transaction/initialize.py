@@ -1,26 +1,23 @@
-"""InitProducerId: who is the producer behind a transactional id from now on. Whoever was it before is fenced.
+"""InitProducerId: the next producer behind a transactional id. The former one is fenced.
 
 Source: KIP-98, KIP-360 (producers that go on after an error); Kafka's TransactionCoordinator.handleInitProducerId.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from shareq.coordinator.shard import Outcome
-from shareq.coordinator.transaction.decisions import LAST_EPOCH, Means, abort
+from shareq.coordinator.transaction.context import Context
+from shareq.coordinator.transaction.decisions import LAST_EPOCH, abort
+from shareq.coordinator.transaction.markers import Endings
 from shareq.coordinator.transaction.producer_ids import ProducerIds
 from shareq.coordinator.transaction.records import Transaction, encode_transaction
-from shareq.coordinator.transaction.state import TransactionShard
 from shareq.coordinator.transaction.states import TRANSITIONS, TransactionEvent, TransactionState
-from shareq.model.actor import Effect
+from shareq.coordinator.turn import Append
 from shareq.model.errors import Errors
 from shareq.model.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
 from shareq.model.records import NO_PRODUCER_ID
+from shareq.model.workflow import Workflow
 
 _NO_EPOCH = -1
-
-Refusable = Outcome[InitProducerIdResponse]
 
 
 def check_request(request: InitProducerIdRequest, max_timeout_ms: int) -> Errors:
@@ -34,41 +31,69 @@ def check_request(request: InitProducerIdRequest, max_timeout_ms: int) -> Errors
     return Errors.NONE
 
 
-def init_producer_id(request: InitProducerIdRequest, means: Means, shard: TransactionShard, now_ms: int) -> Refusable:
-    """Give the transactional id a producer id and an epoch that nobody has used; abort what its former self left."""
-    assert request.transactional_id is not None, "whoever has no transactional id is served without a shard"
+def init_producer_id(
+    context: Context, endings: Endings, request: InitProducerIdRequest
+) -> Workflow[InitProducerIdResponse]:
+    """Give the transactional id a producer id and an epoch that were never used; abort what its former self left."""
+    error = check_request(request, context.image.broker_config["transaction.max.timeout.ms"])
+    if error:
+        return _failure(error)
+    if not (yield from context.ids.stocked()):
+        return _failure(Errors.COORDINATOR_LOAD_IN_PROGRESS)
+    if request.transactional_id is None:
+        producer_id = context.ids.take()
+        assert producer_id is not None, "one is at hand"
+        return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+    shard = yield context.turn(request.transactional_id, _failure)
     known = shard.transactions.get(request.transactional_id)
+    last_epoch = shard.last_epochs.get(request.transactional_id, _NO_EPOCH)
+    if (
+        known is not None
+        and known.state is TransactionState.ONGOING
+        and (_standing(request, known, last_epoch) is not None)
+    ):
+        # The epoch of the abort is given to no client but its own successor; it asks again when the abort is done.
+        aborted = yield from abort(context, endings, known, shard, last_epoch=request.producer_epoch)
+        return _failure(aborted or Errors.CONCURRENT_TRANSACTIONS)
+    begun = _begin(context, request, known, last_epoch)
+    if isinstance(begun, Errors):
+        return _failure(begun)
+    transaction, last_epoch = begun
+    error = yield Append([encode_transaction(transaction)])
+    if error:
+        return _failure(error)
+    shard.remember_epoch(transaction.transactional_id, last_epoch)
+    return InitProducerIdResponse(producer_id=transaction.producer_id, producer_epoch=transaction.producer_epoch)
+
+
+def _begin(
+    context: Context, request: InitProducerIdRequest, known: Transaction | None, last_epoch: int
+) -> tuple[Transaction, int] | Errors:
+    """The id with its new producer, and the epoch before; or why it has none."""
     if known is None:
-        producer_id = means.ids.take()
+        producer_id = context.ids.take()
         if producer_id is None:
-            return _refused(Errors.COORDINATOR_LOAD_IN_PROGRESS)
-        new = Transaction(request.transactional_id, producer_id, 0, request.transaction_timeout_ms)
-        return _begun(shard, new._replace(last_update_ms=now_ms), _NO_EPOCH)
+            return Errors.COORDINATOR_LOAD_IN_PROGRESS
+        new = Transaction(request.transactional_id or "", producer_id, 0, request.transaction_timeout_ms)
+        return new._replace(last_update_ms=context.now_ms), _NO_EPOCH
     if known.state.is_preparing:
-        return _refused(Errors.CONCURRENT_TRANSACTIONS)
-    last_epoch = shard.last_epochs.get(known.transactional_id, _NO_EPOCH)
+        return Errors.CONCURRENT_TRANSACTIONS
     standing = _standing(request, known, last_epoch)
     if standing is None:
-        return _refused(Errors.PRODUCER_FENCED)
-    if known.state is TransactionState.ONGOING:
-        return _fenced(request, known, means, shard, now_ms)
+        return Errors.PRODUCER_FENCED
+    renewed: Transaction | None = known
     if standing == known.producer_epoch:
-        renewed = _renew(known, means.ids)
+        renewed = _renew(known, context.ids)
         if renewed is None:
-            return _refused(Errors.COORDINATOR_LOAD_IN_PROGRESS)
+            return Errors.COORDINATOR_LOAD_IN_PROGRESS
         last_epoch = request.producer_epoch
-    else:
-        renewed = known
-    return _begun(
-        shard,
-        renewed._replace(
-            state=TRANSITIONS[known.state, TransactionEvent.INIT],
-            timeout_ms=request.transaction_timeout_ms,
-            last_update_ms=now_ms,
-            start_ms=-1,
-        ),
-        last_epoch,
-    )
+    assert renewed is not None
+    return renewed._replace(
+        state=TRANSITIONS[known.state, TransactionEvent.INIT],
+        timeout_ms=request.transaction_timeout_ms,
+        last_update_ms=context.now_ms,
+        start_ms=-1,
+    ), last_epoch
 
 
 def _standing(request: InitProducerIdRequest, known: Transaction, last_epoch: int) -> int | None:
@@ -97,25 +122,5 @@ def _renew(known: Transaction, ids: ProducerIds) -> Transaction | None:
     return known._replace(producer_id=producer_id, producer_epoch=0, previous_producer_id=known.producer_id)
 
 
-def _begun(shard: TransactionShard, transaction: Transaction, last_epoch: int) -> Refusable:
-    def after(now_ms: int) -> Iterable[Effect]:
-        del now_ms
-        shard.remember_epoch(transaction.transactional_id, last_epoch)
-        return ()
-
-    answer = InitProducerIdResponse(producer_id=transaction.producer_id, producer_epoch=transaction.producer_epoch)
-    return Outcome(answer, [encode_transaction(transaction)], after)
-
-
-def _fenced(
-    request: InitProducerIdRequest, known: Transaction, means: Means, shard: TransactionShard, now_ms: int
-) -> Refusable:
-    """Abort what is open, at an epoch that no client gets unless it is its own successor; it comes back when that is
-    done."""
-    outcome = abort(known, means, shard, now_ms, last_epoch=request.producer_epoch)
-    error = outcome.response or Errors.CONCURRENT_TRANSACTIONS
-    return Outcome(InitProducerIdResponse(error_code=error), outcome.records, outcome.after)
-
-
-def _refused(error: Errors) -> Refusable:
-    return Outcome(InitProducerIdResponse(error_code=error))
+def _failure(error: Errors) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=error)

@@ -1,107 +1,86 @@
-"""AddPartitionsToTxn: from clients for one transaction (versions 0 to 3), from partition leaders for many (since 4)."""
+"""AddPartitionsToTxn: from clients for one transaction (versions 0 to 3), from partition leaders for many (since 4);
+and AddOffsetsToTxn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Sequence
 
-from shareq.coordinator.shard import Outcome
-from shareq.coordinator.transaction.adding import Addition, add_partitions, verify_partitions
+from shareq.coordinator.transaction.adding import Addition, Results, add_partitions, verify_partitions
+from shareq.coordinator.transaction.context import Context
 from shareq.coordinator.transaction.records import by_topic
-from shareq.coordinator.transaction.state import TransactionShard
-from shareq.model.actor import Effect, Incoming, Respond
 from shareq.model.errors import Errors
-from shareq.model.ids import TopicPartition
+from shareq.model.ids import GROUP_METADATA_TOPIC, TopicPartition, partition_for
 from shareq.model.image import ClusterImage
-from shareq.model.messages.transactions import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
-
-R = TypeVar("R")
-Results = dict[TopicPartition, Errors]
-"""What became of each partition."""
+from shareq.model.messages.transactions import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+)
+from shareq.model.workflow import Workflow
 
 BROKERS_CLIENT_VERSION = 2
 """Partitions that a leader adds belong to a client that does not add them itself (transaction.version 2)."""
 
 
-class Schedule(Protocol):
-    """Run an operation on the shard of a transactional id."""
-
-    def __call__(
-        self,
-        transactional_id: str,
-        compute: Callable[[TransactionShard, int], Outcome[R]],
-        failure: Callable[[Errors], R],
-        then: Callable[[R, int], Iterable[Effect]],
-        now_ms: int,
-    ) -> list[Effect]: ...
-
-
 def from_client(
-    message: Incoming,
-    request: AddPartitionsToTxnRequest,
-    image: ClusterImage,
-    schedule: Schedule,
-    now_ms: int,
-    *,
-    fencing: Callable[[Errors], Errors],
-) -> list[Effect]:
+    context: Context, request: AddPartitionsToTxnRequest, fencing: Callable[[Errors], Errors]
+) -> Workflow[AddPartitionsToTxnResponse]:
     """All partitions are added, or none. `fencing` words an error for the client's version."""
     partitions = _partitions(request.v3_and_below_topics)
     transactional_id = request.v3_and_below_transactional_id
 
-    def then(results: Results, now_ms: int) -> Iterable[Effect]:
-        del now_ms
+    def response(results: Results) -> AddPartitionsToTxnResponse:
         worded = {at: fencing(error) for at, error in results.items()}
-        return (Respond(message.id, AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_topics(worded))),)
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_topics(worded))
 
     if not transactional_id:
-        return list(then(dict.fromkeys(partitions, Errors.INVALID_REQUEST), now_ms))
-    unknown = {at for at in partitions if not _exists(at, image)}
+        return response(dict.fromkeys(partitions, Errors.INVALID_REQUEST))
+    unknown = {at for at in partitions if not _exists(at, context.image)}
     if unknown:
         known = dict.fromkeys(partitions, Errors.OPERATION_NOT_ATTEMPTED)
-        return list(then({**known, **dict.fromkeys(unknown, Errors.UNKNOWN_TOPIC_OR_PARTITION)}, now_ms))
+        return response({**known, **dict.fromkeys(unknown, Errors.UNKNOWN_TOPIC_OR_PARTITION)})
     addition = Addition(
         transactional_id, request.v3_and_below_producer_id, request.v3_and_below_producer_epoch, partitions
     )
-    failure = _everywhere(partitions)
-    return schedule(transactional_id, partial(_add, addition), failure, then, now_ms)
+    return (yield from add_partitions(context, addition, lambda error: response(dict.fromkeys(partitions, error))))
 
 
-def from_leader(message: Incoming, request: AddPartitionsToTxnRequest, schedule: Schedule, now_ms: int) -> list[Effect]:
+def from_leader(context: Context, request: AddPartitionsToTxnRequest) -> Workflow[AddPartitionsToTxnResponse]:
     """Each transaction is done for itself; the answer waits for all of them."""
-    results: list[AddPartitionsToTxnResponse.Transaction] = []
-
-    def then(transactional_id: str, result: Results, now_ms: int) -> Iterable[Effect]:
-        del now_ms
-        results.append(
-            AddPartitionsToTxnResponse.Transaction(transactional_id=transactional_id, topic_results=_topics(result))
+    results = yield [_one(context, asked) for asked in request.transactions]
+    result = AddPartitionsToTxnResponse.Transaction
+    return AddPartitionsToTxnResponse(
+        results_by_transaction=tuple(
+            result(transactional_id=asked.transactional_id, topic_results=_topics(found))
+            for asked, found in zip(request.transactions, results, strict=True)
         )
-        if len(results) < len(request.transactions):
-            return ()
-        return (Respond(message.id, AddPartitionsToTxnResponse(results_by_transaction=tuple(results))),)
-
-    effects: list[Effect] = []
-    for asked in request.transactions:
-        partitions = _partitions(asked.topics)
-        addition = Addition(
-            asked.transactional_id, asked.producer_id, asked.producer_epoch, partitions, BROKERS_CLIENT_VERSION
-        )
-        compute = partial(verify_partitions if asked.verify_only else _add, addition)
-        failure = _everywhere(partitions)
-        answer = partial(then, asked.transactional_id)
-        effects += schedule(asked.transactional_id, compute, failure, answer, now_ms)
-    return effects
+    )
 
 
-def _everywhere(partitions: frozenset[TopicPartition]) -> Callable[[Errors], Results]:
-    """One error for all partitions."""
-    return lambda error: dict.fromkeys(partitions, error)
+def _one(context: Context, asked: AddPartitionsToTxnRequest.Transaction) -> Workflow[Results]:
+    partitions = _partitions(asked.topics)
+    addition = Addition(
+        asked.transactional_id, asked.producer_id, asked.producer_epoch, partitions, BROKERS_CLIENT_VERSION
+    )
+    work = verify_partitions if asked.verify_only else add_partitions
+    return work(context, addition, lambda error: dict.fromkeys(partitions, error))
 
 
-def _add(addition: Addition, shard: TransactionShard, now_ms: int) -> Outcome[Results]:
-    outcome = add_partitions(addition, shard, now_ms)
-    return Outcome(dict.fromkeys(addition.partitions, outcome.response), outcome.records)
+def add_offsets(context: Context, request: AddOffsetsToTxnRequest) -> Workflow[AddOffsetsToTxnResponse]:
+    """AddOffsetsToTxn: the partition that keeps the group's offsets joins the transaction."""
+    topic = context.image.topics.get(GROUP_METADATA_TOPIC)
+    if not request.transactional_id:
+        return _offsets_failure(Errors.INVALID_REQUEST)
+    if topic is None:
+        return _offsets_failure(Errors.COORDINATOR_NOT_AVAILABLE)
+    at = TopicPartition(GROUP_METADATA_TOPIC, partition_for(request.group_id, len(topic.partitions)))
+    addition = Addition(request.transactional_id, request.producer_id, request.producer_epoch, frozenset((at,)))
+    return (yield from add_partitions(context, addition, _offsets_failure))
+
+
+def _offsets_failure(error: Errors) -> AddOffsetsToTxnResponse:
+    return AddOffsetsToTxnResponse(error_code=error)
 
 
 def _partitions(topics: Sequence[AddPartitionsToTxnRequest.Topic]) -> frozenset[TopicPartition]:

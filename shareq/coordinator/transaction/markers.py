@@ -6,15 +6,19 @@ is written the transaction is completed. Source: Kafka's TransactionMarkerChanne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from shareq.coordinator.transaction.records import Transaction, by_topic
-from shareq.coordinator.transaction.states import TransactionState
-from shareq.model.actor import Answer, Call, Effect
+from shareq.coordinator.transaction.context import Context
+from shareq.coordinator.transaction.records import Transaction, by_topic, encode_transaction
+from shareq.coordinator.transaction.state import TransactionShard
+from shareq.coordinator.transaction.states import TRANSITIONS, TransactionEvent, TransactionState
+from shareq.coordinator.turn import Append, BackgroundTurn, Retry
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicPartition
 from shareq.model.image import NO_LEADER, ClusterImage
 from shareq.model.messages.transactions import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from shareq.model.records import NO_PRODUCER_ID, CoordinatorRecord
+from shareq.model.workflow import Ask, Pause, Promise, Reply, Workflow
 
 RETRY_BACKOFF_MS = 100
 
@@ -23,18 +27,53 @@ _SETTLED = frozenset({Errors.NONE, Errors.INVALID_PRODUCER_EPOCH})
 
 
 class Ending:
-    """One decided transaction of one shard: the partitions that `wait` for a call, and how many `calls` are open."""
+    """One decided transaction of one shard, whose markers are being written by several workflows at once.
 
-    __slots__ = ("calls", "coordinator_epoch", "shard", "transaction", "wait")
+    `written` brings True once all markers are written, False where another coordinator sees to that.
+    """
 
-    def __init__(self, shard: int, coordinator_epoch: int, transaction: Transaction) -> None:
+    __slots__ = ("_context", "_coordinator_epoch", "_is_over", "_open", "shard", "transaction", "written")
+
+    def __init__(self, context: Context, shard: int, transaction: Transaction) -> None:
+        self._context = context
+        self._coordinator_epoch = context.epochs[shard]
+        self._is_over = False
+        self._open = 0
         self.shard = shard
-        self.coordinator_epoch = coordinator_epoch
         self.transaction = transaction
-        self.wait = set(transaction.partitions)
-        self.calls = 0
+        self.written: Promise[bool] = Promise()
 
-    def request(self, partitions: Iterable[TopicPartition]) -> WriteTxnMarkersRequest:
+    def give_up(self) -> None:
+        """Another broker coordinates this transaction: it finds the decision in the log and sends the markers anew."""
+        self._is_over = True
+        self.written.keep(False)
+
+    def reach(self, partitions: Iterable[TopicPartition]) -> Workflow[None]:
+        """Send markers until each partition has its own, where leaders differ in a workflow for each leader."""
+        self._open += 1
+        waiting = frozenset(partitions)
+        while by_leader := self._by_leader(waiting):
+            *others, (leader, waiting) = sorted(by_leader.items())
+            for _, elsewhere in others:
+                self._context.runtime.start(self.reach(elsewhere))
+            if leader != NO_LEADER:
+                waiting = self._failed((yield Ask(leader, self._request(waiting))), waiting)
+            if waiting:
+                yield Pause(RETRY_BACKOFF_MS)
+        self._open -= 1
+        if not self._open:
+            self.written.keep(True)
+
+    def _by_leader(self, partitions: Iterable[TopicPartition]) -> dict[int, frozenset[TopicPartition]]:
+        """The partitions that exist; none where the markers are not ours to write any more."""
+        found: dict[int, set[TopicPartition]] = {}
+        for at in () if self._is_over else partitions:
+            leader = _leader(at, self._context.image)
+            if leader is not None:
+                found.setdefault(leader, set()).add(at)
+        return {leader: frozenset(led) for leader, led in found.items()}
+
+    def _request(self, partitions: Iterable[TopicPartition]) -> WriteTxnMarkersRequest:
         transaction = self.transaction
         marker = WriteTxnMarkersRequest.Marker(
             producer_id=transaction.producer_id,
@@ -44,107 +83,30 @@ class Ending:
                 WriteTxnMarkersRequest.Topic(name=topic, partition_indexes=indexes)
                 for topic, indexes in by_topic(partitions)
             ),
-            coordinator_epoch=self.coordinator_epoch,
+            coordinator_epoch=self._coordinator_epoch,
         )
         return WriteTxnMarkersRequest(markers=(marker,))
 
-
-class Markers:
-    """All endings of one broker. `finish(ending, now_ms)` is called when all markers of one are written."""
-
-    def __init__(self, next_id: Callable[[], int], finish: Callable[[Ending, int], list[Effect]]) -> None:
-        self._next_id = next_id
-        self._finish = finish
-        self._image = ClusterImage()
-        self._endings: set[Ending] = set()
-        self._late: dict[Ending, int] = {}
-        self._calls: dict[int, tuple[Ending, frozenset[TopicPartition]]] = {}
-
-    @property
-    def wake_at_ms(self) -> int | None:
-        """When the next ending that did not get on is tried again."""
-        return min(self._late.values(), default=None)
-
-    def begin(self, ending: Ending, now_ms: int) -> list[Effect]:
-        """A decision is stored: let it be known."""
-        self._endings.add(ending)
-        return self._send(ending, now_ms)
-
-    def retry(self, ending: Ending, now_ms: int) -> None:
-        """Something went wrong: try again, after a while."""
-        self._late[ending] = now_ms + RETRY_BACKOFF_MS
-
-    def done(self, ending: Ending) -> None:
-        self._endings.discard(ending)
-        self._late.pop(ending, None)
-
-    def resigned(self, shard: int) -> None:
-        """Another broker coordinates these: it finds the decisions in the log and sends the markers anew."""
-        for ending in [e for e in self._endings if e.shard == shard]:
-            self.done(ending)
-
-    def image_changed(self, image: ClusterImage, now_ms: int) -> list[Effect]:
-        """Leaders may have come: nobody waits out a back-off."""
-        self._image = image
-        return [effect for ending in list(self._late) for effect in self._send(ending, now_ms)]
-
-    def tick(self, now_ms: int) -> list[Effect]:
-        due = [ending for ending, due_ms in self._late.items() if due_ms <= now_ms]
-        return [effect for ending in due for effect in self._send(ending, now_ms)]
-
-    def _send(self, ending: Ending, now_ms: int) -> list[Effect]:
-        """Ask the leaders of the partitions that wait; finish where none waits and no call is open."""
-        self._late.pop(ending, None)
-        nodes: dict[int, set[TopicPartition]] = {}
-        for at in list(ending.wait):
-            leader = self._leader(at)
-            if leader is None:
-                ending.wait.discard(at)
-            elif leader != NO_LEADER:
-                nodes.setdefault(leader, set()).add(at)
-        effects: list[Effect] = []
-        for node, partitions in sorted(nodes.items()):
-            call_id = self._next_id()
-            self._calls[call_id] = ending, frozenset(partitions)
-            ending.wait -= partitions
-            ending.calls += 1
-            effects.append(Call(call_id, node, ending.request(partitions)))
-        if ending.wait:
-            self.retry(ending, now_ms)
-        elif not ending.calls:
-            effects += self._finish(ending, now_ms)
-        return effects
-
-    def _leader(self, at: TopicPartition) -> int | None:
-        """Who leads the partition; None where there is no such partition any more."""
-        topic = self._image.topics.get(at.topic)
-        if topic is None or at.partition >= len(topic.partitions):
-            return None
-        return topic.partitions[at.partition].leader
-
-    def answered(self, answer: Answer, now_ms: int) -> list[Effect]:
-        """A leader has written its markers, or some of them, or broke away. Answers to others are none of ours."""
-        found = self._calls.pop(answer.id, None)
-        if found is None or found[0] not in self._endings:
-            return []
-        ending, partitions = found
-        ending.calls -= 1
-        results = _results(answer)
-        if Errors.TRANSACTION_COORDINATOR_FENCED in results.values():  # a newer coordinator is at work
-            self.done(ending)
-            return []
-        failed = {at for at in partitions if results.get(at, Errors.NETWORK_EXCEPTION) not in _SETTLED}
-        ending.wait |= failed
-        if failed:
-            self.retry(ending, now_ms)
-        elif not ending.wait and not ending.calls:
-            return self._finish(ending, now_ms)
-        return []
+    def _failed(self, reply: Reply, partitions: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
+        """The partitions to ask again; none where a newer coordinator is at work."""
+        results = _results(reply)
+        if Errors.TRANSACTION_COORDINATOR_FENCED in results.values():
+            self.give_up()
+            return frozenset()
+        return frozenset(at for at in partitions if results.get(at, Errors.NETWORK_EXCEPTION) not in _SETTLED)
 
 
-def _results(answer: Answer) -> dict[TopicPartition, Errors]:
-    """What became of each partition; nothing where there was no answer."""
-    response = answer.response
+def _leader(at: TopicPartition, image: ClusterImage) -> int | None:
+    """Who leads the partition; None where there is no such partition any more."""
+    topic = image.topics.get(at.topic)
+    if topic is None or at.partition >= len(topic.partitions):
+        return None
+    return topic.partitions[at.partition].leader
+
+
+def _results(reply: Reply) -> dict[TopicPartition, Errors]:
+    """The error of each partition; nothing where there was no answer."""
+    response = reply.response
     if not isinstance(response, WriteTxnMarkersResponse):
         return {}
     return {
@@ -153,3 +115,52 @@ def _results(answer: Answer) -> dict[TopicPartition, Errors]:
         for topic in marker.topics
         for partition in topic.partitions
     }
+
+
+class Endings:
+    """The decided transactions of one coordinator."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._endings: set[Ending] = set()
+
+    def announce(self, decided: Transaction) -> None:
+        """A decision is stored: write its markers, then complete it."""
+        self._context.runtime.start(self.end(self._context.partition_of(decided.transactional_id), decided))
+
+    def resigned(self, shard: int) -> None:
+        """The shard's transactions are not this broker's any more."""
+        for ending in [ending for ending in self._endings if ending.shard == shard]:
+            ending.give_up()
+
+    def end(self, shard: int, decided: Transaction) -> Workflow[None]:
+        """Write the markers, then complete the transaction. This ends with the shard, and not with a failed append."""
+        ending = Ending(self._context, shard, decided)
+        self._endings.add(ending)
+        try:
+            self._context.runtime.start(ending.reach(decided.partitions))
+            if (yield ending.written):
+                state = yield BackgroundTurn(shard)
+                while (yield Append(completion(decided, state, self._context.now_ms))):
+                    state = yield Retry()
+        finally:
+            self._endings.discard(ending)
+
+
+def completion(decided: Transaction, shard: TransactionShard, now_ms: int) -> list[CoordinatorRecord]:
+    """The record that completes the transaction; none where that has been done: an earlier attempt may have got through
+    unnoticed."""
+    known = shard.transactions.get(decided.transactional_id)
+    if known != decided:
+        return []
+    producer_id, producer_epoch = known.next_pair()
+    completed = known._replace(
+        state=TRANSITIONS[known.state, TransactionEvent.MARKED],
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        previous_producer_id=known.previous_producer_id if producer_id == known.producer_id else known.producer_id,
+        next_producer_id=NO_PRODUCER_ID,
+        partitions=frozenset(),
+        last_update_ms=now_ms,
+    )
+    return [encode_transaction(completed)]

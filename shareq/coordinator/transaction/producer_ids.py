@@ -5,36 +5,37 @@ Source: KIP-730; Kafka's RPCProducerIdManager.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from shareq.model.actor import ANY_NODE, Answer, Call
+from shareq.model.actor import ANY_NODE
 from shareq.model.messages.transactions import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from shareq.model.workflow import Ask, Promise, Workflow
 
 LOW_MARK = 100
 """With so few left the next block is asked for (Kafka: nine tenths of a block of 1000 are used)."""
 
 
 class ProducerIds:
-    """One broker's stock. Nothing is asked for before the first id is wanted."""
+    """One broker's stock. No block is requested before the first id is wanted."""
 
-    def __init__(self, broker_id: int, next_id: Callable[[], int]) -> None:
+    def __init__(self, broker_id: int) -> None:
         self._broker_id = broker_id
-        self._next_id = next_id
         self._block = range(0)
         self._next_block = range(0)
         self._wanted = False
-        self._call_id: int | None = None
+        self._under_way = False
+        self._waiting: list[Promise[bool]] = []
 
     @property
     def at_hand(self) -> bool:
         return bool(self._block or self._next_block)
 
-    def want(self) -> None:
-        """Somebody waits for an id."""
-        self._wanted = True
+    @property
+    def is_low(self) -> bool:
+        """True if a block is wanted, missing and not requested yet."""
+        low = len(self._block) <= LOW_MARK and not self._next_block
+        return self._wanted and low and not self._under_way
 
     def take(self) -> int | None:
-        """An id that nobody had before; None where the stock is empty, which is then filled."""
+        """An id that was never used; None where the stock is empty, which is then filled."""
         self._wanted = True
         if not self._block:
             self._block, self._next_block = self._next_block, range(0)
@@ -43,22 +44,26 @@ class ProducerIds:
         taken, self._block = self._block[0], self._block[1:]
         return taken
 
-    def refill(self) -> list[Call]:
-        """Ask for a block, where one is wanted, missing and not asked for yet."""
-        low = len(self._block) <= LOW_MARK and not self._next_block
-        if not (self._wanted and low) or self._call_id is not None:
-            return []
-        self._call_id = self._next_id()
-        return [Call(self._call_id, ANY_NODE, AllocateProducerIdsRequest(broker_id=self._broker_id))]
+    def stocked(self) -> Workflow[bool]:
+        """Wait for an id; False where the controller has given none."""
+        while not self.at_hand:
+            self._wanted = True
+            promise: Promise[bool] = Promise()
+            self._waiting.append(promise)
+            if not (yield promise):
+                return False
+        return True
 
-    def answered(self, answer: Answer) -> bool:
-        """Whether this answer is ours. Where it brings nothing, the next one who wants an id asks again."""
-        if answer.id != self._call_id:
-            return False
-        self._call_id = None
-        self._wanted = False
-        response = answer.response
+    def fetch(self) -> Workflow[None]:
+        """Ask for a block. Where the answer brings none, the next request that wants an id asks again."""
+        self._under_way = True
+        reply = yield Ask(ANY_NODE, AllocateProducerIdsRequest(broker_id=self._broker_id))
+        self._under_way = self._wanted = False
+        response = reply.response
         if isinstance(response, AllocateProducerIdsResponse) and not response.error_code:
             first = response.producer_id_start
             self._next_block = range(first, first + response.producer_id_len)
-        return True
+        waiting, self._waiting = self._waiting, []
+        has_come = self.at_hand
+        for promise in waiting:
+            promise.keep(has_come)

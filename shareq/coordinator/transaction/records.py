@@ -44,6 +44,12 @@ class Transaction(NamedTuple):
     next_producer_id: int = NO_PRODUCER_ID
     client_version: int = 0
 
+    def next_pair(self) -> tuple[int, int]:
+        """Producer id and epoch once the decided transaction is complete."""
+        if self.next_producer_id != NO_PRODUCER_ID:
+            return self.next_producer_id, 0
+        return self.producer_id, self.producer_epoch
+
 
 def encode_key(transactional_id: str) -> bytes:
     return Writer().int16(_KEY_TYPE).string(transactional_id).finish()

@@ -5,34 +5,27 @@ Source: Kafka's TransactionStateManager and TransactionMetadata.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable
 
-from shareq.coordinator.shard import Operation
 from shareq.coordinator.transaction.records import Transaction, decode_transaction
 from shareq.coordinator.transaction.states import TransactionState
 from shareq.model.events import TransactionChanged
 
 
 class TransactionShard:
-    """`open` are the ids with a transaction that nobody has decided yet: those that can take too long. `tell` hears of
-    all that changes once the shard is loaded.
+    """`open` are the ids with an undecided transaction: those that can take too long. `tell` is called with each change
+    once the shard `is_loaded`.
 
     `last_epochs` are the epochs before the present ones, by which a repeated InitProducerId is recognised. They are not
     in the log, as in Kafka: only the coordinator that raised an epoch knows what it answered.
     """
 
-    def __init__(
-        self,
-        when_loaded: Callable[[TransactionShard], Iterable[Operation[TransactionShard, Any]]],
-        tell: Callable[[TransactionChanged], object],
-    ) -> None:
+    def __init__(self, tell: Callable[[TransactionChanged], object]) -> None:
         self.transactions: dict[str, Transaction] = {}
         self.open: set[str] = set()
         self.last_epochs: dict[str, int] = {}
-        self._when_loaded = when_loaded
         self._tell = tell
-        self._is_loaded = False
+        self.is_loaded = False
 
     def replay(self, offset: int, key: bytes, value: bytes | None, now_ms: int) -> None:
         """Take in one record. A key of unknown type is skipped."""
@@ -41,7 +34,7 @@ class TransactionShard:
         if record is None:
             return
         transactional_id, transaction = record
-        if self._is_loaded:
+        if self.is_loaded:
             self._tell_change(self.transactions.get(transactional_id), transaction)
         if transaction is None:
             self.transactions.pop(transactional_id, None)
@@ -62,11 +55,6 @@ class TransactionShard:
                 self._tell(now)
         elif former is not None:
             self._tell(former._replace(phase=TransactionState.DEAD.value, partition_count=0))
-
-    def loaded(self, now_ms: int) -> Iterable[Operation[TransactionShard, Any]]:
-        del now_ms
-        self._is_loaded = True
-        return self._when_loaded(self)
 
     def remember_epoch(self, transactional_id: str, last_epoch: int) -> None:
         """The epoch before the one that is in force now."""

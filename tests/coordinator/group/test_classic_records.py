@@ -108,7 +108,7 @@ STABLE = FULL._replace(members=(M1._replace(subscription=subscription("t1", "t2"
 
 
 def shard_with(*records: CoordinatorRecord) -> GroupShard:
-    shard = GroupShard(lambda shard, now_ms: ())
+    shard = GroupShard()
     for offset, (key, value) in enumerate(records):
         shard.replay(offset, key, value, 0)
     return shard

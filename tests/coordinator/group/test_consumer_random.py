@@ -173,7 +173,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_log_tells_what_the_coordinator_knows(self) -> None:
-        replayed = GroupShard(lambda _, __: ())
+        replayed = GroupShard()
         for offset, (key, value) in enumerate(self.world.log[self.world.shard_of()]):
             replayed.replay(offset, key, value, self.world.now_ms)
         told, known = replayed.find(ConsumerGroup, GROUP), self.group()

@@ -135,7 +135,7 @@ def test_what_is_written_is_read(name: str, epochs: tuple[int, int], state: Memb
 
 
 def shard(*records: CoordinatorRecord) -> GroupShard:
-    made = GroupShard(lambda _, __: ())
+    made = GroupShard()
     for offset, (key, value) in enumerate(records):
         made.replay(offset, key, value, 0)
     return made

@@ -91,7 +91,7 @@ Step = tuple[str, int, int]
 
 
 def play(steps: Sequence[Step]) -> GroupShard:
-    shard = GroupShard(lambda shard, now_ms: ())
+    shard = GroupShard()
     for at, (what, number, producer_id) in enumerate(steps):
         if what == "end":
             shard.replay_marker(producer_id, bool(number), 0)
@@ -187,6 +187,6 @@ def test_offsets_make_a_group_that_is_only_a_name() -> None:
 
 
 def test_only_offsets_belong_to_transactions() -> None:
-    shard = GroupShard(lambda shard, now_ms: ())
+    shard = GroupShard()
     with pytest.raises(UnreadableRecordError, match="only offsets"):
         shard.replay_transactional(0, b"\0\2\0\1g", None, 9, 0)

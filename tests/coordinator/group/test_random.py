@@ -195,7 +195,7 @@ class Trial:
 
     def check_replay(self, group: ShareGroup) -> None:
         """The log alone gives the same group."""
-        shard = GroupShard(lambda shard, now_ms: ())
+        shard = GroupShard()
         for offset, (key, value) in enumerate(self.world.log[self.world.shard_of()]):
             shard.replay(offset, key, value, 0)
         again = shard.groups[GROUP]

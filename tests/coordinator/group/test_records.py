@@ -163,7 +163,7 @@ def test_varints(number: int) -> None:
 
 
 def shard_with(*records: CoordinatorRecord) -> GroupShard:
-    shard = GroupShard(lambda shard, now_ms: ())
+    shard = GroupShard()
     for offset, record in enumerate(records):
         shard.replay(offset, *record, 1000)
     return shard

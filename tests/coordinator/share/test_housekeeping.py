@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from shareq.coordinator.runtime import RETRY_MS
-from shareq.coordinator.share import StateSnapshot, StateTombstone, decode_state_record
-from shareq.coordinator.share.housekeeping import renew_cold_snapshots
+from shareq.coordinator.share import StateSnapshot, StateTombstone
+from shareq.coordinator.share.housekeeping import renewed_snapshots
 from shareq.coordinator.share.records import encode_state_record
 from shareq.coordinator.share.state import StateShard
 from shareq.model.actor import RecordsDeleted, RecordsRead
@@ -67,13 +67,11 @@ class Shelf:
 
     def renew(self, now_ms: int) -> list[tuple[str, int, int, int]]:
         """(group, snapshot epoch, create and write time) of what is renewed."""
-        outcome = renew_cold_snapshots(300000, self.shard, now_ms)
         made = []
-        for key, value in outcome.records:
-            record = decode_state_record(key, value)
+        for record in renewed_snapshots(self.shard, 300000, now_ms):
             assert isinstance(record, StateSnapshot)
             made.append((record.key.group_id, record.snapshot_epoch, record.create_timestamp, record.write_timestamp))
-            self.replay(key, value)
+            self.replay(*encode_state_record(record))
         return made
 
 

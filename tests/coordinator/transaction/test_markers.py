@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shareq.coordinator.shard import Outcome
-from shareq.coordinator.transaction.decisions import complete
-from shareq.coordinator.transaction.markers import RETRY_BACKOFF_MS
+from shareq.coordinator.transaction.markers import RETRY_BACKOFF_MS, completion
 from shareq.coordinator.transaction.states import TransactionState
 from shareq.model.actor import Answer, Call, ImageChanged
 from shareq.model.errors import Errors
@@ -218,9 +216,9 @@ def test_a_completion_that_got_through_unnoticed_is_not_done_twice() -> None:
     completed = stage.known()
     shard = stage.coordinator._runtime.shard(HOME)
     assert shard is not None
-    assert complete(decided, shard, stage.now_ms) == Outcome(Errors.NONE)
+    assert completion(decided, shard, stage.now_ms) == []
     stage.add(ORDERS, epoch=completed.producer_epoch)
-    assert complete(decided, shard, stage.now_ms) == Outcome(Errors.NONE)
+    assert completion(decided, shard, stage.now_ms) == []
 
 
 def test_answers_that_come_after_the_office_was_lost_change_nothing() -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from shareq.coordinator.group.classic.state import ClassicGroup, ClassicGroupState, Member
-from shareq.coordinator.group.context import Context, Then
-from shareq.coordinator.group.describe import describing, operations_of
-from shareq.coordinator.group.gather import gather
+from shareq.coordinator.group.context import Context
+from shareq.coordinator.group.describe import describe_each, operations_of
 from shareq.coordinator.group.shard import GroupShard
-from shareq.model.actor import ClientContext, Effect
+from shareq.model.actor import ClientContext
 from shareq.model.errors import Errors
 from shareq.model.messages.classic_group import DescribeGroupsRequest, DescribeGroupsResponse
+from shareq.model.workflow import Workflow
 
 NOT_FOUND_VERSION = 6
 
@@ -19,17 +17,10 @@ Described = DescribeGroupsResponse.DescribedGroup
 
 
 def describe_classic_groups(
-    context: Context,
-    request: DescribeGroupsRequest,
-    client: ClientContext,
-    then: Then[DescribeGroupsResponse],
-    now_ms: int,
-) -> list[Effect]:
+    context: Context, request: DescribeGroupsRequest, client: ClientContext
+) -> Workflow[DescribeGroupsResponse]:
     """DescribeGroups: each group for itself, an error included."""
     operations = operations_of(request)
-
-    def respond(groups: list[Described], now_ms: int) -> Iterable[Effect]:
-        return then(DescribeGroupsResponse(groups=tuple(groups)), now_ms)
 
     def describe(shard: GroupShard, group_id: str) -> Described:
         group = shard.find(ClassicGroup, group_id)
@@ -45,7 +36,8 @@ def describe_classic_groups(
             group_state=ClassicGroupState.DEAD,
         )
 
-    return gather(describing(context, request.groups, describe, _failed, nameless=True), respond, now_ms)
+    groups = yield from describe_each(context, request.groups, describe, _failed, nameless=True)
+    return DescribeGroupsResponse(groups=tuple(groups))
 
 
 def _failed(group_id: str, error: Errors) -> Described:

@@ -6,7 +6,7 @@ awaited. Source: Kafka's GroupMetadataManager, the methods about classic groups.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 
 from shareq.coordinator.group.classic.protocol import assigned_partitions
@@ -21,12 +21,12 @@ from shareq.coordinator.group.context import Context
 from shareq.coordinator.group.deadlines import Due, What
 from shareq.coordinator.group.offsets.expiry import watch_offsets
 from shareq.coordinator.group.shard import GroupShard
-from shareq.coordinator.shard import Outcome, R
-from shareq.model.actor import Effect
+from shareq.coordinator.turn import Append
 from shareq.model.errors import Errors
 from shareq.model.events import Event, GroupEpochBumped, MemberJoined, MemberLeft, MemberReconciled
 from shareq.model.messages.classic_group import JoinGroupResponse, SyncGroupResponse
 from shareq.model.records import CoordinatorRecord
+from shareq.model.workflow import Workflow
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """How long a member is kept that nobody has answered yet: its client may be gone, and could not say so."""
@@ -39,30 +39,33 @@ class Draft:
     happen with the commit, when the copy takes the group's place; without it nothing has happened.
     """
 
-    def __init__(self, context: Context, shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
-        self.context, self.shard, self.now_ms = context, shard, now_ms
+    def __init__(self, context: Context, shard: GroupShard, group: ClassicGroup) -> None:
+        self.context, self.shard, self.now_ms = context, shard, context.now_ms
         self.group = group.copy()
         self.records: list[CoordinatorRecord] = []
-        self._answers: list[Callable[[int], Iterable[Effect]]] = []
+        self._answers: list[Callable[[], None]] = []
         self._deadlines: dict[Due, int | None] = {}
         self._events: list[Event] = []
 
-    def outcome(self, response: R) -> Outcome[R]:
-        return Outcome(response, self.records, self._commit)
+    def append(self) -> Workflow[Errors]:
+        """Append the records, then let the copy take the group's place. Returns the error of the append."""
+        error: Errors = yield Append(self.records)
+        if not error:
+            self._commit()
+        return error
 
-    def _commit(self, now_ms: int) -> Iterable[Effect]:
-        deadlines = self.context.deadlines
+    def _commit(self) -> None:
+        context = self.context
         self.shard.groups[self.group.group_id] = self.group
-        watch_offsets(self.context, now_ms)
+        watch_offsets(context)
         for due, duration_ms in self._deadlines.items():
             if duration_ms is None:
-                deadlines.forget(due)
+                context.deadlines.forget(due)
             else:
-                deadlines.restart(due, now_ms + duration_ms)
-        effects = self.context.trace(self._events)
+                context.deadlines.restart(due, context.now_ms + duration_ms)
+        context.trace(*self._events)
         for answer in self._answers:
-            effects += answer(now_ms)
-        return effects
+            answer()
 
     # ---- deadlines ---------------------------------------------------------------------------------------------------
 
@@ -138,11 +141,11 @@ class Draft:
         if member.awaiting_join:
             member_id = "" if error is Errors.UNKNOWN_MEMBER_ID else member.member_id
             response = JoinGroupResponse(error_code=error, member_id=member_id)
-            self._answers.append(partial(member.awaiting_join, response))
+            self._answers.append(partial(member.awaiting_join.keep, response))
 
     def _answer_sync(self, member: Member, error: Errors) -> None:
         if member.awaiting_sync:
-            self._answers.append(partial(member.awaiting_sync, SyncGroupResponse(error_code=error)))
+            self._answers.append(partial(member.awaiting_sync.keep, SyncGroupResponse(error_code=error)))
 
     def synced(self, member_id: str) -> None:
         """One less whose SyncGroup is awaited."""
@@ -239,7 +242,7 @@ class Draft:
     def _joined(self, member: Member) -> None:
         group = self.group
         if member.awaiting_join:
-            self._answers.append(partial(member.awaiting_join, join_response(group, member.member_id)))
+            self._answers.append(partial(member.awaiting_join.keep, join_response(group, member.member_id)))
         if member.is_new:
             self._told_of(member)
         group.members[member.member_id] = member._replace(is_new=False, awaiting_join=None)
@@ -260,7 +263,7 @@ class Draft:
         group.step(ClassicGroupEvent.ASSIGNED, self.now_ms)
         for member in list(group.members.values()):
             if member.awaiting_sync:
-                self._answers.append(partial(member.awaiting_sync, sync_response(group, member)))
+                self._answers.append(partial(member.awaiting_sync.keep, sync_response(group, member)))
                 self.watch(member)
             assigned = assigned_partitions(member.assignment)
             self._events.append(MemberReconciled(group.group_id, member.member_id, group.generation_id, assigned))

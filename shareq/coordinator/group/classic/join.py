@@ -7,20 +7,18 @@ Source: Kafka's GroupMetadataManager, classicGroupJoinToClassicGroup.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
 from dataclasses import replace
 
 from shareq.coordinator.group.classic.draft import Draft, join_response
 from shareq.coordinator.group.classic.state import ClassicGroup, ClassicGroupState, Member
-from shareq.coordinator.group.context import Context, Then, when_there
-from shareq.coordinator.group.group import GroupType
+from shareq.coordinator.group.context import Context
+from shareq.coordinator.group.group import Group, GroupType
 from shareq.coordinator.group.reserved import reserved_for_others
-from shareq.coordinator.group.shard import GroupShard
-from shareq.coordinator.shard import Outcome
-from shareq.model.actor import ClientContext, Effect
+from shareq.model.actor import ClientContext
 from shareq.model.errors import Errors
 from shareq.model.messages.classic_group import JoinGroupRequest, JoinGroupResponse
 from shareq.model.records import CoordinatorRecord
+from shareq.model.workflow import Promise, Workflow
 
 NULLABLE_PROTOCOL_VERSION = 7
 SKIP_ASSIGNMENT_VERSION = 9
@@ -28,27 +26,14 @@ SKIP_ASSIGNMENT_VERSION = 9
 _EMPTY, _PREPARING, _COMPLETING, _STABLE, _ = ClassicGroupState
 
 
-def join_group(
-    context: Context, request: JoinGroupRequest, client: ClientContext, then: Then[JoinGroupResponse], now_ms: int
-) -> list[Effect]:
+def join_group(context: Context, request: JoinGroupRequest, client: ClientContext) -> Workflow[JoinGroupResponse]:
     """JoinGroup, answered when the generation begins; or at once, where it is refused or changes nothing."""
-    then = _in_version(then, client.api_version)
+    join = _Join(context, request, client)
     error = _refuse_request(context, request)
-    if error:
-        return list(then(JoinGroupResponse(error_code=error, member_id=request.member_id), now_ms))
-    join = _Join(context, request, client, then)
-    return context.schedule(request.group_id, join.compute, join.refused, when_there(then), now_ms)
-
-
-def _in_version(then: Then[JoinGroupResponse], version: int) -> Then[JoinGroupResponse]:
-    """Old versions know no protocol name of null."""
-    if version >= NULLABLE_PROTOCOL_VERSION:
-        return then
-
-    def answer(response: JoinGroupResponse, now_ms: int) -> Iterable[Effect]:
-        return then(replace(response, protocol_name=response.protocol_name or ""), now_ms)
-
-    return answer
+    response = join.refused(error) if error else (yield from join.response())
+    if client.api_version < NULLABLE_PROTOCOL_VERSION:
+        return replace(response, protocol_name=response.protocol_name or "")
+    return response
 
 
 def _refuse_request(context: Context, request: JoinGroupRequest) -> Errors:
@@ -62,43 +47,49 @@ def _refuse_request(context: Context, request: JoinGroupRequest) -> Errors:
 
 
 class _Join:
-    """One request on its way."""
+    """One request being served. `joined` brings its answer, where that has to wait with the member."""
 
-    def __init__(
-        self, context: Context, request: JoinGroupRequest, client: ClientContext, then: Then[JoinGroupResponse]
-    ) -> None:
-        self.context, self.request, self.client, self.then = context, request, client, then
+    def __init__(self, context: Context, request: JoinGroupRequest, client: ClientContext) -> None:
+        self.context, self.request, self.client = context, request, client
+        self.joined: Promise[JoinGroupResponse] = Promise()
 
     def refused(self, error: Errors) -> JoinGroupResponse:
-        return JoinGroupResponse(error_code=error, member_id=self.request.member_id)
+        """The answer to a request that cannot be served; old versions know no protocol name of null."""
+        name = "" if self.client.api_version < NULLABLE_PROTOCOL_VERSION else None
+        return JoinGroupResponse(error_code=error, member_id=self.request.member_id, protocol_name=name)
 
-    def compute(self, shard: GroupShard, now_ms: int) -> Outcome[JoinGroupResponse | None]:
-        """None: the answer waits with the member.
-
-        A refused request leaves no group behind, unlike in Kafka, which keeps an empty one.
-        """
+    def response(self) -> Workflow[JoinGroupResponse]:
+        """A refused request leaves no group behind, unlike in Kafka, which keeps an empty one."""
         request = self.request
+        shard = yield self.context.turn(request.group_id, self.refused)
         group = shard.find(ClassicGroup, request.group_id)
         making = group is None
         before: list[CoordinatorRecord] = []
         if group is None:
             former = shard.groups.get(request.group_id)
-            if former and (former.TYPE is not GroupType.CONSUMER or former.refuse_delete()):
-                return Outcome(self.refused(Errors.INCONSISTENT_GROUP_PROTOCOL))
-            if reserved_for_others(request.group_id, GroupType.CLASSIC, self.context.image):
-                return Outcome(self.refused(Errors.INCONSISTENT_GROUP_PROTOCOL))
+            if self._is_taken(former):
+                return self.refused(Errors.INCONSISTENT_GROUP_PROTOCOL)
             before = list(former.tombstones()) if former else []
-            group = ClassicGroup(request.group_id, now_ms)
-        draft = Draft(self.context, shard, group, now_ms)
+            group = ClassicGroup(request.group_id, self.context.now_ms)
+        draft = Draft(self.context, shard, group)
         if not self._has_room(group):
-            return self._turned_away(draft)
+            return (yield from self._turned_away(draft))
         error = self._refuse(group, making)
         if error:
-            return Outcome(self.refused(error))
+            return self.refused(error)
         response = self._known(draft) if request.member_id else self._unknown(draft)
         if making:
             draft.records = [*before, group.record()]
-        return draft.outcome(response)
+        error = yield from draft.append()
+        if error:
+            return self.refused(error)
+        return response or (yield self.joined)
+
+    def _is_taken(self, former: Group | None) -> bool:
+        """True if the id belongs to a group of another type that does not make room, or is reserved for one."""
+        if former and (former.TYPE is not GroupType.CONSUMER or former.refuse_delete()):
+            return True
+        return reserved_for_others(self.request.group_id, GroupType.CLASSIC, self.context.image)
 
     def _refuse(self, group: ClassicGroup, making: bool) -> Errors:
         request, member_id = self.request, self.request.member_id
@@ -121,16 +112,17 @@ class _Join:
             return bool(member and member.awaiting_join) or waiting < most
         return bool(member) or len(group.members) < most
 
-    def _turned_away(self, draft: Draft) -> Outcome[JoinGroupResponse | None]:
+    def _turned_away(self, draft: Draft) -> Workflow[JoinGroupResponse]:
         """A member of a group that has become too large comes too late: it is one no more."""
-        response = JoinGroupResponse(error_code=Errors.GROUP_MAX_SIZE_REACHED)
-        if self.request.member_id not in draft.group.members:
-            return Outcome(response)
-        draft.remove(self.request.member_id, "no room")
-        draft.member_gone()
-        return draft.outcome(response)
+        if self.request.member_id in draft.group.members:
+            draft.remove(self.request.member_id, "no room")
+            draft.member_gone()
+            error = yield from draft.append()
+            if error:
+                return self.refused(error)
+        return JoinGroupResponse(error_code=Errors.GROUP_MAX_SIZE_REACHED)
 
-    # ---- somebody new ------------------------------------------------------------------------------------------------
+    # ---- a new member ------------------------------------------------------------------------------------------------
 
     def _unknown(self, draft: Draft) -> JoinGroupResponse | None:
         """A static member takes its place at once; anybody else is given an id to come back with, so that a client
@@ -159,7 +151,7 @@ class _Join:
             request.rebalance_timeout_ms,
             request.session_timeout_ms,
             request.protocols,
-            awaiting_join=self.then,
+            awaiting_join=self.joined,
         )
 
     def _replace(self, draft: Draft, former: Member, member_id: str) -> JoinGroupResponse | None:
@@ -196,7 +188,7 @@ class _Join:
                 rebalance_timeout_ms=request.rebalance_timeout_ms,
                 session_timeout_ms=request.session_timeout_ms,
                 protocols=request.protocols,
-                awaiting_join=self.then,
+                awaiting_join=self.joined,
             )
         )
         draft.rebalance()

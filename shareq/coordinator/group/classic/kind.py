@@ -9,39 +9,40 @@ from shareq.coordinator.group.classic.state import ClassicGroup
 from shareq.coordinator.group.context import Context
 from shareq.coordinator.group.deadlines import Due, What
 from shareq.coordinator.group.kind import Kind
-from shareq.coordinator.group.shard import GroupShard
-from shareq.coordinator.shard import BackgroundOperation, Operation, Outcome
-from shareq.model.actor import Effect
+from shareq.coordinator.turn import Retry
 from shareq.model.errors import Errors
 from shareq.model.messages.classic_group import JoinGroupResponse, SyncGroupResponse
+from shareq.model.workflow import Workflow
 
 
-def _loaded(context: Context, group: ClassicGroup, now_ms: int) -> Iterable[Operation[GroupShard, Errors]]:
+def _loaded(context: Context, group: ClassicGroup) -> Iterable[Workflow[object]]:
     """Every member gets a full new session. A group that has become too large makes its members compete for places."""
     for member in group.members.values():
         due = Due(What.CLASSIC_SESSION, group.group_id, member.member_id)
-        context.deadlines.restart(due, now_ms + member.session_timeout_ms)
+        context.deadlines.restart(due, context.now_ms + member.session_timeout_ms)
     if len(group.members) > context.image.broker_config["group.max.size"]:
-
-        def rebalance(shard: GroupShard, now_ms: int) -> Outcome[Errors]:
-            draft = Draft(context, shard, group, now_ms)
-            draft.rebalance()
-            return draft.outcome(Errors.NONE)
-
-        yield BackgroundOperation(rebalance)
+        yield _rebalance(context, group)
 
 
-def _resigned(context: Context, group: ClassicGroup, now_ms: int) -> list[Effect]:
-    """Whoever waits is sent to the new coordinator."""
+def _rebalance(context: Context, group: ClassicGroup) -> Workflow[None]:
+    shard = yield context.background_turn(group.group_id)
+    while True:
+        draft = Draft(context, shard, group)
+        draft.rebalance()
+        if not (yield from draft.append()):
+            return
+        shard = yield Retry()
+
+
+def _resigned(context: Context, group: ClassicGroup) -> None:
+    """Requests that wait are sent to the new coordinator."""
     del context
-    effects: list[Effect] = []
     for member in group.members.values():
         if member.awaiting_join:
             failure = JoinGroupResponse(error_code=Errors.NOT_COORDINATOR, member_id=member.member_id)
-            effects += member.awaiting_join(failure, now_ms)
+            member.awaiting_join.keep(failure)
         if member.awaiting_sync:
-            effects += member.awaiting_sync(SyncGroupResponse(error_code=Errors.NOT_COORDINATOR), now_ms)
-    return effects
+            member.awaiting_sync.keep(SyncGroupResponse(error_code=Errors.NOT_COORDINATOR))
 
 
 CLASSIC = Kind(loaded=_loaded, resigned=_resigned)

@@ -5,17 +5,17 @@ Source: Kafka's GroupMetadataManager, classicGroupLeaveToClassicGroup and the ex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from shareq.coordinator.group.classic.draft import Draft
 from shareq.coordinator.group.classic.state import ClassicGroup, ClassicGroupState
-from shareq.coordinator.group.context import Context, Then
+from shareq.coordinator.group.context import Context
 from shareq.coordinator.group.deadlines import Due
-from shareq.coordinator.group.shard import GroupShard
-from shareq.coordinator.shard import Outcome
-from shareq.model.actor import ClientContext, Effect
+from shareq.coordinator.turn import Retry
+from shareq.model.actor import ClientContext
 from shareq.model.errors import Errors
 from shareq.model.messages.classic_group import LeaveGroupRequest, LeaveGroupResponse
+from shareq.model.workflow import Workflow
 
 BATCHED_VERSION = 3
 
@@ -25,32 +25,25 @@ Left = LeaveGroupResponse.MemberResponse
 # ---- LeaveGroup ------------------------------------------------------------------------------------------------------
 
 
-def leave_group(
-    context: Context, request: LeaveGroupRequest, client: ClientContext, then: Then[LeaveGroupResponse], now_ms: int
-) -> list[Effect]:
+def leave_group(context: Context, request: LeaveGroupRequest, client: ClientContext) -> Workflow[LeaveGroupResponse]:
     """LeaveGroup: each member for itself; those who stay divide what is left among them."""
+    if context.partition_count() and not request.group_id:
+        return _failure(Errors.INVALID_GROUP_ID)
     batched = client.api_version >= BATCHED_VERSION
     leaving = request.members if batched else (Identity(member_id=request.member_id),)
-
-    def answer(response: LeaveGroupResponse, now_ms: int) -> Iterable[Effect]:
-        if not batched and response.members:
-            response = LeaveGroupResponse(error_code=response.members[0].error_code)
-        return then(response, now_ms)
-
-    if context.partition_count() and not request.group_id:
-        return list(answer(_failure(Errors.INVALID_GROUP_ID), now_ms))
-
-    def compute(shard: GroupShard, now_ms: int) -> Outcome[LeaveGroupResponse]:
-        group = shard.find(ClassicGroup, request.group_id)
-        if group is None:
-            return Outcome(LeaveGroupResponse(members=tuple(_left(i, Errors.UNKNOWN_MEMBER_ID) for i in leaving)))
-        draft = Draft(context, shard, group, now_ms)
+    shard = yield context.turn(request.group_id, _failure)
+    group = shard.find(ClassicGroup, request.group_id)
+    if group is None:
+        members = tuple(_left(identity, Errors.UNKNOWN_MEMBER_ID) for identity in leaving)
+    else:
+        draft = Draft(context, shard, group)
         members = tuple([_leave(draft, identity) for identity in leaving])
         if any(not member.error_code for member in members):
             draft.member_gone()
-        return draft.outcome(LeaveGroupResponse(members=members))
-
-    return context.schedule(request.group_id, compute, _failure, answer, now_ms)
+        error = yield from draft.append()
+        if error:
+            return _failure(error)
+    return LeaveGroupResponse(members=members) if batched else _failure(members[0].error_code)
 
 
 def _failure(error: Errors) -> LeaveGroupResponse:
@@ -80,9 +73,9 @@ def _leave(draft: Draft, identity: Identity) -> Left:
 # ---- time ------------------------------------------------------------------------------------------------------------
 
 
-def session_over(context: Context, due: Due, now_ms: int) -> list[Effect]:
-    """A member was not heard of in time, or never came back with the id that it was given. Whoever has a request
-    waiting here is spared: its session begins anew with the answer."""
+def session_over(context: Context, due: Due) -> Workflow[None]:
+    """A session has ended, or the time in which a member id had to be used. A member with a request that waits here is
+    spared: its session begins anew with the answer."""
 
     def change(draft: Draft) -> bool:
         group = draft.group
@@ -95,10 +88,10 @@ def session_over(context: Context, due: Due, now_ms: int) -> list[Effect]:
             draft.member_gone()
         return True
 
-    return _when_due(context, due, change, now_ms)
+    return _when_due(context, due, change)
 
 
-def join_over(context: Context, due: Due, now_ms: int) -> list[Effect]:
+def join_over(context: Context, due: Due) -> Workflow[None]:
     """The time to join is up: the generation begins with those who are there."""
 
     def change(draft: Draft) -> bool:
@@ -107,10 +100,10 @@ def join_over(context: Context, due: Due, now_ms: int) -> list[Effect]:
         draft.join_time_over()
         return True
 
-    return _when_due(context, due, change, now_ms)
+    return _when_due(context, due, change)
 
 
-def sync_over(context: Context, due: Due, now_ms: int) -> list[Effect]:
+def sync_over(context: Context, due: Due) -> Workflow[None]:
     """Some have joined, but never asked for their assignment: they are removed, the others join anew."""
 
     def change(draft: Draft) -> bool:
@@ -121,17 +114,17 @@ def sync_over(context: Context, due: Due, now_ms: int) -> list[Effect]:
             draft.member_gone()
         return bool(late)
 
-    return _when_due(context, due, change, now_ms)
+    return _when_due(context, due, change)
 
 
-def _when_due(context: Context, due: Due, change: Callable[[Draft], bool], now_ms: int) -> list[Effect]:
-    """Change the group, unless what was due is not any more by the time that it comes to it."""
-
-    def compute(shard: GroupShard, now_ms: int) -> Outcome[Errors]:
+def _when_due(context: Context, due: Due, change: Callable[[Draft], bool]) -> Workflow[None]:
+    """Change the group, unless the deadline has been put off before the turn. False: there is nothing to change."""
+    shard = yield context.turn_when_due(due)
+    while context.is_over(due):
         group = shard.find(ClassicGroup, due.group_id)
         if group is None:
-            return Outcome(Errors.NONE)
-        draft = Draft(context, shard, group, now_ms)
-        return draft.outcome(Errors.NONE) if change(draft) else Outcome(Errors.NONE)
-
-    return context.when_due(due, compute, now_ms)
+            return
+        draft = Draft(context, shard, group)
+        if not change(draft) or not (yield from draft.append()):
+            return
+        shard = yield Retry()

@@ -8,7 +8,7 @@ Source: Kafka's ClassicGroup, ClassicGroupMember and ClassicGroupState.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from copy import copy
 from enum import StrEnum
 from typing import ClassVar, NamedTuple
@@ -17,10 +17,10 @@ from shareq.coordinator.group.classic import records
 from shareq.coordinator.group.classic.protocol import CONSUMER, subscribed_topics
 from shareq.coordinator.group.group import Committer, GroupType
 from shareq.coordinator.shard import UnreadableRecordError
-from shareq.model.actor import Effect
 from shareq.model.errors import Errors
 from shareq.model.messages.classic_group import JoinGroupRequest, JoinGroupResponse, SyncGroupResponse
 from shareq.model.records import CoordinatorRecord
+from shareq.model.workflow import Promise
 
 Protocols = tuple[JoinGroupRequest.Protocol, ...]
 
@@ -72,8 +72,8 @@ class Member(NamedTuple):
     protocols: Protocols
     assignment: bytes = b""
     is_new: bool = False
-    awaiting_join: Callable[[JoinGroupResponse, int], Iterable[Effect]] | None = None
-    awaiting_sync: Callable[[SyncGroupResponse, int], Iterable[Effect]] | None = None
+    awaiting_join: Promise[JoinGroupResponse] | None = None
+    awaiting_sync: Promise[SyncGroupResponse] | None = None
 
     def metadata(self, protocol: str | None) -> bytes:
         """What the member says under this protocol."""

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from shareq.coordinator.group.assignor import EMPTY_ASSIGNMENT, Assignment
 from shareq.coordinator.group.consumer.member import Member
 from shareq.coordinator.group.consumer.refusal import refuse_group
 from shareq.coordinator.group.consumer.state import ConsumerGroup
 from shareq.coordinator.group.consumer.target import preferred_assignor
-from shareq.coordinator.group.context import Context, Then
-from shareq.coordinator.group.describe import describing, operations_of
-from shareq.coordinator.group.gather import gather
+from shareq.coordinator.group.context import Context
+from shareq.coordinator.group.describe import describe_each, operations_of
 from shareq.coordinator.group.shard import GroupShard
-from shareq.model.actor import Effect
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicId
 from shareq.model.image import ClusterImage
 from shareq.model.messages.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+from shareq.model.workflow import Workflow
 
 Response = ConsumerGroupDescribeResponse
 Described = ConsumerGroupDescribeResponse.DescribedGroup
@@ -25,14 +22,9 @@ Described = ConsumerGroupDescribeResponse.DescribedGroup
 CONSUMER_MEMBER = 1
 
 
-def describe_consumer_groups(
-    context: Context, request: ConsumerGroupDescribeRequest, then: Then[Response], now_ms: int
-) -> list[Effect]:
+def describe_consumer_groups(context: Context, request: ConsumerGroupDescribeRequest) -> Workflow[Response]:
     """ConsumerGroupDescribe: each group for itself, an error included."""
     operations = operations_of(request)
-
-    def respond(groups: list[Described], now_ms: int) -> Iterable[Effect]:
-        return then(Response(groups=tuple(groups)), now_ms)
 
     def describe(shard: GroupShard, group_id: str) -> Described:
         group = shard.find(ConsumerGroup, group_id)
@@ -42,7 +34,8 @@ def describe_consumer_groups(
         assert refusal is not None, "only a consumer group is not refused"
         return Described(error_code=refusal.error, error_message=refusal.message, group_id=group_id)
 
-    return gather(describing(context, request.group_ids, describe, _failed), respond, now_ms)
+    groups = yield from describe_each(context, request.group_ids, describe, _failed)
+    return Response(groups=tuple(groups))
 
 
 def _failed(group_id: str, error: Errors) -> Described:

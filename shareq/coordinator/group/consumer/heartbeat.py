@@ -1,12 +1,12 @@
 """The heartbeat: a member joins, keeps in touch, changes its subscription, says what it owns, learns what it may own.
 
-The steps are Kafka's, in its order. The group is not touched: what a heartbeat changes goes into records, and what
-follows their commit into `after`. Source: KIP-848, "Consumer group heartbeat"; Kafka's GroupMetadataManager.
+The steps are Kafka's, in its order. The group is not touched: what a heartbeat changes goes into records.
+Source: KIP-848, "Consumer group heartbeat"; Kafka's GroupMetadataManager.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from shareq.coordinator.group.assignor import EMPTY_ASSIGNMENT, Assignment
@@ -32,8 +32,7 @@ from shareq.coordinator.group.offsets.expiry import watch_offsets
 from shareq.coordinator.group.refusal import Refusal
 from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.group.target import by_name
-from shareq.coordinator.shard import Outcome
-from shareq.model.actor import ClientContext, Effect
+from shareq.model.actor import ClientContext
 from shareq.model.configs import INT_MAX
 from shareq.model.events import Event, GroupEpochBumped, MemberJoined, MemberReconciled, TargetAssignmentComputed
 from shareq.model.ids import random_id
@@ -43,36 +42,29 @@ from shareq.model.records import CoordinatorRecord
 Response = ConsumerGroupHeartbeatResponse
 
 
-def refused(refusal: Refusal) -> Response:
-    """Error answers carry code and message only."""
-    return Response(error_code=refusal.error, error_message=refusal.message)
-
-
 def heartbeat(
-    context: Context, shard: GroupShard, request: ConsumerGroupHeartbeatRequest, client: ClientContext, now_ms: int
-) -> Outcome[Response]:
+    context: Context, shard: GroupShard, request: ConsumerGroupHeartbeatRequest, client: ClientContext
+) -> Heartbeat | Refusal:
     """A heartbeat that is not a leave: refused, or worked out."""
     refusal = refuse.refuse_group(shard, request.group_id, joining=request.member_epoch == 0) or refuse.refuse_reserved(
         shard, request.group_id, context.image
     )
     if refusal:
-        return Outcome(refused(refusal))
+        return refusal
     group = shard.find(ConsumerGroup, request.group_id) or ConsumerGroup(request.group_id)
-    refusal = (
+    return (
         refuse.refuse_full(group, request.member_id, context.image)
         or refuse.refuse_member(group, request)
         or refuse.refuse_regex(group, request.subscribed_topic_regex)
+        or Heartbeat(context, shard, request, client)
     )
-    if refusal:
-        return Outcome(refused(refusal))
-    return _Heartbeat(context, shard, request, client, now_ms).outcome()
 
 
-class _Heartbeat:
-    """One heartbeat being worked out. `before` and `member` are the sender before and after it.
+class Heartbeat:
+    """One heartbeat, worked out: `response`, the `records` to append first, and what follows once they are `committed`.
 
-    `replaced` is the static member whose place the sender takes, `group_epoch` the epoch after the heartbeat, `target`
-    the target assignment where it has computed one.
+    `before` and `member` are the sender before and after it, `replaced` is the static member whose place the sender
+    takes, `group_epoch` the epoch after the heartbeat, `target` the target assignment where it has computed one.
     """
 
     __slots__ = (
@@ -88,6 +80,7 @@ class _Heartbeat:
         "refreshed",
         "replaced",
         "request",
+        "response",
         "resubscribed",
         "shard",
         "target",
@@ -99,9 +92,8 @@ class _Heartbeat:
         shard: GroupShard,
         request: ConsumerGroupHeartbeatRequest,
         client: ClientContext,
-        now_ms: int,
     ) -> None:
-        self.context, self.shard, self.request, self.now_ms = context, shard, request, now_ms
+        self.context, self.shard, self.request, self.now_ms = context, shard, request, context.now_ms
         self.image = context.image
         self.group = shard.find(ConsumerGroup, request.group_id) or ConsumerGroup(request.group_id)
         self.group_epoch = self.group.group_epoch
@@ -112,6 +104,15 @@ class _Heartbeat:
         self.reason = ""
         self.resubscribed = self.refreshed = False
         self.target: TargetAssignment | None = None
+        assigned_before = self.before.assigned
+        self._take_over()
+        self._update_member()
+        self._bump_epoch()
+        self._assign()
+        self._reconcile()
+        full = _is_full(request) or request.member_epoch == 0
+        changed = _partitions_of(self.member.assigned) != _partitions_of(assigned_before)
+        self.response = self._response(with_assignment=full or changed)
 
     def _sender(self) -> Member:
         """The member as it was; one that is new has neither subscription nor assignment."""
@@ -126,18 +127,6 @@ class _Heartbeat:
     @property
     def is_new(self) -> bool:
         return self.before.member_id not in self.group.members
-
-    def outcome(self) -> Outcome[Response]:
-        assigned_before = self.before.assigned
-        self._take_over()
-        self._update_member()
-        self._bump_epoch()
-        self._assign()
-        self._reconcile()
-        full = _is_full(self.request) or self.request.member_epoch == 0
-        changed = _partitions_of(self.member.assigned) != _partitions_of(assigned_before)
-        response = self._response(with_assignment=full or changed)
-        return Outcome(response, self.records, self._after)
 
     # ---- the steps ---------------------------------------------------------------------------------------------------
 
@@ -235,18 +224,18 @@ class _Heartbeat:
             assignment=assignment,
         )
 
-    def _after(self, now_ms: int) -> Iterable[Effect]:
+    def committed(self) -> None:
         """The heartbeat is committed: the sessions start anew, and expressions are resolved where that is due."""
         context, group_id = self.context, self.group.group_id
         group = self.shard.find(ConsumerGroup, group_id)
         if group and self.refreshed and context.image is self.image:
             group.refresh_at_ms = self.now_ms + INT_MAX
-        restart_deadlines(context, group_id, self.before, self.member, now_ms)
-        watch_offsets(context, now_ms)
-        effects: list[Effect] = list(self._events()) if context.traced else []
-        if group and needs_refresh(group, context.image, now_ms):
-            effects += refresh_expressions(context, group_id, now_ms)
-        return effects
+        restart_deadlines(context, group_id, self.before, self.member)
+        watch_offsets(context)
+        if context.traced:
+            context.trace(*self._events())
+        if group and needs_refresh(group, context.image, context.now_ms):
+            context.runtime.start(refresh_expressions(context, group_id))
 
     def _events(self) -> Iterator[Event]:
         group_id, before, member = self.group.group_id, self.before, self.member

@@ -4,60 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shareq.coordinator.group.consumer.heartbeat import heartbeat, refused
+from shareq.coordinator.group.consumer.heartbeat import heartbeat
 from shareq.coordinator.group.consumer.leave import leave, restart_deadlines
 from shareq.coordinator.group.consumer.member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from shareq.coordinator.group.consumer.refreshing import topics_changed
 from shareq.coordinator.group.consumer.refusal import refuse_group, refuse_leave, refuse_request
 from shareq.coordinator.group.consumer.state import ConsumerGroup
-from shareq.coordinator.group.context import Context, Then
-from shareq.coordinator.group.heartbeats import tell_heartbeat
+from shareq.coordinator.group.context import Context
 from shareq.coordinator.group.kind import Kind
 from shareq.coordinator.group.refusal import Refusal
-from shareq.coordinator.group.shard import GroupShard
-from shareq.coordinator.shard import Operation, Outcome
-from shareq.model.actor import ClientContext, Effect
+from shareq.coordinator.turn import Append
+from shareq.model.actor import ClientContext
 from shareq.model.errors import Errors
 from shareq.model.messages.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from shareq.model.workflow import Workflow
 
 Response = ConsumerGroupHeartbeatResponse
 
 
 def consumer_heartbeat(
-    context: Context, request: ConsumerGroupHeartbeatRequest, client: ClientContext, then: Then[Response], now_ms: int
-) -> list[Effect]:
+    context: Context, request: ConsumerGroupHeartbeatRequest, client: ClientContext
+) -> Workflow[Response]:
     """ConsumerGroupHeartbeat: join, stay, or leave."""
-    traced = tell_heartbeat(context, request, then)
     refusal = refuse_request(request, client.api_version)
     if refusal:
-        return list(traced(refused(refusal), now_ms))
+        return _refused(refusal)
+    shard = yield context.turn(request.group_id, _failure)
+    if request.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
+        group = shard.find(ConsumerGroup, request.group_id)
+        if group is None:
+            refusal = refuse_group(shard, request.group_id, joining=False)
+            assert refusal is not None, "only a consumer group is not refused"
+        else:
+            refusal = refuse_leave(group, request)
+        return _refused(refusal) if refusal else (yield from leave(context, group, request))
+    beat = heartbeat(context, shard, request, client)
+    if isinstance(beat, Refusal):
+        return _refused(beat)
+    error = yield Append(beat.records)
+    if error:
+        return _failure(error)
+    beat.committed()
+    return beat.response
 
-    def compute(shard: GroupShard, now_ms: int) -> Outcome[Response]:
-        if request.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
-            return _leave(context, shard, request)
-        return heartbeat(context, shard, request, client, now_ms)
 
-    return context.schedule(request.group_id, compute, _failure, traced, now_ms)
-
-
-def _leave(context: Context, shard: GroupShard, request: ConsumerGroupHeartbeatRequest) -> Outcome[Response]:
-    group = shard.find(ConsumerGroup, request.group_id)
-    if group is None:
-        refusal = refuse_group(shard, request.group_id, joining=False)
-        assert refusal is not None, "only a consumer group is not refused"
-        return Outcome(refused(refusal))
-    refusal = refuse_leave(group, request)
-    return Outcome(refused(refusal)) if refusal else leave(context, group, request)
+def _refused(refusal: Refusal) -> Response:
+    """Error answers carry code and message only."""
+    return Response(error_code=refusal.error, error_message=refusal.message)
 
 
 def _failure(error: Errors) -> Response:
-    return refused(Refusal(error))
+    return Response(error_code=error)
 
 
-def _loaded(context: Context, group: ConsumerGroup, now_ms: int) -> Iterable[Operation[GroupShard, Errors]]:
+def _loaded(context: Context, group: ConsumerGroup) -> Iterable[Workflow[object]]:
     """Every member gets a full new session, and the full time to give up what it shall not have."""
     for member in group.members.values():
-        restart_deadlines(context, group.group_id, None, member, now_ms)
+        restart_deadlines(context, group.group_id, None, member)
     return ()
 
 

@@ -5,25 +5,25 @@ Source: Kafka's OffsetMetadataManager, and KafkaApis for the checks that need no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from shareq.coordinator.group.classic.state import ClassicGroup, ClassicGroupState
 from shareq.coordinator.group.consumer.state import ConsumerGroup
-from shareq.coordinator.group.context import Context, Then
+from shareq.coordinator.group.context import Context
 from shareq.coordinator.group.deadlines import Due, What
 from shareq.coordinator.group.group import Committer, Group, GroupType
 from shareq.coordinator.group.offsets.expiry import watch_offsets
 from shareq.coordinator.group.offsets.records import OffsetCommit, OffsetKey, encode
 from shareq.coordinator.group.reserved import reserved_for_others
 from shareq.coordinator.group.shard import GroupShard
-from shareq.coordinator.shard import Outcome
-from shareq.model.actor import Effect
+from shareq.coordinator.turn import Append
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicId
 from shareq.model.image import ClusterImage, TopicImage
 from shareq.model.messages.offsets import OffsetCommitRequest, OffsetCommitResponse
 from shareq.model.messages.transactions import TxnOffsetCommitRequest
+from shareq.model.workflow import Workflow
 
 Partition = OffsetCommitRequest.Partition | TxnOffsetCommitRequest.Partition
 Verdicts = Mapping[tuple[str, int], Errors]
@@ -53,19 +53,19 @@ class Committing(NamedTuple):
     places: list[Place]
     transaction: tuple[int, int] = (-1, -1)
 
-    def compute(self, shard: GroupShard, now_ms: int) -> Outcome[Verdicts]:
-        """All are refused with the group, or each for itself. A topic that was deleted while the request waited is
-        unknown: its offsets would be committed behind the operation that forgets them."""
-        group = shard.groups.get(self.group_id)
+    def append(self, shard: GroupShard) -> Workflow[Verdicts]:
+        """During a turn: all are refused with the group, or each for itself. A topic that was deleted while the request
+        waited is unknown: its offsets would be committed behind the workflow that forgets them."""
+        context, group = self.context, shard.groups.get(self.group_id)
         error = self._refuse(group)
         if error:
-            return Outcome(self.failure(error))
-        longest = self.context.image.broker_config["offset.metadata.max.bytes"]
+            return self.failure(error)
+        longest = context.image.broker_config["offset.metadata.max.bytes"]
         verdicts: dict[tuple[str, int], Errors] = {}
         records = []
         for topic, topic_id, partition in self.places:
             metadata, index = partition.committed_metadata or "", partition.partition_index
-            if topic_id not in self.context.image.topics_by_id:
+            if topic_id not in context.image.topics_by_id:
                 verdicts[topic, index] = Errors.UNKNOWN_TOPIC_OR_PARTITION
                 continue
             if len(metadata) > longest:
@@ -73,14 +73,16 @@ class Committing(NamedTuple):
                 continue
             verdicts[topic, index] = Errors.NONE
             head = partition.committed_offset, partition.committed_leader_epoch, metadata
-            records.append(encode(OffsetKey(self.group_id, topic, index), OffsetCommit(*head, now_ms, topic_id)))
-
-        def after(now_ms: int) -> Iterable[Effect]:
-            watch_offsets(self.context, now_ms)
-            self._prolong_session(group, now_ms)
-            return ()
-
-        return Outcome(verdicts, records, after, *self.transaction)
+            value = OffsetCommit(*head, context.now_ms, topic_id)
+            records.append(encode(OffsetKey(self.group_id, topic, index), value))
+        error = yield Append(records, *self.transaction)
+        if error:
+            return self.failure(error)
+        if records and self.committer.transactional:
+            shard.transactions[self.transaction[0]] = self.transaction[1]
+        watch_offsets(context)
+        self._prolong_session(group)
+        return verdicts
 
     def failure(self, error: Errors) -> Verdicts:
         """One error for everything."""
@@ -99,22 +101,20 @@ class Committing(NamedTuple):
         newer = error is Errors.STALE_MEMBER_EPOCH or (group is None and error)
         return Errors.ILLEGAL_GENERATION if newer and self.committer.transactional else error
 
-    def _prolong_session(self, group: Group | None, now_ms: int) -> None:
+    def _prolong_session(self, group: Group | None) -> None:
         """A classic member that commits is alive."""
         if not isinstance(group, ClassicGroup) or self.committer.transactional:
             return
         member = group.members.get(self.committer.member_id)
         if member and group.state in (ClassicGroupState.STABLE, ClassicGroupState.PREPARING_REBALANCE):
             due = Due(What.CLASSIC_SESSION, self.group_id, member.member_id)
-            self.context.deadlines.restart(due, now_ms + member.session_timeout_ms)
+            self.context.deadlines.restart(due, self.context.now_ms + member.session_timeout_ms)
 
 
 # ---- OffsetCommit ----------------------------------------------------------------------------------------------------
 
 
-def commit_offsets(
-    context: Context, request: OffsetCommitRequest, then: Then[OffsetCommitResponse], now_ms: int
-) -> list[Effect]:
+def commit_offsets(context: Context, request: OffsetCommitRequest) -> Workflow[OffsetCommitResponse]:
     """OffsetCommit: topics by name, or by id where they have none."""
     topics = [_named(topic, context.image) for topic in request.topics]
     places = [
@@ -123,16 +123,17 @@ def commit_offsets(
         for place in existing(topic, asked.partitions)
     ]
 
-    def answer(verdicts: Verdicts, now_ms: int) -> Iterable[Effect]:
+    def response(verdicts: Verdicts) -> OffsetCommitResponse:
         results = [_result(asked, topic, verdicts) for asked, topic in zip(request.topics, topics, strict=True)]
-        return then(OffsetCommitResponse(topics=tuple(results)), now_ms)
+        return OffsetCommitResponse(topics=tuple(results))
 
     if not places:
-        return list(answer({}, now_ms))
+        return response({})
     epoch = request.generation_id_or_member_epoch
     committer = Committer(request.member_id, request.group_instance_id, epoch)
     committing = Committing(context, request.group_id, committer, places)
-    return context.schedule(request.group_id, committing.compute, committing.failure, answer, now_ms)
+    shard = yield context.turn(request.group_id, lambda error: response(committing.failure(error)))
+    return response((yield from committing.append(shard)))
 
 
 def _named(topic: OffsetCommitRequest.Topic, image: ClusterImage) -> TopicImage | None:

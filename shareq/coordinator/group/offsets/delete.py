@@ -5,42 +5,35 @@ Source: Kafka's OffsetMetadataManager, and KafkaApis for the topics that do not 
 
 from __future__ import annotations
 
-from shareq.coordinator.group.context import Context, Then
+from shareq.coordinator.group.context import Context
 from shareq.coordinator.group.offsets.records import OffsetKey, tombstone
 from shareq.coordinator.group.offsets.state import Offsets
-from shareq.coordinator.group.shard import GroupShard
-from shareq.coordinator.shard import Outcome
-from shareq.model.actor import Effect
+from shareq.coordinator.turn import Append
 from shareq.model.errors import Errors
 from shareq.model.messages.offsets import OffsetDeleteRequest, OffsetDeleteResponse
 from shareq.model.records import CoordinatorRecord
+from shareq.model.workflow import Workflow
 
 
-def delete_committed_offsets(
-    context: Context, request: OffsetDeleteRequest, then: Then[OffsetDeleteResponse], now_ms: int
-) -> list[Effect]:
+def delete_committed_offsets(context: Context, request: OffsetDeleteRequest) -> Workflow[OffsetDeleteResponse]:
     """OffsetDelete: of topics that no member reads."""
     if context.partition_count() and not request.group_id:
-        return list(then(_failure(Errors.INVALID_GROUP_ID), now_ms))
-
-    def compute(shard: GroupShard, now_ms: int) -> Outcome[OffsetDeleteResponse]:
-        del now_ms
-        group = shard.groups.get(request.group_id)
-        error = group.refuse_offset_delete() if group else Errors.GROUP_ID_NOT_FOUND
-        if error or group is None:
-            return Outcome(_failure(error))
-        read = {topic.name for topic in request.topics if group.subscribes(topic.name)}
-        results = [_deleted(context, topic, topic.name in read) for topic in request.topics]
-        keys = [
-            OffsetKey(request.group_id, topic.name, partition.partition_index)
-            for topic, result in zip(request.topics, results, strict=True)
-            for partition, verdict in zip(topic.partitions, result.partitions, strict=True)
-            if not verdict.error_code
-        ]
-        going = [tombstone(key) for key in dict.fromkeys(keys) if _is_there(shard.offsets, key)]
-        return Outcome(OffsetDeleteResponse(topics=tuple(results)), going)
-
-    return context.schedule(request.group_id, compute, _failure, then, now_ms)
+        return _failure(Errors.INVALID_GROUP_ID)
+    shard = yield context.turn(request.group_id, _failure)
+    group = shard.groups.get(request.group_id)
+    error = group.refuse_offset_delete() if group else Errors.GROUP_ID_NOT_FOUND
+    if error or group is None:
+        return _failure(error)
+    read = {topic.name for topic in request.topics if group.subscribes(topic.name)}
+    results = [_deleted(context, topic, topic.name in read) for topic in request.topics]
+    keys = [
+        OffsetKey(request.group_id, topic.name, partition.partition_index)
+        for topic, result in zip(request.topics, results, strict=True)
+        for partition, verdict in zip(topic.partitions, result.partitions, strict=True)
+        if not verdict.error_code
+    ]
+    error = yield Append([tombstone(key) for key in dict.fromkeys(keys) if _is_there(shard.offsets, key)])
+    return _failure(error) if error else OffsetDeleteResponse(topics=tuple(results))
 
 
 def _failure(error: Errors) -> OffsetDeleteResponse:

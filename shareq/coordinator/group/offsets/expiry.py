@@ -1,4 +1,4 @@
-"""What nobody wants any more goes: offsets out of use for longer than they are kept, and groups that have none left.
+"""Expiry: offsets out of use for longer than they are kept go, and groups that have none left.
 
 Everything is looked through once in a while, as long as there is anything. Source: Kafka's GroupCoordinatorShard,
 cleanupGroupMetadata.
@@ -6,40 +6,37 @@ cleanupGroupMetadata.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
 from shareq.coordinator.group.context import Context
 from shareq.coordinator.group.deadlines import Due, What
 from shareq.coordinator.group.group import Group, GroupType
 from shareq.coordinator.group.offsets.records import NO_EXPIRY, OffsetCommit, OffsetKey, tombstone
 from shareq.coordinator.group.shard import GroupShard
-from shareq.coordinator.shard import Operation, Outcome, itself, no_answer
-from shareq.model.actor import Effect
-from shareq.model.errors import Errors
+from shareq.coordinator.turn import Append, Turn, no_result
 from shareq.model.events import GroupDeleted
 from shareq.model.records import CoordinatorRecord
+from shareq.model.workflow import Workflow
 
 MINUTE_MS = 60_000
 
 _EXPIRY = Due(What.OFFSET_EXPIRY, "")
 
 
-def watch_offsets(context: Context, now_ms: int) -> None:
+def watch_offsets(context: Context) -> None:
     """There is something to look through: begin, unless it has been begun."""
     if _EXPIRY not in context.deadlines:
-        context.deadlines.restart(_EXPIRY, now_ms + context.image.broker_config["offsets.retention.check.interval.ms"])
+        interval_ms: int = context.image.broker_config["offsets.retention.check.interval.ms"]
+        context.deadlines.restart(_EXPIRY, context.now_ms + interval_ms)
 
 
-def expire_offsets(context: Context, due: Due, now_ms: int) -> list[Effect]:
+def expire_offsets(context: Context, due: Due) -> Workflow[None]:
     """Look through all shards; once more later where anything is there, which also repeats a look that failed."""
     context.deadlines.forget(due)
-    effects: list[Effect] = []
+    looks = []
     for partition, shard in context.runtime.active():
         if any(may_expire(group) for group in shard.groups.values()):
-            watch_offsets(context, now_ms)
-            look: Operation[GroupShard, Errors] = Operation(_look_through(context), itself, no_answer)
-            effects += context.runtime.schedule(partition, look, now_ms)
-    return effects
+            watch_offsets(context)
+            looks.append(_look_through(context, partition))
+    yield looks
 
 
 def may_expire(group: Group) -> bool:
@@ -47,25 +44,19 @@ def may_expire(group: Group) -> bool:
     return group.TYPE is not GroupType.SHARE
 
 
-def _look_through(context: Context) -> Callable[[GroupShard, int], Outcome[Errors]]:
-    def compute(shard: GroupShard, now_ms: int) -> Outcome[Errors]:
-        retention_ms = context.image.broker_config["offsets.retention.minutes"] * MINUTE_MS
-        records: list[CoordinatorRecord] = []
-        ended: list[str] = []
-        for group in filter(may_expire, shard.groups.values()):
-            expired, anything_left = _expired(shard, group, retention_ms, now_ms)
-            records += expired
-            if not anything_left and not group.refuse_delete():
-                records += group.tombstones()
-                ended.append(group.group_id)
-
-        def after(now_ms: int) -> Iterable[Effect]:
-            del now_ms
-            return context.trace(GroupDeleted(group_id) for group_id in ended)
-
-        return Outcome(Errors.NONE, records, after)
-
-    return compute
+def _look_through(context: Context, partition: int) -> Workflow[None]:
+    shard = yield Turn(partition, no_result)
+    retention_ms = context.image.broker_config["offsets.retention.minutes"] * MINUTE_MS
+    records: list[CoordinatorRecord] = []
+    ended: list[str] = []
+    for group in filter(may_expire, shard.groups.values()):
+        expired, anything_left = _expired(shard, group, retention_ms, context.now_ms)
+        records += expired
+        if not anything_left and not group.refuse_delete():
+            records += group.tombstones()
+            ended.append(group.group_id)
+    if not (yield Append(records)):
+        context.trace_all(GroupDeleted(group_id) for group_id in ended)
 
 
 def _expired(shard: GroupShard, group: Group, retention_ms: int, now_ms: int) -> tuple[list[CoordinatorRecord], bool]:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shareq.coordinator.group.context import Context, Then
-from shareq.coordinator.group.gather import Task, gather
+from shareq.coordinator.group.context import Context
 from shareq.coordinator.group.offsets.records import OffsetCommit, OffsetKey
 from shareq.coordinator.group.offsets.state import Offsets
-from shareq.coordinator.group.shard import GroupShard
-from shareq.coordinator.shard import Outcome
-from shareq.model.actor import ClientContext, Effect
+from shareq.model.actor import ClientContext
 from shareq.model.errors import Errors
 from shareq.model.ids import ZERO_TOPIC_ID, TopicId
 from shareq.model.image import ClusterImage
 from shareq.model.messages.offsets import OffsetFetchRequest, OffsetFetchResponse
+from shareq.model.workflow import Workflow
 
 TOPIC_ID_VERSION = 10
 
@@ -24,41 +22,27 @@ Partition = OffsetFetchResponse.Partition
 
 
 def fetch_offsets(
-    context: Context,
-    request: OffsetFetchRequest,
-    client: ClientContext,
-    then: Then[OffsetFetchResponse],
-    now_ms: int,
-) -> list[Effect]:
+    context: Context, request: OffsetFetchRequest, client: ClientContext
+) -> Workflow[OffsetFetchResponse]:
     """OffsetFetch: each group for itself, an error included."""
     by_id = client.api_version >= TOPIC_ID_VERSION
-
-    def respond(groups: list[Fetched], now_ms: int) -> Iterable[Effect]:
-        return then(OffsetFetchResponse(groups=tuple(groups)), now_ms)
-
-    tasks = [_fetch(context, group, request.require_stable, by_id=by_id) for group in request.groups]
-    return gather(tasks, respond, now_ms)
+    groups = yield [_fetch(context, group, request.require_stable, by_id=by_id) for group in request.groups]
+    return OffsetFetchResponse(groups=tuple(groups))
 
 
-def _fetch(context: Context, asked: Asked, require_stable: bool, *, by_id: bool) -> Task[Fetched]:
+def _fetch(context: Context, asked: Asked, require_stable: bool, *, by_id: bool) -> Workflow[Fetched]:
     def failure(error: Errors) -> Fetched:
         return Fetched(group_id=asked.group_id, error_code=error)
 
-    def compute(shard: GroupShard, now_ms: int) -> Outcome[Fetched]:
-        del now_ms
-        group = shard.groups.get(asked.group_id)
-        error = group.refuse_fetch(asked.member_id, asked.member_epoch) if group else Errors.GROUP_ID_NOT_FOUND
-        if error and error is not Errors.GROUP_ID_NOT_FOUND:
-            return Outcome(failure(error))
-        look = _Look(shard.offsets if not error else Offsets(), asked.group_id, context.image, require_stable)
-        if asked.topics is None:
-            return Outcome(Fetched(group_id=asked.group_id, topics=tuple(look.all_topics(by_id=by_id))))
-        return Outcome(Fetched(group_id=asked.group_id, topics=tuple(look.topic(topic) for topic in asked.topics)))
-
-    def task(then: Then[Fetched], now_ms: int) -> Iterable[Effect]:
-        return context.schedule(asked.group_id, compute, failure, then, now_ms)
-
-    return task
+    shard = yield context.turn(asked.group_id, failure)
+    group = shard.groups.get(asked.group_id)
+    error = group.refuse_fetch(asked.member_id, asked.member_epoch) if group else Errors.GROUP_ID_NOT_FOUND
+    if error and error is not Errors.GROUP_ID_NOT_FOUND:
+        return failure(error)
+    look = _Look(shard.offsets if not error else Offsets(), asked.group_id, context.image, require_stable)
+    if asked.topics is None:
+        return Fetched(group_id=asked.group_id, topics=tuple(look.all_topics(by_id=by_id)))
+    return Fetched(group_id=asked.group_id, topics=tuple(look.topic(topic) for topic in asked.topics))
 
 
 class _Look:
