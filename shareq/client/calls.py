@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 
 from shareq.model.actor import Answer, Call, Effect
-from shareq.model.errors import Errors
+from shareq.model.errors import Errors, KafkaError
 from shareq.model.events import Event
 from shareq.model.messages.base import Request, Response
 
@@ -14,12 +14,29 @@ OnAnswer = Callable[[Response | None, Errors, int], None]
 """(response, error, now_ms): without a response, `error` says why there is none."""
 
 
+UNREACHABLE_MS = 3000
+"""A client that has never had a response, and whose connections fail for so long, reports an error."""
+
+
 class Calls:
     """Sends requests and hands each answer to whoever waits for it; collects the effects of one turn of the actor."""
 
-    __slots__ = ("_effects", "_last_id", "_timeout_ms", "_waiting", "reason")
+    __slots__ = (
+        "_effects",
+        "_failing_since_ms",
+        "_last_id",
+        "_reached",
+        "_timeout_ms",
+        "_waiting",
+        "reason",
+        "unreachable",
+    )
 
     def __init__(self, request_timeout_ms: int = 30000) -> None:
+        self.unreachable: KafkaError | None = None
+        """The error of a client that no broker has ever answered; a response clears it."""
+        self._reached = False
+        self._failing_since_ms: int | None = None
         self.reason = ""
         """Why the answer that is being handed on is none, in words."""
         self._effects: list[Effect] = []
@@ -39,9 +56,28 @@ class Calls:
     def answered(self, answer: Answer, now_ms: int) -> None:
         """Hand an answer on; one that nobody waits for (a duplicate) is dropped."""
         self.reason = answer.reason
+        if not self._reached:
+            self._watch_first_response(answer, now_ms)
         on_answer = self._waiting.pop(answer.id, None)
         if on_answer is not None:
             on_answer(answer.response, answer.error, now_ms)
+
+    def _watch_first_response(self, answer: Answer, now_ms: int) -> None:
+        if answer.error is not Errors.NETWORK_EXCEPTION:
+            self._reached = True
+            self.unreachable = None
+        elif self._failing_since_ms is None:
+            self._failing_since_ms = now_ms
+        elif now_ms - self._failing_since_ms >= UNREACHABLE_MS:
+            why = answer.reason or "connections fail"
+            self.unreachable = KafkaError(KafkaError._TRANSPORT, f"no broker is reachable: {why}")
+
+    def take_unreachable(self) -> KafkaError | None:
+        """The error that no broker is reachable, once; it returns if connections go on failing."""
+        error, self.unreachable = self.unreachable, None
+        if error is not None:
+            self._failing_since_ms = None
+        return error
 
     def take_effects(self) -> list[Effect]:
         effects, self._effects = self._effects, []

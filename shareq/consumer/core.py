@@ -16,6 +16,7 @@ from shareq.client.metadata import Metadata
 from shareq.client.topic_partition import TopicPartition
 from shareq.consumer.acknowledgements import Acknowledgements, MemberIdentity, PendingCommit
 from shareq.consumer.acknowledger import Acknowledger
+from shareq.consumer.empty_poll import EmptyPollHints
 from shareq.consumer.fetch_buffer import AcquiredPiece, FetchBuffer
 from shareq.consumer.membership import Membership
 from shareq.consumer.metrics import FetchMetrics, PollMetrics
@@ -73,6 +74,7 @@ class ShareConsumerCore:
             lost=self._fetcher.filler.lost,
         )
         self._poll_metrics = PollMetrics()
+        self._hints = EmptyPollHints(self._metadata, self._membership)
         self._polled_pieces: list[AcquiredPiece] = []
         self._error: KafkaError | None = None
         self._woken = False
@@ -140,6 +142,7 @@ class ShareConsumerCore:
     def begin_poll(self, now_ms: int) -> None:
         """Acknowledge the records of the last poll, check the state, and start fetching."""
         self._poll_metrics.began(now_ms)
+        self._hints.poll_began(now_ms)
         try:
             if self.acknowledger.explicit and (count := self.acknowledger.unacknowledged):
                 raise IllegalStateException(
@@ -160,7 +163,8 @@ class ShareConsumerCore:
 
     def poll_ready(self) -> bool:
         """True if a waiting poll can return or raise."""
-        return bool(self._buffer or self.acknowledger.renewals or self._woken or self._error or self._membership.error)
+        waiting = self._buffer or self.acknowledger.renewals or self._woken
+        return bool(waiting or self._error or self._membership.error or self._calls.unreachable)
 
     def collect(self, now_ms: int) -> list[Sequence[Message]]:
         """The records of this poll: renewed ones first, then fetched ones. Empty if there were only gaps.
@@ -177,12 +181,17 @@ class ShareConsumerCore:
             self.acknowledger.deliver(unpacked)
             runs.append(unpacked.messages)
         runs = [messages for messages in runs if messages]
+        self._hints.delivered |= bool(runs)
         if not runs:
             self.acknowledger.take()  # of gaps, which the next request acknowledges
             self._polled_pieces = []
             self._fetcher.fetching = not self._buffer
             self._pump(now_ms)
         return runs
+
+    def empty_poll_hint(self, now_ms: int) -> str | None:
+        """Why a poll that waited returned nothing; None if there is nothing new to report."""
+        return self._hints.next(self.subscription, now_ms)
 
     def put_back(self, now_ms: int) -> None:
         """Undo the last `collect`: the application has not received its records, and the next poll returns them."""
@@ -199,7 +208,7 @@ class ShareConsumerCore:
 
     def _raise_error(self) -> None:
         """Raise the error of a background request, once."""
-        error = self._membership.error or self._error
+        error = self._membership.error or self._error or self._calls.take_unreachable()
         if error is not None:
             self._membership.error = self._error = None
             raise KafkaException(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from operator import index
 from typing import Any
@@ -18,6 +19,8 @@ from shareq.consumer.messages import Messages
 from shareq.model.errors import KafkaError, KafkaException
 from shareq.model.states import AcknowledgeType
 from shareq.model.transport import transport_for
+
+_log = logging.getLogger("shareq.consumer")
 
 AcknowledgementCommitCallback = Callable[[dict[TopicPartition, set[int]], KafkaException | None], object]
 
@@ -114,7 +117,14 @@ class ShareConsumer(UntilClosed):
                 self._unreturned = bool(runs)
             finally:
                 self._connection.run(self._core.end_poll)
+            if not runs and wait_ms != 0:
+                self._warn_of_empty_poll()
             return Messages.of(runs)
+
+    def _warn_of_empty_poll(self) -> None:
+        hint = self._core.empty_poll_hint(self._connection.now_ms())
+        if hint is not None:
+            _log.warning(hint)
 
     def _put_back(self) -> None:
         """Put back the records of an interrupted poll, before a call that would count them as seen."""

@@ -25,6 +25,9 @@ from shareq.producer.sender import Sender
 from shareq.producer.transaction import ProducerIdentity, ProducerTransactionEvent, ProducerTransactionState
 from shareq.producer.transaction_offsets import CommittedOffset, ConsumerGroupMetadata, TransactionOffsetCommit
 
+PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
+"""Errors of records that the application itself gave up."""
+
 
 class ProducerCore:
     """A producer without I/O."""
@@ -35,6 +38,8 @@ class ProducerCore:
         self.deliveries: CallbackQueue[Delivery] = CallbackQueue()
         self.settled_count: int = 0
         """Records whose fate is known and that have no callback."""
+        self.lost: dict[tuple[str, str], int] = {}
+        """(topic, error text) -> records that failed without a callback, for the next call to report."""
         self.settled_bytes: int = 0
         """The size of all records whose fate is known."""
         self.scheduled = False
@@ -266,6 +271,7 @@ class ProducerCore:
         self.settled_bytes += record[7]
         if record[6] is None:
             self.settled_count += 1
+            self._count_lost(record[0], error, 1)
         else:
             origin = Origin(record[0], record[1], None, None, error, 0.0)
             self.deliveries.append(Delivery(record, OFFSET_INVALID, self._now_ms, origin))
@@ -277,6 +283,8 @@ class ProducerCore:
             self.identity.record_failed()
         records, batch.records = batch.records, []
         self.settled_bytes += self._batch_bytes - batch.room_bytes
+        if error is not None:
+            self._count_lost(queue.topic, error, sum(record[6] is None for record in records))
         if not batch.wants_reports:
             self.settled_count += len(records)
             return
@@ -288,6 +296,16 @@ class ProducerCore:
             else:
                 offset = base_offset + position if base_offset >= 0 else OFFSET_INVALID
                 self.deliveries.append(Delivery(record, offset, created_ms, origin))
+
+    def _count_lost(self, topic: str, error: KafkaError, count: int) -> None:
+        if count and error.code() not in PURGED:
+            at = topic, error.str()
+            self.lost[at] = self.lost.get(at, 0) + count
+
+    @property
+    def unknown_topics(self) -> list[str]:
+        """Topics with waiting records that a broker does not know."""
+        return [name for name, topic in self._topics.items() if topic.unplaced and topic.unknown_since_ms is not None]
 
     def _restart_sequences(self) -> None:
         for queue in self._queues():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
 from types import TracebackType
@@ -21,6 +22,8 @@ from shareq.producer.partition_queue import RECORD_OVERHEAD_BYTES, Delivery, Del
 from shareq.producer.record_arguments import checked_arguments, content_bytes, headers_size, record_headers
 from shareq.producer.transaction import ProducerTransactionEvent, ProducerTransactionState, abort_required
 from shareq.producer.transaction_offsets import ConsumerGroupMetadata, committed_offsets
+
+_log = logging.getLogger("shareq.producer")
 
 DRAIN_AT = 1000
 """So many records in the inbox are moved on at once; a lock each would cost more than everything else."""
@@ -85,6 +88,7 @@ class Producer(UntilClosed):
         self._unreturned: ProducerTransactionEvent | None = None
         """The step of a transaction whose call was interrupted: a repetition goes on where that call was."""
         self._names: set[str] = set()
+        self._warned: set[str] = set()
         self._room: int = self._max_records
         self._granted = self._room
         self._room_bytes: int = min(self._max_record_bytes, self._max_bytes)
@@ -212,7 +216,10 @@ class Producer(UntilClosed):
                 self._run(core.drain)
             if not core.deliveries and len(self):
                 self._connection.wait(lambda: bool(core.deliveries) or not len(self), wait_ms)
-            return self._serve()
+            served = self._serve()
+        if core.lost:
+            self._warn_of_lost_records()
+        return served
 
     def flush(self, timeout: float = -1) -> int:
         """Send everything and wait until the fate of all records is known and told; how many are still open."""
@@ -220,7 +227,29 @@ class Producer(UntilClosed):
         with self._waiting:
             self._run(self._core.flush)
             self._serve_until(lambda: not self._core.undelivered, timeout)
+        self._warn_of_lost_records()
         return len(self)
+
+    def _has_news(self) -> bool:
+        """True if a waiting call has something to log."""
+        core = self._core
+        return core.calls.unreachable is not None or any(name not in self._warned for name in core.unknown_topics)
+
+    def _warn_of_lost_records(self) -> None:
+        """Log what no callback reports: failed records, topics that brokers do not know, no broker at all."""
+        core = self._core
+        while core.lost:
+            (topic, why), count = core.lost.popitem()
+            _log.warning(
+                "%d records for topic %r were not delivered: %s (on_delivery reports each record)", count, topic, why
+            )
+        for name in core.unknown_topics:
+            if name not in self._warned:
+                self._warned.add(name)
+                _log.warning("topic %r does not exist: its records wait; create it, or check its name", name)
+        unreachable = core.calls.take_unreachable()
+        if unreachable is not None:
+            _log.error("records wait: %s", unreachable.str())
 
     def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:
         """Give up records: those that wait, those under way. Their callbacks are served by the next poll or flush."""
@@ -239,10 +268,12 @@ class Producer(UntilClosed):
         deadline_ms = None if wait_ms is None else connection.now_ms() + wait_ms
         while True:
             self._serve()
+            if self._has_news():
+                self._warn_of_lost_records()
             if done():
                 return True
             left_ms = None if deadline_ms is None else max(0, deadline_ms - connection.now_ms())
-            if not connection.wait(lambda: bool(core.deliveries) or done(), left_ms):
+            if not connection.wait(lambda: bool(core.deliveries) or self._has_news() or done(), left_ms):
                 return False
 
     def _run(self, call: Callable[[int], None]) -> None:

@@ -1,0 +1,65 @@
+"""Why a poll returned nothing, and what to do about it: one hint per reason and consumer.
+
+The hints are for applications that wait for records which cannot come. Each is given once, because an empty poll is
+otherwise the ordinary case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from shareq.client.metadata import Metadata
+from shareq.consumer.membership import Membership
+from shareq.model.errors import Errors
+
+SETTLE_MS = 1000
+"""A consumer that has polled for so long and never got a record gets the hint about the start offset."""
+
+
+class EmptyPollHints:
+    """Reads the state of a consumer; `delivered` is set once it has returned a record."""
+
+    def __init__(self, metadata: Metadata, membership: Membership) -> None:
+        self.delivered = False
+        self._metadata = metadata
+        self._membership = membership
+        self._given: set[str] = set()
+        self._first_poll_ms: int | None = None
+
+    def poll_began(self, now_ms: int) -> None:
+        """Remember when the first poll began."""
+        if self._first_poll_ms is None:
+            self._first_poll_ms = now_ms
+
+    def next(self, topics: Iterable[str], now_ms: int) -> str | None:
+        """A hint that was not given before, or None."""
+        for reason, text in self._reasons(topics, now_ms):
+            if reason not in self._given:
+                self._given.add(reason)
+                return text
+        return None
+
+    def _reasons(self, topics: Iterable[str], now_ms: int) -> list[tuple[str, str]]:
+        group_id = self._membership.group_id
+        missing = [t for t in topics if self._metadata.errors.get(t) is Errors.UNKNOWN_TOPIC_OR_PARTITION]
+        if missing:
+            return [
+                (f"topic {name}", f"poll is empty: topic {name!r} does not exist; create it, or check its name")
+                for name in missing
+            ]
+        if self.delivered or self._first_poll_ms is None:
+            return []
+        if not self._membership.assigned:
+            text = (
+                f"poll is empty: group {group_id!r} has not assigned a partition to this consumer yet; "
+                "the assignment comes with a later heartbeat: poll again"
+            )
+            return [("assignment", text)]
+        if now_ms - self._first_poll_ms < SETTLE_MS:
+            return []
+        text = (
+            f"poll is empty: group {group_id!r} has no record to deliver. A new group starts at the end of the log, "
+            "behind records produced before: to get those, set share.auto.offset.reset=earliest for the group before "
+            "its first poll (Cluster.configure_group, Admin.incremental_alter_configs)"
+        )
+        return [("start offset", text)]

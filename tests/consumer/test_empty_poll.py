@@ -1,0 +1,110 @@
+"""An empty poll says why, once for each reason; BEHAVIOUR.md 11 and 12."""
+
+from __future__ import annotations
+
+import logging
+import socket
+
+import pytest
+
+from shareq import Cluster, Producer, ShareConsumer
+from shareq.model.errors import Errors, KafkaError, KafkaException
+from shareq.model.messages.cluster import FindCoordinatorRequest, MetadataRequest
+from tests.client.fake import Fake, batch
+from tests.consumer.fake_share_group import FakeShareGroup, consumer_on
+
+MISSING = "topic 'nope' does not exist"
+UNASSIGNED = "has not assigned a partition"
+AT_THE_END = "share.auto.offset.reset=earliest"
+
+
+@pytest.fixture
+def hints(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    caplog.set_level(logging.WARNING, "shareq.consumer")
+    return caplog
+
+
+def test_a_topic_that_does_not_exist_is_named_once(hints: pytest.LogCaptureFixture) -> None:
+    fake = Fake(t=[1])
+    FakeShareGroup(fake)
+    consumer = consumer_on(fake, "t", "nope")
+    for _ in range(3):
+        assert not consumer.poll(5)
+    assert [message.count(MISSING) for message in hints.messages].count(1) == 1
+
+
+def test_a_poll_without_an_assignment_says_so_once(hints: pytest.LogCaptureFixture) -> None:
+    fake = Fake(t=[1])
+    FakeShareGroup(fake, at_once=False)
+    consumer = consumer_on(fake, "t")
+    for _ in range(3):
+        assert not consumer.poll(0.5)
+    assert len(hints.messages) == 1
+    assert UNASSIGNED in hints.messages[0]
+
+
+def test_a_consumer_that_never_got_a_record_gets_a_hint_on_the_start_offset(hints: pytest.LogCaptureFixture) -> None:
+    fake = Fake(t=[1])
+    FakeShareGroup(fake)
+    consumer = consumer_on(fake, "t")
+    for _ in range(3):
+        assert not consumer.poll(2)
+    assert len(hints.messages) == 1
+    assert AT_THE_END in hints.messages[0]
+
+
+def test_a_consumer_that_got_records_and_polls_that_do_not_wait_are_silent(hints: pytest.LogCaptureFixture) -> None:
+    fake = Fake(t=[1])
+    group = FakeShareGroup(fake)
+    consumer = consumer_on(fake, "t")
+    assert not consumer.poll(0)
+    group.append("t", 0, batch(0, "a"))
+    assert len(consumer.poll(5)) == 1
+    assert not consumer.poll(5)
+    assert hints.messages == []
+
+
+def test_records_produced_before_a_new_group_are_explained(hints: pytest.LogCaptureFixture) -> None:
+    with Cluster(brokers=1) as cluster:
+        address = cluster.bootstrap_servers
+        cluster.create_topic("t", 1)
+        with Producer({"bootstrap.servers": address}) as producer:
+            producer.produce("t", b"early")
+            producer.flush()
+        with ShareConsumer({"bootstrap.servers": address, "group.id": "g"}) as consumer:
+            consumer.subscribe(["t"])
+            assert not consumer.poll(20)
+    assert any(AT_THE_END in message for message in hints.messages)
+
+
+def test_without_any_broker_poll_raises_within_seconds() -> None:
+    fake = Fake(t=[1])
+    fake.answers[MetadataRequest] = fake.answers[FindCoordinatorRequest] = lambda *_: Errors.NETWORK_EXCEPTION
+    consumer = consumer_on(fake, "t")
+    began_ms = fake.now_ms
+    for _ in range(2):
+        with pytest.raises(KafkaException, match="no broker is reachable") as raised:
+            consumer.poll(60)
+        assert raised.value.error == KafkaError._TRANSPORT
+    assert fake.now_ms - began_ms < 15_000
+
+
+def test_a_broker_that_has_answered_once_may_be_away_for_long() -> None:
+    fake = Fake(t=[1])
+    FakeShareGroup(fake)
+    consumer = consumer_on(fake, "t")
+    assert not consumer.poll(1)
+    for request in list(fake.answers):
+        fake.answers[request] = lambda *_: Errors.NETWORK_EXCEPTION
+    assert not consumer.poll(60)
+
+
+def test_a_closed_port_is_an_error() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    consumer = ShareConsumer({"bootstrap.servers": f"127.0.0.1:{port}", "group.id": "g"})
+    consumer.subscribe(["t"])
+    with pytest.raises(KafkaException, match=f"no broker is reachable.*{port}"):
+        consumer.poll(60)
+    consumer.close(0)
