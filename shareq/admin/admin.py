@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 
 class Admin(UntilClosed):
-    """Looks after a cluster. `conf` needs `bootstrap.servers`; it may be a dict, keyword arguments, or both."""
+    """Administers a cluster. `conf` needs `bootstrap.servers`; it may be a dict, keyword arguments, or both."""
 
     _NAME = "Admin"
 
@@ -66,9 +66,9 @@ class Admin(UntilClosed):
     def create_topics(
         self, new_topics: Iterable[NewTopic | str], *, validate_only: bool = False, timeout: float = 60
     ) -> Results[str, CreatedTopic]:
-        """Create topics; a name alone stands for a topic with the broker's defaults.
+        """Create topics; a name alone is a topic with the broker's defaults.
 
-        Returns when every broker knows them, so that the next call of whatever client finds them.
+        Returns when every broker knows them, so that the next call of any client finds them.
         """
         wanted = new_topics_of(new_topics)
         return self._do(topics.create_topics(self._routing, wanted, validate_only=validate_only), timeout)
@@ -115,7 +115,7 @@ class Admin(UntilClosed):
     def delete_records(
         self, before: Mapping[PartitionLike, int], *, timeout: float = 60
     ) -> Results[TopicPartition, DeletedRecords]:
-        """Delete all records below an offset; -1 stands for everything there is."""
+        """Delete all records below an offset; -1 deletes all records."""
         asked = {partition_of(place): offset for place, offset in mapping("before", before).items()}
         for place, offset in asked.items():
             if isinstance(offset, bool) or not isinstance(offset, int) or not -1 <= offset <= INT64_MAX:
@@ -148,7 +148,7 @@ class Admin(UntilClosed):
     def list_share_group_offsets(
         self, group_id: str, partitions: Iterable[PartitionLike] | None = None, *, timeout: float = 60
     ) -> Lag:
-        """Start offset and lag of partitions, or of all that the group knows; nothing for an unknown group."""
+        """Start offset and lag of partitions, or of all that the group has; empty for an unknown group."""
         places: dict[str, list[int]] | None = None
         if partitions is not None:
             places = {}
@@ -165,7 +165,7 @@ class Admin(UntilClosed):
     ) -> Results[TopicPartition, AlteredOffset]:
         """Move the start of partitions, or of whole topics: an offset, "earliest", "latest" or a datetime.
 
-        The group must be empty; one that does not exist is made. KafkaException (NON_EMPTY_GROUP) for all together.
+        The group must be empty; a missing one is created. KafkaException (NON_EMPTY_GROUP) for the call as a whole.
         """
         asked: dict[tuple[str, int | None], OffsetSpec] = {}
         for place, spec in mapping("specs", specs).items():
@@ -179,7 +179,7 @@ class Admin(UntilClosed):
     def delete_share_group_offsets(
         self, group_id: str, topic_names: Iterable[str], *, timeout: float = 60
     ) -> Results[str, Done]:
-        """Let the group forget topics."""
+        """Delete the group's offsets of topics."""
         names = names_of("topic", topic_names)
         return self._do(offsets.delete_share_group_offsets(self._routing, name_of("group", group_id), names), timeout)
 
@@ -213,7 +213,7 @@ class Admin(UntilClosed):
         """The same for a group, such as {"share.record.lock.duration.ms": 20000}."""
         self.incremental_alter_configs("group", name_of("group", group_id), changes, timeout=timeout)
 
-    # ---- how it works ------------------------------------------------------------------------------------------------
+    # ---- running operations ------------------------------------------------------------------------------------------
 
     def _do(self, operation: Operation[T], timeout: float) -> T:
         self._check_open()

@@ -1,4 +1,4 @@
-"""What the calls of an Admin take: names, places, new topics, configurations; checked before anything is sent."""
+"""Checks of the arguments of an Admin: names, partitions, new topics, configurations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shareq.model.messages.topics import ResourceType
 PartitionLike = TopicPartition | tuple[str, int]
 
 LEAST_TIMESTAMP = -6
-"""Timestamps below 0 are names of offsets; this is the last that Kafka knows."""
+"""The lowest special timestamp of ListOffsets (earliest pending upload)."""
 
 
 def name_of(what: str, name: object) -> str:
@@ -42,7 +42,7 @@ def partition_of(place: object) -> PartitionKey:
 
 def kind_of(kind: object) -> ResourceType:
     if not isinstance(kind, str) or kind not in RESOURCES:
-        raise ValueError(f"{kind!r:.100} has no configuration: say {', '.join(RESOURCES)}")
+        raise ValueError(f"kind={kind!r:.100}: must be one of {', '.join(RESOURCES)}")
     return RESOURCES[kind]
 
 
@@ -79,7 +79,7 @@ def _change(key: str, change: ConfigChange) -> Change:
 
 
 def config_text(key: str, value: object) -> str | None:
-    """A value as brokers read it: text; numbers and bools are written as such; None stands for the default."""
+    """A value as text for brokers, from text, a number or a bool; None is the default."""
     if value is None:
         return None
     if isinstance(value, bool):

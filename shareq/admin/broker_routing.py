@@ -1,6 +1,6 @@
-"""How operations find their brokers: any of them, all of them, a group's coordinator, a partition's leader.
+"""Routing of requests: to any broker, all brokers, the controller, a group's coordinator, a partition's leader.
 
-Each of these retries what a retry can mend, with growing pauses; the deadline of the operation is what ends it.
+Each of these retries retriable errors, with growing pauses, until the deadline of the operation.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def failure(error: Errors, message: str | None = None) -> KafkaError | None:
 
 
 class BrokerRouting:
-    """The questions that all operations are made of."""
+    """Sub-operations that send requests to the right brokers; `yield from` them."""
 
     def __init__(self, backoff: Backoff) -> None:
         self._backoff = backoff
@@ -43,7 +43,7 @@ class BrokerRouting:
         return Pause(self._backoff.delay_ms(attempts), f"{what} answered {error.name}{detail}")
 
     def any_broker(self, request: Request) -> Operation[Any]:
-        """The response of whichever broker answers."""
+        """The response of the first broker that answers."""
         attempts = 0
         while True:
             ((response, error, reason),) = yield [Ask(ANY_NODE, request)]
@@ -53,7 +53,7 @@ class BrokerRouting:
             yield self.pause(attempts, error, "the cluster", reason)
 
     def controller(self, request: Request, errors_of: Callable[[Any], Iterable[Errors]]) -> Operation[Any]:
-        """The controller's response. Any broker passes the request on to it; those of old answer NOT_CONTROLLER."""
+        """The controller's response. Brokers forward the request; older ones answer NOT_CONTROLLER."""
         node = ANY_NODE
         attempts = 0
         while True:
@@ -86,8 +86,8 @@ class BrokerRouting:
             yield self.pause(attempts, error, "a broker")
 
     def every_broker(self, request: Request) -> Operation[tuple[list[Any], dict[int, KafkaError]]]:
-        """The responses of all brokers that are alive, and by node the error of each that gave none in time. A broker
-        that dies meanwhile has neither. KafkaException where there are errors only."""
+        """The responses of all live brokers, and by node the errors of those that did not answer in time. A broker that
+        dies meanwhile has neither. KafkaException where there are errors only."""
         responses: list[Any] = []
         errors: dict[int, KafkaError] = {}
         waiting: set[int] | None = None
@@ -125,9 +125,10 @@ class BrokerRouting:
         waiting: Callable[[], object],
         what: str,
     ) -> Operation[OutOfTime | None]:
-        """Ask and `take` each reply, which says why it has to be asked again, until nothing is `waiting`.
+        """Send the requests of `ask`, and `take` each reply, until nothing is `waiting`; `take` returns the error that
+        makes another attempt necessary, or NONE.
 
-        Returns None, or the end of the operation's time, when the replies that had come are taken.
+        Returns None, or OutOfTime after taking the replies that had arrived.
         """
         asked: list[Ask] = []
         attempts = 0
@@ -154,7 +155,7 @@ class BrokerRouting:
     # ---- coordinators ------------------------------------------------------------------------------------------------
 
     def coordinators(self, groups: Iterable[str]) -> Operation[tuple[dict[str, int], dict[str, KafkaError]]]:
-        """The coordinator's node of each group, and why there is none."""
+        """The coordinator's node of each group, and the errors of groups without one."""
         nodes: dict[str, int] = {}
         errors: dict[str, KafkaError] = {}
         waiting = sorted(set(groups))
@@ -237,8 +238,8 @@ class BrokerRouting:
         make_request: Callable[[dict[str, list[int]]], Request],
         results_of: Callable[[Any], Iterable[tuple[PartitionKey, Errors, Any]]],
     ) -> Operation[dict[PartitionKey, tuple[KafkaError | None, Any]]]:
-        """Ask each partition's leader; (error, result) by place. Unknown topics and partitions are errors at once; when
-        the time is up, its error stands for the places that are left."""
+        """Ask each partition's leader; (error, result) by partition. Unknown topics and partitions are errors at once;
+        partitions without a result when the time is up have the error of the time-out."""
         done: dict[PartitionKey, tuple[KafkaError | None, Any]] = {}
         waiting = set(places)
 

@@ -59,7 +59,7 @@ def incremental_alter_configs(
     *,
     validate_only: bool,
 ) -> Operation[None]:
-    """All changes or none; KafkaException says what is wrong with them."""
+    """Make all changes or, with a KafkaException, none."""
     resource = IncrementalAlterConfigsRequest.Resource(
         resource_type=resource_type,
         resource_name=name,

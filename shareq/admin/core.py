@@ -23,21 +23,21 @@ T = TypeVar("T")
 
 
 class Ask(NamedTuple):
-    """A question to one broker."""
+    """A request to one broker."""
 
     node: int
     request: Request
 
 
 class Pause(NamedTuple):
-    """`why` tells what an operation was waiting for when its time is up before the pause."""
+    """`why`: what the operation waits for, for the error of an operation whose time is up."""
 
     ms: int
     why: str = ""
 
 
 class Reply(NamedTuple):
-    """An answer; without a response `error` says why there is none, `reason` in words."""
+    """A response, or None with the error and its reason as text."""
 
     response: Any
     error: Errors
@@ -45,9 +45,9 @@ class Reply(NamedTuple):
 
 
 class OutOfTime(KafkaException):
-    """Thrown into an operation whose time is up: it may return what it knows, but ask nothing more.
+    """Thrown into an operation whose time is up: it may return a partial result, but send no request.
 
-    `replies` to the questions under way: those that have come, None for the others.
+    `replies` to the requests in flight: those that arrived, None for the others.
     """
 
     def __init__(self, error: KafkaError, replies: list[Reply | None]) -> None:
@@ -79,7 +79,7 @@ class Task(Generic[T]):
         return self._value  # type: ignore[return-value]    # done without failure: the operation's own result
 
     def expect(self, count: int) -> int:
-        """Wait for so many replies; late ones of an earlier round are told apart by the number returned."""
+        """Wait for `count` replies; the number returned tells replies of earlier rounds from these."""
         self.replies = [None] * count
         self._generation += 1
         return self._generation
@@ -99,7 +99,7 @@ class Task(Generic[T]):
 
 
 class AdminCore:
-    """Runs operations. An actor without a life of its own: it does nothing unless asked."""
+    """Runs operations: an actor that acts only on calls and replies."""
 
     def __init__(self, config: ClientConfig, rng: random.Random) -> None:
         self.client_id: str = config["client.id"]
@@ -130,7 +130,7 @@ class AdminCore:
         return task
 
     def _advance(self, task: Task[Any], replies: list[Reply] | None, now_ms: int) -> None:
-        """Let the operation go on to its next question, or to its end."""
+        """Continue the operation up to its next request, or to its end."""
         task.resume_at_ms = None
         task.replies = []
         try:
@@ -138,7 +138,7 @@ class AdminCore:
         except StopIteration as end:
             self._finish(task, end.value)
             return
-        except Exception as failure:  # belongs to whoever waits for the result
+        except Exception as failure:  # raised again by `result()`
             self._finish(task, None, failure)
             return
         if isinstance(step, Pause):

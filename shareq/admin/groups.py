@@ -1,4 +1,4 @@
-"""Operations on share groups: who is there, who is in them, and their end."""
+"""Operations on share groups: list, describe, delete."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def timestamp_of(spec: OffsetSpec) -> int | None:
         return None
     if isinstance(spec, datetime):
         if spec.tzinfo is None:
-            raise ValueError(f"{spec!r} has no time zone: say datetime(..., tzinfo=timezone.utc)")
+            raise ValueError(f"{spec!r} has no time zone: use datetime(..., tzinfo=timezone.utc)")
         timestamp = int(spec.timestamp() * 1000)
         if timestamp < 0:
             raise ValueError(f"{spec!r}: must not be before 1970")
@@ -75,7 +75,7 @@ def list_share_group_offsets(
 
 
 def _offset(topic: str, found: DescribeShareGroupOffsetsResponse.Partition) -> ShareGroupOffset:
-    """A negative lag says that it is unknown, or makes no sense: then there is none, as in Java."""
+    """The lag, None for a negative one, which is unknown or impossible, as in Java."""
     started = found.start_offset >= 0
     return ShareGroupOffset(
         topic=topic,
@@ -90,7 +90,7 @@ def _offset(topic: str, found: DescribeShareGroupOffsetsResponse.Partition) -> S
 def alter_share_group_offsets(
     routing: BrokerRouting, group_id: str, specs: Mapping[tuple[str, int | None], OffsetSpec]
 ) -> Operation[Results[TopicPartition, AlteredOffset]]:
-    """Move start offsets; partition None stands for all of the topic. What cannot be resolved stays as it is."""
+    """Move start offsets; partition None means all of the topic. A partition that cannot be resolved is not moved."""
     wanted = yield from _all_partitions(routing, specs)
     rows, offsets = yield from _resolve(routing, wanted)
     if offsets:
@@ -101,7 +101,7 @@ def alter_share_group_offsets(
 def _all_partitions(
     routing: BrokerRouting, specs: Mapping[tuple[str, int | None], OffsetSpec]
 ) -> Operation[dict[PartitionKey, OffsetSpec]]:
-    """Whole topics as their partitions; an unknown one as partition -1, whose error the caller will see."""
+    """Replace whole topics by their partitions; an unknown topic by partition -1, which gets its error."""
     whole = [topic for topic, index in specs if index is None]
     counts: dict[str, int] = {}
     if whole:

@@ -87,7 +87,7 @@ def _text(value: object) -> str:
 
 @row
 class Done(Row):
-    """Something was done, or was not; nothing else is to be told."""
+    """The result of an operation that returns nothing but an error."""
 
     name: str
 

@@ -47,7 +47,7 @@ class NewTopic:
 def create_topics(
     routing: BrokerRouting, topics: Sequence[NewTopic], *, validate_only: bool
 ) -> Operation[Results[str, CreatedTopic]]:
-    """Create topics, and wait until every broker knows them: who comes next must not meet an unknown topic."""
+    """Create topics, and wait until every broker knows them, so that the next call of any client finds them."""
     request = CreateTopicsRequest(
         topics=tuple(
             CreateTopicsRequest.Topic(

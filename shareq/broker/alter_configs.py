@@ -1,4 +1,4 @@
-"""What a broker answers to AlterConfigs and IncrementalAlterConfigs: of one resource all changes are made, or none."""
+"""Responses to AlterConfigs and IncrementalAlterConfigs: all changes of a resource are made, or none."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from shareq.model.messages.topics import (
 
 
 class _Resource(Protocol):
-    """What requests of both kinds say of whom they mean."""
+    """The resource of a request of either kind."""
 
     @property
     def resource_type(self) -> int: ...
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class _Target(NamedTuple):
-    """Something with configurations: what it says now, and how that is changed."""
+    """A resource with configurations: its overrides, and the function that changes them."""
 
     overrides: Mapping[str, str]
     alter: Callable[[Changes, bool], ErrorWithMessage]
@@ -64,7 +64,7 @@ def incremental_alter_configs(
 
 
 def alter_configs(request: AlterConfigsRequest, controller: Controller, broker_id: int) -> AlterConfigsResponse:
-    """Replace all that a resource says: what the request does not name goes back to its default."""
+    """Replace all overrides of a resource: a key that the request does not name gets its default."""
 
     def altered(asked: AlterConfigsRequest.Resource) -> ErrorWithMessage:
         target = _target(asked, controller, broker_id)
@@ -73,7 +73,7 @@ def alter_configs(request: AlterConfigsRequest, controller: Controller, broker_i
         names = Counter(config.name for config in asked.configs)
         for config in asked.configs:
             if names[config.name] > 1 or config.value is None:
-                return Errors.INVALID_REQUEST, f"{config.name}: is to be set once, to a value"
+                return Errors.INVALID_REQUEST, f"{config.name}={config.value!r}: must be named once, with a value"
         changes = dict.fromkeys(target.overrides) | {config.name: config.value for config in asked.configs}
         return target.alter(changes, request.validate_only)
 
@@ -89,17 +89,17 @@ def _one_by_one(
     results = []
     for asked in resources:
         kind, name = asked.resource_type, asked.resource_name
-        twice = Errors.INVALID_REQUEST, "a resource is to be named once in a request"
+        twice = Errors.INVALID_REQUEST, f"resource {name!r} of type {kind}: named twice in the request"
         error, why = altered(asked) if named[kind, name] == 1 else twice
         results.append(result(resource_type=kind, resource_name=name, error_code=error, error_message=why))
     return tuple(results)
 
 
-# ---- who is meant ----------------------------------------------------------------------------------------------------
+# ---- the resource ----------------------------------------------------------------------------------------------------
 
 
 def _target(asked: _Resource, controller: Controller, broker_id: int) -> _Target | ErrorWithMessage:
-    """Whose configurations are to be altered, or why they cannot be."""
+    """The resource of a request, or the error of its type or name."""
     name, image = asked.resource_name, controller.image
     if asked.resource_type == ResourceType.TOPIC:
         topic = image.topics.get(name)
@@ -136,7 +136,7 @@ def _alter_brokers(controller: Controller, changes: Changes, validate_only: bool
     return controller.alter_broker_configs(changes, validate_only=validate_only)
 
 
-# ---- what is to be done ----------------------------------------------------------------------------------------------
+# ---- the changes -----------------------------------------------------------------------------------------------------
 
 
 def _refuse_operations(asked: IncrementalAlterConfigsRequest.Resource) -> ErrorWithMessage | None:
@@ -159,7 +159,7 @@ _ON_LISTS = frozenset((AlterOperation.APPEND, AlterOperation.SUBTRACT))
 
 
 def _new_value(config: IncrementalAlterConfigsRequest.Config, old: Mapping[str, str]) -> str | None:
-    """What a configuration is to be; None: whatever it is for those that say nothing."""
+    """The new override of a configuration; None removes it."""
     if config.config_operation == AlterOperation.DELETE:
         return None
     if config.config_operation == AlterOperation.SET:

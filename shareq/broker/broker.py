@@ -1,4 +1,4 @@
-"""One broker: it hosts its actors, routes requests to them, and carries out what they ask for."""
+"""One broker: it hosts its actors, routes requests to them, and carries out their effects."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ PERSISTER_CLASS = "group.share.persister.class.name"
 
 
 class Broker:
-    """A broker that is alive. Killing it is forgetting it; starting it again makes a new one."""
+    """A running broker. A killed broker is dropped; a restart makes a new one."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Broker:
         self._context = ClientContext(client_id=self.name)
         self._persisting: dict[int, tuple[Host, int]] = {}
         self._persist_ids = 0
-        self._untold: list[tuple[TopicPartition, int]] = []  # markers whose coordinator has yet to hear of them
+        self._untold: list[tuple[TopicPartition, int]] = []  # markers not delivered to their coordinator yet
         self._stalled: list[tuple[Host, AppendRecords]] = []  # appends that wait for replicas to be in sync
         self._led: dict[TopicPartition, int] = {}
         self._hosts: list[Host] = []
@@ -120,7 +120,7 @@ class Broker:
     # ---- requests ----------------------------------------------------------------------------------------------------
 
     def receive(self, exchange_id: int, request: Request, client: ClientContext) -> None:
-        """A request has arrived. A broker that has died meanwhile hears nothing."""
+        """Route a request to its actor, or answer it. A broker that was killed meanwhile drops it."""
         if not self._leader.alive:
             return
         route = self.routes[type(request)]
@@ -144,7 +144,7 @@ class Broker:
         return response
 
     def log_grew(self, at: TopicPartition, first: int, end: int) -> None:
-        """Tell the journal, the share-partitions and waiting fetches of what was appended."""
+        """Record an append, and deliver it to the share-partition leader and to waiting fetches."""
         if self._traced:
             self._record(RecordsAppended(at.topic, at.partition, first, end))
         if self._share_leader.watches(at):
@@ -155,8 +155,8 @@ class Broker:
     # ---- metadata ----------------------------------------------------------------------------------------------------
 
     def image_changed(self, image: ClusterImage) -> None:
-        """Hand the new image to every actor, then tell the coordinators which shards came and went. Appends that wait
-        for replicas are tried again, or fail where this broker leads the partition no more."""
+        """Deliver the new image to every actor, and elected and resigned shards to the coordinators. Appends that wait
+        for replicas are tried again, or fail where this broker no longer leads the partition."""
         if not self._leader.alive:
             return
         self._data.image = image
@@ -181,7 +181,7 @@ class Broker:
             host.deliver(ShardResigned(shard.partition))
 
     def die(self) -> None:
-        """The process is gone."""
+        """End the process: all actors stop."""
         for host in self._hosts:
             host.die()
 
@@ -248,11 +248,11 @@ class Broker:
     def _admit(self, host: Host, effect: Admit) -> None:
         del host
         exchange_id, request, client = effect.incoming
-        assert isinstance(request, ProduceRequest), "nothing else has to be admitted"
+        assert isinstance(request, ProduceRequest), "only produce requests are verified"
         self._network.answer(self, exchange_id, self._produce(request, client, effect.verdicts))
 
     def _marker_appended(self, host: Host, effect: MarkerAppended) -> None:
-        """A coordinator hears of a marker behind what it has appended before: its state follows the log's order."""
+        """Deliver a marker to the coordinator after its earlier appends, so that its state follows the log's order."""
         del host
         at, offset, producer_id, _ = effect
         self.log_grew(at, offset, offset + 1)
@@ -267,7 +267,7 @@ class Broker:
         coordinator.deliver(MarkerWritten(at.partition, producer_id, committed))
 
     def _append_records(self, host: Host, effect: AppendRecords) -> None:
-        if (effect.topic_partition, effect.producer_id) in self._untold:  # nobody would ever end them behind the marker
+        if (effect.topic_partition, effect.producer_id) in self._untold:  # no marker would end records behind this one
             self._loop.post(host.deliver, Appended(effect.id, Errors.INVALID_TXN_STATE))
             return
         now_ms = self._loop.now_ms()

@@ -39,11 +39,11 @@ class Client(Protocol):
 class Cluster:
     """A cluster of `brokers` brokers in this process.
 
-    `clock`: "virtual" (time passes only while somebody waits, and then at once), "wall", or a factor such as 10.0.
-    `seed` fixes every choice that is left to chance. `config` overrides broker configurations by their Kafka names.
+    `clock`: "virtual" (time passes only during calls that wait, and then at once), "wall", or a factor such as 10.0.
+    `seed` is that of every random choice. `config` overrides broker configurations by their Kafka names.
     `journal`: True, False (load runs do not pay for it), or the number of newest events to keep. `latency_ms`: how long
-    a message takes each way. `racks`: the rack of each broker, None for a broker without one. Raises ConfigException
-    naming what is absurd.
+    a message takes each way. `racks`: the rack of each broker, None for a broker without one. ConfigException for an
+    invalid argument.
     """
 
     def __init__(
@@ -93,12 +93,12 @@ class Cluster:
     # ---- brokers -----------------------------------------------------------------------------------------------------
 
     def kill_broker(self, broker_id: int) -> None:
-        """Lose a broker without a goodbye: connections break, its memory is gone, what it led and coordinated moves."""
+        """Kill a broker: its connections break, its memory is lost, leadership and coordinators move."""
         self._check_broker(broker_id, alive=True)
         self.loop.enter(lambda: self._runtime.kill(broker_id))
 
     def stop_broker(self, broker_id: int) -> None:
-        """Stop a broker in an orderly way: what it leads moves first, then its connections are closed."""
+        """Stop a broker in an orderly way: leadership moves first, then its connections are closed."""
         self._check_broker(broker_id, alive=True)
         self.loop.enter(lambda: self._runtime.stop(broker_id))
 
@@ -121,7 +121,7 @@ class Cluster:
     # ---- clients -----------------------------------------------------------------------------------------------------
 
     def connect(self, actor: Actor, client_id: str) -> InProcessConnection:
-        """Let a client's actor live here; clients do this themselves through `bootstrap_servers`."""
+        """Run a client's actor on this cluster; clients call this through `bootstrap_servers`."""
         self._check_open()
         return InProcessConnection(self, actor, client_id, self.connection_id())
 
@@ -151,7 +151,7 @@ class Cluster:
     # ---- over TCP ----------------------------------------------------------------------------------------------------
 
     def serve(self, host: str = "127.0.0.1", ports: int | Sequence[int] | None = None) -> Served:
-        """Let real Kafka clients in: each broker gets a port of its own, until `close()` of what is returned.
+        """Serve the cluster to Kafka clients over TCP, each broker on its own port, until the server is closed.
 
             with cluster.serve() as server:
                 confluent_kafka.ShareConsumer({"bootstrap.servers": server.bootstrap_servers, "group.id": "payments"})
@@ -170,7 +170,7 @@ class Cluster:
         return serve(self, host, ports)
 
     def served_by(self, server: Served) -> None:
-        """For what serves, before it opens a port: IllegalStateException where somebody does already."""
+        """Register a server before it opens a port. IllegalStateException where another server is open."""
         self._check_open()
         if self._server is not None and not self._server.closed:
             where = self._server.bootstrap_servers
@@ -182,10 +182,9 @@ class Cluster:
     def readdress(
         self, addresses: Mapping[int, tuple[str, int]], watcher: Callable[[int, bool], None] | None = None
     ) -> None:
-        """Let metadata show these addresses of brokers: those of a server, or of a proxy before one.
+        """Show these addresses of brokers in metadata: those of a server, or of a proxy before it.
 
-        The server passes `watcher`, which is called with (broker_id, alive) when a broker starts or ends; None keeps
-        the one that is set.
+        `watcher(broker_id, alive)` is called when a broker starts or ends; None keeps the present watcher.
         """
 
         def move_in() -> None:
@@ -205,7 +204,7 @@ class Cluster:
         replication_factor: int = -1,
         configs: Mapping[str, object] | None = None,
     ) -> None:
-        """Create a topic; KafkaException says what is wrong. `Admin.create_topics` does the same from outside."""
+        """Create a topic; KafkaException for an invalid one. `Admin.create_topics` is the same for any Kafka."""
         texts = {key: str(value) for key, value in (configs or {}).items()}
         self._control(lambda: self._runtime.controller.create_topic(name, partitions, replication_factor, texts)[0])
 
@@ -237,14 +236,14 @@ class Cluster:
         self.loop.wait(lambda: False, ms)
 
     def step(self) -> bool:
-        """Virtual clock: let the next thing happen, jumping to its time. False when nothing is left to happen."""
+        """Run the next event of a virtual clock, jumping to its time. False if there is none."""
         self._check_open()
         if not isinstance(self.loop, VirtualLoop):
-            raise IllegalStateException(f"clock={self.clock!r} runs by itself: only a virtual clock can be stepped")
+            raise IllegalStateException(f"clock={self.clock!r} runs by itself: only clock='virtual' can be stepped")
         return self.loop.step()
 
     def wait(self, until: Callable[[], bool], timeout: float) -> bool:
-        """Let time go on until `until()` holds, at most `timeout` seconds of the cluster's time."""
+        """Wait until `until()` holds, at most `timeout` seconds of the cluster's time; return whether it holds."""
         self._check_open()
         return self.loop.wait(until, timeout * 1000)
 
@@ -258,7 +257,7 @@ class Cluster:
         self._runtime.storage.break_appends(topic, error, times)
 
     def clear_faults(self) -> None:
-        """Let every append succeed again that was told to fail and has not been tried yet."""
+        """Remove the injected faults that have not been used."""
         self._runtime.storage.clear_faults()
 
     # ---- looking -----------------------------------------------------------------------------------------------------
@@ -292,7 +291,7 @@ class Cluster:
     # ---- the rest ----------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """End the cluster: clients find it closed, nothing happens any more. Repeatable."""
+        """Close the cluster and its server; later calls of clients raise. Repeatable."""
         if not self.closed:
             if self._server is not None:
                 self._server.close()
@@ -313,7 +312,7 @@ class Cluster:
 
 
 def _check_keys(config: Mapping[str, object]) -> None:
-    """ConfigException for a key of groups: brokers have a default of its own name for it."""
+    """ConfigException for a configuration of groups, with the call that sets it."""
     for key, value in config.items():
         if key in GROUP_CONFIGS and key not in BROKER_CONFIGS:
             broker_key = GROUP_CONFIGS[key].broker_key

@@ -1,7 +1,6 @@
-"""The machines of a cluster: brokers that come and go as processes do, and what they all stand on.
+"""The runtime behind a `Cluster`: brokers that start and end as processes do, controller, logs and network.
 
-`Cluster` is the handle that a person holds; here is what it moves. All of it happens on the loop: whoever is outside
-goes through `loop.enter`.
+All of it runs on the loop: calls from outside go through `loop.enter`.
 """
 
 from __future__ import annotations
@@ -22,20 +21,19 @@ from shareq.model.image import BrokerImage, ClusterImage
 from shareq.trace import Journal
 
 CLEAN_INTERVAL_MS = 300_000
-"""How often retention and compaction look at the logs (Kafka: log.retention.check.interval.ms)."""
+"""The interval of retention and compaction (Kafka: log.retention.check.interval.ms)."""
 
 CLIENT = -1
-"""The journal's broker id of what happens in clients and in the cluster as a whole."""
+"""The journal's broker id for events of clients and of the cluster as a whole."""
 
 _FIRST_PORT = 9092
 
 
 class ClusterRuntime:
-    """The brokers that are alive, by id; the controller, the logs, the network. Chance is drawn from `rng`.
+    """The live brokers by id; the controller, the logs, the network. All random generators are forked from `rng`.
 
-    `racks`: one entry for each broker of the cluster.
-
-    `watcher(broker_id, alive)` is told when a broker has started and when it is gone.
+    `racks`: one entry for each broker of the cluster. `watcher(broker_id, alive)` is called when a broker starts or
+    ends.
     """
 
     def __init__(
@@ -72,7 +70,7 @@ class ClusterRuntime:
         self._clean_later()
 
     def start(self, broker_id: int) -> None:
-        """A broker process starts; what the logs hold is all that it knows."""
+        """Start a broker process; its state is loaded from the logs."""
         broker = Broker(
             broker_id,
             loop=self._loop,
@@ -89,12 +87,12 @@ class ClusterRuntime:
         self._tell(broker_id, True)
 
     def kill(self, broker_id: int) -> None:
-        """A broker process is gone without a goodbye."""
+        """Kill a broker process: its connections break before leadership moves."""
         self._forget(broker_id)
         self.controller.broker_stopped(broker_id, killed=True)
 
     def stop(self, broker_id: int) -> None:
-        """A broker process ends in order: what it leads moves first."""
+        """Stop a broker process in an orderly way: leadership moves first."""
         self.controller.broker_stopped(broker_id, killed=False)
         self._loop.post(self._forget, broker_id)
 
@@ -110,7 +108,7 @@ class ClusterRuntime:
     # ---- metadata ----------------------------------------------------------------------------------------------------
 
     def readdress(self, addresses: Mapping[int, tuple[str, int]]) -> None:
-        """Brokers are to be found at these hosts and ports: from now on metadata says so."""
+        """Publish new hosts and ports of brokers in the metadata."""
         image = self.controller.image
         moved = {b: replace(image.brokers[b], host=host, port=port) for b, (host, port) in addresses.items()}
         brokers = MappingProxyType({**image.brokers, **moved})
@@ -132,11 +130,11 @@ class ClusterRuntime:
         self._loop.at(self._loop.now_ms() + CLEAN_INTERVAL_MS, self._clean)
 
     def fork_rng(self) -> random.Random:
-        """A generator of its own for somebody, seeded from the cluster's."""
+        """A new generator, seeded from the cluster's."""
         return random.Random(self._rng.getrandbits(64))
 
     def record(self, event: Event) -> None:
-        """Put something that happened in a client, or to the cluster as a whole, into the journal."""
+        """Record an event of a client, or of the cluster as a whole."""
         self._record(CLIENT, event)
 
     def _record(self, broker_id: int, event: Event) -> None:

@@ -37,13 +37,13 @@ READ_AT_START = frozenset(
         ),
     }
 )
-"""Broker keys that nothing follows from once the cluster runs. All others take effect at once, more than in Kafka."""
+"""Broker keys that are read at the start only. All others take effect at once; Kafka has fewer dynamic keys."""
 
 INTERNAL = frozenset({"group.share.assignor.offload.enable", "share.assignor.offload.enable"})
 """Keys that are described only where they are set. Kafka has more internal keys; these have no effect there either."""
 
 NULL_BY_DEFAULT = frozenset({"log.flush.interval.ms", "log.retention.ms", "log.roll.jitter.ms", "log.roll.ms"})
-"""Broker keys for which Kafka has others beside them, mostly in hours, that say what holds where these say nothing."""
+"""Broker keys without a default of their own: in Kafka another key, mostly one in hours, has it."""
 
 OF_TOPICS_ALONE = frozenset(
     {
@@ -79,7 +79,7 @@ class DescribedConfig(NamedTuple):
 
 
 def _broker_values(key: str, image: ClusterImage) -> Iterator[SourcedValue]:
-    """What the broker's configuration says of a key of its own."""
+    """The values of a broker key, the one in force first."""
     if key in image.dynamic_configs:
         yield key, image.dynamic_configs[key], ConfigSource.DYNAMIC_DEFAULT_BROKER
     if key in image.static_configs:
@@ -144,11 +144,11 @@ _TYPES = {
     "share.coordinator.state.topic.replication.factor": ConfigType.SHORT,
     "transaction.state.log.replication.factor": ConfigType.SHORT,
 }
-"""What the definitions do not tell."""
+"""Types that cannot be derived from the definitions."""
 
 
 def is_list(resource_type: int, key: str) -> bool:
-    """Whether a configuration can be appended to."""
+    """True for a configuration that is a list, to which APPEND applies."""
     if resource_type == ResourceType.TOPIC:
         return key in TOPIC_CONFIGS and TOPIC_CONFIGS[key].type is TopicConfigType.LIST
     return resource_type == ResourceType.BROKER and _TYPES.get(key) is ConfigType.LIST
@@ -204,7 +204,7 @@ def _described(
         return NO_ERROR, (entry for entry in broker_configs(image) if entry.key in image.dynamic_configs)
     if asked.resource_type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
         if name != str(broker_id):
-            return (Errors.INVALID_REQUEST, f"broker {name!r} is asked for, but this is broker {broker_id}"), ()
+            return (Errors.INVALID_REQUEST, f"broker {name!r}: this is broker {broker_id}"), ()
         return NO_ERROR, broker_configs(image) if asked.resource_type == ResourceType.BROKER else ()
     return unknown_type(asked.resource_type), ()
 
@@ -215,7 +215,7 @@ def no_topic(name: str) -> ErrorWithMessage:
 
 
 def unknown_type(resource_type: int) -> ErrorWithMessage:
-    return Errors.INVALID_REQUEST, f"resource type {resource_type} is not known"
+    return Errors.INVALID_REQUEST, f"resource type {resource_type}: must be one of {[int(t) for t in ResourceType]}"
 
 
 def _config(entry: DescribedConfig, request: DescribeConfigsRequest) -> DescribeConfigsResponse.Config:

@@ -51,7 +51,7 @@ Changes = Mapping[str, str | None]
 
 
 class Controller:
-    """Holds the image and makes the next one. After each change `publish(image)`; `record(event)` tells why."""
+    """Holds the image and makes the next one. After each change it calls `publish(image)` and `record(event)`."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Controller:
         self._elect()
 
     def broker_stopped(self, broker_id: int, *, killed: bool) -> None:
-        """The broker is gone: every partition that it led moves to the next replica that is alive."""
+        """Move every partition that the broker led to its next live replica."""
         self._set_alive(broker_id, False)
         self._record(BrokerStopped(broker_id, killed))
         self._elect()
@@ -96,7 +96,7 @@ class Controller:
         self._elect(preferred=True)
 
     def elect_leader(self, name: str, index: int, *, preferred: bool) -> Errors:
-        """Let the preferred replica of one partition lead it, or else any that is alive where nobody does."""
+        """Elect the preferred replica of one partition, or any live one where the partition has no leader."""
         topic = self.image.topics.get(name)
         if topic is None or not 0 <= index < len(topic.partitions):
             return Errors.UNKNOWN_TOPIC_OR_PARTITION

@@ -1,4 +1,4 @@
-"""A coordinator's own log as its shards are handed it: records, whose transaction they belong to, and its markers."""
+"""Decoding of a coordinator's own log: its records, the transactions that they belong to, and the markers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from shareq.model.actor import EndMarker, RecordsRead
 from shareq.model.records import RecordBatch
 
 CHUNK_BYTES = 5 << 20
-"""How much of its log a coordinator is handed at a time while it loads (Kafka: load.buffer.size)."""
+"""Bytes of its log that a coordinator reads at a time while it loads (Kafka: load.buffer.size)."""
 
 
 def records_read(read_id: int, read: ReadResult, offset: int) -> RecordsRead:
-    """What was read from `offset` on, decoded. A batch may begin below it."""
+    """The records, transactions and markers from `offset` on. The first batch may begin below it."""
     records: list[tuple[int, bytes, bytes | None]] = []
     producer_ids: dict[int, int] = {}
     markers: list[EndMarker] = []

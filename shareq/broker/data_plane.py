@@ -1,4 +1,4 @@
-"""One broker's view of the logs: which it leads, reading and writing them, and whom to turn to for the others."""
+"""One broker's view of the logs: the ones that it leads, reads and writes, and the leaders of the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shareq.model.messages.share_fetch import LeaderIdAndEpoch, NodeEndpoint
 from shareq.model.states import IsolationLevel
 
 ISOLATION_LEVELS = frozenset(IsolationLevel)
-"""What a client may ask for; to anything else Kafka answers UNKNOWN_SERVER_ERROR."""
+"""The isolation levels of Fetch; for any other value Kafka's error is UNKNOWN_SERVER_ERROR."""
 
 
 class DataPlane:
@@ -32,7 +32,7 @@ class DataPlane:
         """The log and leader epoch of a partition, or the error of one that this broker does not lead.
 
         `current_leader_epoch` is the epoch that the client knows, -1 if it is not to be checked. A replica compares it
-        before it says that somebody else leads, as in Kafka.
+        before NOT_LEADER_OR_FOLLOWER, as in Kafka.
         """
         found = self.image.topics.get(topic)
         if found is None or not 0 <= partition < len(found.partitions):
@@ -49,9 +49,9 @@ class DataPlane:
     def append(self, topic: str, partition: int, records: bytes, now_ms: int) -> AppendResult | None:
         """Append what a coordinator of this broker has written to a partition of its own topic.
 
-        None where too few replicas are in sync for it to be committed: it has to be asked for again when the metadata
-        changes. In Kafka the high watermark stands until then, except for the transaction coordinator, whose appends
-        are refused at once, because it asks for acknowledgement by all replicas.
+        None where too few replicas are in sync to commit it: the caller retries when the metadata changes. In Kafka the
+        high watermark does not move until then; appends of the transaction coordinator are refused at once, because it
+        uses acks=all.
         """
         error, log, leader_epoch = self.led_log(topic, partition)
         if log is not None and below_min_isr(self.image.topics[topic].partitions[partition], log):
@@ -79,7 +79,7 @@ class DataPlane:
         *,
         min_one_batch: bool,
     ) -> ReadResult:
-        """What a fetch gets of one partition. Where there is an error, no offsets are told."""
+        """The read of one partition for a fetch. A result with an error has no offsets."""
         topic = self.image.topics_by_id.get(at.topic_id)
         if topic is None:
             return failed_read(Errors.UNKNOWN_TOPIC_ID)

@@ -1,4 +1,4 @@
-"""What a broker answers to admins who look around: reassignments, disks, the quorum, and who has configurations."""
+"""Responses to the describing requests of admins: reassignments, log directories, quorum, config resources."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from shareq.model.messages.describe import (
 from shareq.model.messages.topics import ResourceType
 
 LOG_DIR = "/memory"
-"""Where logs are, for those who ask for a directory."""
+"""The name of the one log directory; logs are in memory."""
 
 QUORUM_TOPIC = "__cluster_metadata"
 _RESOURCE_TYPES = tuple(ResourceType)
 
 
 def list_partition_reassignments(_: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
-    """Replicas stay where they are: nothing is under way."""
+    """No reassignment is ever in progress: replicas do not move."""
     return ListPartitionReassignmentsResponse()
 
 
 def describe_log_dirs(request: DescribeLogDirsRequest, data: DataPlane) -> DescribeLogDirsResponse:
-    """The replicas of this broker and their sizes, all in one place."""
+    """The replicas of this broker with their sizes, in one log directory."""
     topics = []
     wanted = None if request.topics is None else {asked.topic: asked.partitions for asked in request.topics}
     for topic in data.image.topics.values():
@@ -47,7 +47,7 @@ def describe_log_dirs(request: DescribeLogDirsRequest, data: DataPlane) -> Descr
 
 
 def describe_quorum(request: DescribeQuorumRequest, image: ClusterImage) -> DescribeQuorumResponse:
-    """A quorum of one, since the controller cannot be lost; its log is as long as the image has versions."""
+    """A quorum of one voter, because the controller cannot fail; its log end offset is the version of the image."""
     voter = DescribeQuorumResponse.Replica(replica_id=image.controller_id, log_end_offset=image.version)
 
     def described(topic: str, index: int) -> DescribeQuorumResponse.Partition:
@@ -81,7 +81,7 @@ def describe_quorum(request: DescribeQuorumRequest, image: ClusterImage) -> Desc
 
 
 def list_config_resources(request: ListConfigResourcesRequest, image: ClusterImage) -> ListConfigResourcesResponse:
-    """Everything that can have configurations, and the groups that have some."""
+    """Topics, brokers, and the groups that have configurations."""
     wanted = request.resource_types or _RESOURCE_TYPES
     if any(kind not in _RESOURCE_TYPES for kind in wanted):
         return ListConfigResourcesResponse(error_code=Errors.UNSUPPORTED_VERSION)

@@ -1,8 +1,8 @@
-"""Fetch: records out, for consumers that keep their own offsets.
+"""Fetch for consumers that keep their own offsets.
 
-A fetch is answered at once when there is enough for it, when a partition has an error, or when it does not want to
-wait; else it waits until enough has been appended or its time is up. What waits keeps count of the bytes that each
-partition offers, so that an append costs it one look at one partition. Source: Kafka's DelayedFetch, KIP-74, KIP-227.
+A fetch is answered at once if `min_bytes` are available, a partition has an error, or `max_wait_ms` is 0; else when
+enough has been appended or its time is up. A waiting fetch counts the bytes of each partition, so that an append costs
+one read of one partition. Source: Kafka's DelayedFetch, KIP-74, KIP-227.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ MAX_BYTES = "fetch.max.bytes"
 
 
 class _Fetch:
-    """A fetch under way. `sizes`: what each partition offers, in bytes; `met`: their sum; `waits_on`: where an append
-    concerns it; `ended`: it waits no more."""
+    """A fetch in progress. `sizes`: available bytes by partition; `met`: their sum; `waits_on`: the partitions whose
+    appends it waits for; `ended`: it no longer waits."""
 
     __slots__ = (
         "connection_id",
@@ -56,8 +56,8 @@ class _Fetch:
         self.ended = False
 
     def measured(self, at: TopicIdPartition, read: ReadResult) -> None:
-        """Count what a partition offers, but no more of it than the fetch would take."""
-        if not read.batches:  # what was once offered may be gone, but that is told as an error
+        """Count the available bytes of a partition, at most `partition_max_bytes`."""
+        if not read.batches:  # records that were deleted since are an error of the read
             return
         size = min(sum([len(batch.data) for batch in read.batches]), self.turn.wanted[at].partition_max_bytes)
         self.met += size - self.sizes.get(at, 0)
@@ -90,7 +90,7 @@ class FetchHandler:
         return self._deadlines[0][0] if self._deadlines else None
 
     def waits_for(self, at: TopicPartition) -> bool:
-        """Whether it has to hear of what is appended there."""
+        """True if a fetch waits for this partition."""
         return at in self._waiting
 
     def handle(self, message: Message, now_ms: int) -> list[Effect]:
@@ -122,8 +122,8 @@ class FetchHandler:
             self._wait(fetch, self._now_ms + request.max_wait_ms)
 
     def _read(self, fetch: _Fetch) -> dict[TopicIdPartition, ReadResult]:
-        """Whole batches, partition by partition, until the limit in bytes. The first partition that has any always
-        gives one batch, however large, so that every consumer gets on."""
+        """Whole batches, partition by partition, up to the limit in bytes. The first partition with records gives one
+        batch of any size, so that every consumer makes progress."""
         reads = {}
         left = fetch.max_bytes
         nothing_yet = True
@@ -177,7 +177,7 @@ class FetchHandler:
         self._answer(fetch, self._read(fetch))
 
     def _image_changed(self, _: ImageChanged) -> None:
-        """Fetches that wait for what is led elsewhere now, or is gone, wait in vain."""
+        """End waiting fetches with a partition that was deleted or has another leader now."""
         for fetch in self._all_waiting():
             if any(read.error for read in self._read(fetch).values()):
                 self._end(fetch)

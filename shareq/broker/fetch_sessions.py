@@ -29,7 +29,7 @@ Reads = Mapping[TopicIdPartition, ReadResult]
 
 
 class FetchSession:
-    """`epoch` is what its next fetch has to carry; `told` the watermark and log start that its consumer knows."""
+    """`epoch`: that of its next fetch; `told`: the high watermark and log start last sent to the consumer."""
 
     __slots__ = ("epoch", "id", "told", "used_ms", "wanted")
 
@@ -49,7 +49,7 @@ class FetchSession:
                 self.told.pop(at, None)
 
     def tell(self, reads: Reads) -> None:
-        """Remember what the consumer is told. After an error it knows nothing, so that recovery is news to it."""
+        """Remember the offsets that are sent. After an error they count as unknown, so that recovery is sent."""
         for at, read in reads.items():
             self.told[at] = (-1, -1) if read.error else (read.high_watermark, read.log_start_offset)
 
@@ -69,7 +69,7 @@ class FetchSession:
 
 
 class Turn(NamedTuple):
-    """One fetch as its session sees it. `session` is there for an incremental fetch; `opens`: it asks for a session."""
+    """One fetch in its session. `session` is set for an incremental fetch; `opens`: the fetch opens a session."""
 
     wanted: Wanted
     session: FetchSession | None = None
@@ -89,7 +89,7 @@ class FetchSessions:
         return len(self._sessions)
 
     def enter(self, request: FetchRequest, now_ms: int) -> Errors | Turn:
-        """What the request is to be given: of all that it names, or of its session, brought up to date."""
+        """The partitions to read: those that the request names, or those of its updated session."""
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._sessions.pop(request.session_id, None)
             return Turn(wanted_by(request), opens=request.session_epoch == INITIAL_EPOCH)
@@ -141,5 +141,5 @@ def wanted_by(request: FetchRequest) -> Wanted:
 
 
 def next_epoch(epoch: int) -> int:
-    """After the last one comes 1: 0 would ask for a new session."""
+    """The epoch after `epoch`; 1 follows the last one, because 0 opens a session."""
     return 1 if epoch == _LAST_EPOCH else epoch + 1

@@ -1,4 +1,4 @@
-"""Gives one actor a life: hands it messages, carries out its effects, wakes it when it asked to be woken."""
+"""Runs one actor: delivers messages, carries out effects, and wakes it at `wake_at_ms`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ TICK = Tick()
 class Host:
     """Runs an actor on the loop. `carry` maps a type of effect to what carries it out; all other effects are events.
 
-    A host that is dead hands nothing on and carries nothing out: what comes late for it is lost, as it would be for a
-    process that is gone.
+    A dead host drops messages and carries nothing out, as a process that has ended.
     """
 
     __slots__ = ("_carry", "_loop", "_record", "_timer", "actor", "alive", "name")
@@ -38,17 +37,17 @@ class Host:
         self._timer: Timer | None = None
 
     def deliver(self, message: Message) -> None:
-        """Hand the actor a message and carry out what it asks for."""
+        """Deliver a message to the actor and carry out its effects."""
         if self.alive:
             self.perform(self.actor.handle(message, self._loop.now_ms()))
 
     def perform(self, effects: Iterable[Effect]) -> None:
-        """Carry out effects, then see when the actor wants to be woken."""
+        """Carry out effects, then set the timer for `wake_at_ms`."""
         carry = self._carry
         for effect in effects:
             carrier = carry.get(type(effect))
             if carrier is None:
-                self._record(effect)  # type: ignore[arg-type]    # whatever nobody carries out is an event
+                self._record(effect)  # type: ignore[arg-type]    # an effect without a carrier is an event
             else:
                 carrier(self, effect)
         wake_at_ms = self.actor.wake_at_ms
@@ -61,7 +60,7 @@ class Host:
         self._timer = self._loop.at(wake_at_ms, self._wake)
 
     def _wake(self) -> None:
-        """A timer stands even when the actor has since put its time off: then it is set anew instead of moved often."""
+        """Deliver a Tick. If `wake_at_ms` was postponed meanwhile, set the timer anew: cheaper than moving it often."""
         self._timer = None
         wake_at_ms = self.actor.wake_at_ms
         if not self.alive or wake_at_ms is None:
@@ -72,7 +71,7 @@ class Host:
             self._schedule(wake_at_ms)
 
     def die(self) -> None:
-        """The process is gone, without a word."""
+        """End the process: deliver nothing more."""
         self.alive = False
         if self._timer is not None:
             self._timer.cancel()

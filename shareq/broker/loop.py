@@ -25,14 +25,14 @@ VIRTUAL_ORIGIN_MS = 1_767_225_600_000
 """Where virtual time starts: 2026-01-01T00:00:00Z. A fixed origin keeps notebooks and seeds reproducible."""
 
 STUCK_AFTER_MS = 24 * 3600 * 1000
-"""A virtual wait without a time-out gives up after a day: nothing that can happen would end it."""
+"""A virtual wait without a time-out gives up after a day: no event can end it."""
 
 
 _AWAKE, _NEVER = -1, 1 << 62
 
 
 class Timer:
-    """A call at a time; `cancel()` makes it nothing."""
+    """A call at a time, until `cancel()`."""
 
     __slots__ = ("call", "due_ms")
 
@@ -45,10 +45,10 @@ class Timer:
 
 
 class EventLoop:
-    """Ready calls in order, timers by time. Subclasses say what time is and how one waits.
+    """Ready calls in order, timers by time. Subclasses define time and waiting.
 
-    `report`: where set, it is called with each exception of an event, and the loop goes on, as a server must; otherwise
-    the exception is raised in the thread that runs the event.
+    `report`: where set, it is called with each exception of an event, and the loop continues, as a server must;
+    otherwise the exception is raised in the thread that runs the event.
     """
 
     virtual: bool
@@ -64,18 +64,18 @@ class EventLoop:
         raise NotImplementedError
 
     def post(self, call: Callable[..., object], *args: Any) -> None:
-        """Call soon, after all that was posted before."""
+        """Run a call after all that were posted before."""
         self._ready.append((call, args))
 
     def at(self, due_ms: int, call: Callable[[], object]) -> Timer:
-        """Call at `due_ms`; at equal times in the order of asking."""
+        """Run `call` at `due_ms`; at equal times in the order of these calls."""
         timer = Timer(due_ms, call)
         self._sequence += 1
         heapq.heappush(self._timers, (due_ms, self._sequence, timer))
         return timer
 
     def drain(self) -> None:
-        """Run everything that is ready, and what becomes ready by it."""
+        """Run all ready calls, and those that they post."""
         ready = self._ready
         while ready:
             call, args = ready.popleft()
@@ -112,7 +112,7 @@ class EventLoop:
             self._failed(failure)
 
     def enter(self, action: Callable[[], object]) -> None:
-        """Run `action` and all that it causes now, while nothing else runs."""
+        """Run `action` and the calls that it posts, with the loop locked."""
         if uninterrupted.depth:  # the caller's block, or another thread's, which is as good: this one needs none
             self._enter(action)
         else:
@@ -120,7 +120,7 @@ class EventLoop:
                 self._enter(action)
 
     def wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
-        """Let time go on until `until()` or the time-out."""
+        """Run events until `until()` holds or the time-out; return whether it holds."""
         if uninterrupted.depth:
             return self._wait(until, timeout_ms)
         with uninterrupted:
@@ -133,13 +133,13 @@ class EventLoop:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Forget everything that has not happened."""
+        """Drop all calls and timers."""
         self._ready.clear()
         self._timers.clear()
 
 
 class VirtualLoop(EventLoop):
-    """Time stands still until somebody waits; then it jumps from event to event."""
+    """Time stands still except during `wait` and `step`, in which it jumps from event to event."""
 
     virtual = True
 
@@ -160,7 +160,7 @@ class VirtualLoop(EventLoop):
             self.lock.release()
 
     def step(self) -> bool:
-        """Run the next thing: what is ready, else the earliest timer, jumping to its time. False: nothing is left."""
+        """Run the next ready call, else the earliest timer, jumping to its time. False if there is neither."""
         with uninterrupted:
             acquire(self.lock)
             try:
@@ -191,7 +191,7 @@ class VirtualLoop(EventLoop):
             finally:
                 self.lock.release()
         if timeout_ms is None and not happened:
-            raise TimeoutError("a day of virtual time went by and nothing came: give the call a time-out")
+            raise TimeoutError("no event ended the wait within a day of virtual time: give the call a time-out")
         return happened
 
     def _run_until(self, until: Callable[[], bool], deadline_ms: int) -> bool | None:
@@ -221,8 +221,8 @@ class VirtualLoop(EventLoop):
 class WallLoop(EventLoop):
     """Real time, or `scale` times as fast. A daemon thread fires the timers.
 
-    Entering must be cheap, for every request of a served cluster enters: nobody is woken who has nothing to do. The
-    thread is, when something is due before what it sleeps for; clients are, when some wait.
+    Entering must be cheap, because every request of a served cluster enters: the thread is woken only for an event that
+    is due before the one that it sleeps for, and client threads only if some wait.
     """
 
     virtual = False

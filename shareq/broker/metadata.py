@@ -37,7 +37,7 @@ from shareq.model.messages.describe import (
 
 TOPIC_OPERATIONS = 3576
 CLUSTER_OPERATIONS = 8096
-"""All operations there are on a topic and on a cluster, a bit each: without an authorizer everybody may do them."""
+"""All operations on a topic and on a cluster, a bit each: without an authorizer all are allowed."""
 
 CONTROLLER_ENDPOINTS = 2
 MAX_PARTITIONS_DESCRIBED = 2000
@@ -148,7 +148,7 @@ def _topic(topic: TopicImage, image: ClusterImage, operations: int) -> MetadataR
 
 
 def _create_missing(topics: Iterable[MetadataResponse.Topic], controller: Controller) -> None:
-    """Create what was found missing; where that cannot be, the client goes on hearing that it is unknown."""
+    """Create missing topics; a topic that cannot be created stays UNKNOWN_TOPIC_OR_PARTITION."""
     for topic in topics:
         if topic.name is not None and topic.error_code is Errors.UNKNOWN_TOPIC_OR_PARTITION:
             if topic.name in INTERNAL_TOPICS:
@@ -184,7 +184,7 @@ def describe_cluster(request: DescribeClusterRequest, image: ClusterImage) -> De
 def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, image: ClusterImage
 ) -> DescribeTopicPartitionsResponse:
-    """Topics in the order of their names, page by page; one that ends at the limit says where the next one begins."""
+    """Topics sorted by name, page by page; a page that ends at the limit has a cursor to the next one."""
     first = request.cursor or Cursor(topic_name="", partition_index=0)
     asked = {topic.name for topic in request.topics} or set(image.topics)
     left = max(1, min(request.response_partition_limit, MAX_PARTITIONS_DESCRIBED))

@@ -1,7 +1,6 @@
-"""The network in process: requests find their broker, answers find their caller, broken connections are noticed.
+"""The network in process: it delivers requests, responses and closed connections, in order.
 
-Messages keep their order. With `latency_ms` each way takes that long, so that on virtual time a request can be seen to
-fly.
+`latency_ms` is the time of each way, so that a request can be watched in flight on virtual time.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from shareq.trace.journal.message_json import message_json
 
 
 class Receiver(Protocol):
-    """What the network knows of a broker."""
+    """The part of a broker that the network uses."""
 
     @property
     def broker_id(self) -> int: ...
@@ -29,7 +28,7 @@ class Receiver(Protocol):
 
 
 class Caller(Protocol):
-    """What the network knows of whoever sends requests: a host in this process, or a connection from outside."""
+    """The sender of requests: a host in this process, or a TCP connection."""
 
     @property
     def name(self) -> str: ...
@@ -37,7 +36,7 @@ class Caller(Protocol):
 
 
 class _PendingRequest(NamedTuple):
-    """A request on its way or under way; its key is the id that the broker's actors see."""
+    """A request without response so far; its key is the id that the broker's actors see."""
 
     caller: Caller
     call_id: int
@@ -64,13 +63,13 @@ class Network:
         self._open[broker.broker_id] = {}
 
     def leave(self, broker_id: int) -> None:
-        """The broker is gone: whoever waits for its answer learns that the connection broke."""
+        """Remove a broker: its open requests fail with NETWORK_EXCEPTION."""
         del self._brokers[broker_id]
         for exchange in self._open.pop(broker_id).values():
             self._post(exchange.caller.deliver, Answer(exchange.call_id, None, Errors.NETWORK_EXCEPTION))
 
     def call(self, caller: Caller, call: Call, client: ClientContext) -> None:
-        """Send a request; the answer, or what broke, reaches the caller as an `Answer`."""
+        """Send a request; the response or the error is delivered to the caller as an `Answer`."""
         node = min(self._brokers, default=ANY_NODE) if call.node == ANY_NODE else call.node
         broker = self._brokers.get(node)
         if broker is None:
@@ -96,7 +95,7 @@ class Network:
             raise
 
     def answer(self, broker: Receiver, exchange_id: int, response: Response) -> None:
-        """Carry a broker's response to whoever asked; one that came too late is dropped."""
+        """Deliver a broker's response to the caller; a response after the deadline is dropped."""
         exchange = self._open.get(broker.broker_id, {}).pop(exchange_id, None)
         if exchange is None:
             return
@@ -109,7 +108,7 @@ class Network:
         return any(exchange.caller is caller for exchange in self._open.get(broker_id, {}).values())
 
     def disconnect(self, connection_id: int, broker_id: int | None = None) -> None:
-        """A client's connections are closed, or the one to this broker: whoever is concerned learns of it."""
+        """Close a client's connections to all brokers, or to one: the brokers are informed."""
         for broker in self._brokers.values():
             if broker_id is None or broker_id == broker.broker_id:
                 self._post(broker.connection_closed, connection_id)
@@ -126,7 +125,7 @@ class Network:
         self._sweeper = self._loop.at(due_ms, self._sweep)
 
     def _sweep(self) -> None:
-        """Give up on requests that nobody has answered in time."""
+        """Fail the requests whose deadline has passed."""
         now_ms = self._loop.now_ms()
         self._sweeper = None
         for exchanges in self._open.values():

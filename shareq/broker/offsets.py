@@ -1,4 +1,4 @@
-"""What a broker answers about offsets: ListOffsets, OffsetForLeaderEpoch, DeleteRecords, and who writes a partition."""
+"""Responses to ListOffsets, OffsetForLeaderEpoch, DeleteRecords and DescribeProducers."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def delete_records(request: DeleteRecordsRequest, data: DataPlane) -> DeleteReco
 
 
 def describe_producers(request: DescribeProducersRequest, data: DataPlane) -> DescribeProducersResponse:
-    """Who has written to a partition lately, and since where a transaction of theirs is open."""
+    """The producers of each partition, with the start offsets of their open transactions."""
 
     def described(topic: str, index: int) -> DescribeProducersResponse.Partition:
         error, log, _ = data.led_log(topic, index)

@@ -1,4 +1,4 @@
-"""Where partitions and their replicas go, and which topics there may be: Kafka's rules for both.
+"""Placement of replicas, and the rules for names and sizes of topics, as in Kafka.
 
 Source: Kafka's ReplicationControlManager, StripedReplicaPlacer and Topic.
 """
@@ -23,7 +23,7 @@ _LEGAL_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 def refuse_name(name: str, others: Collection[str]) -> ErrorWithMessage:
-    """Whether a topic may be called so beside `others`: names become metrics, where '.' and '_' are the same."""
+    """The error of a topic name beside `others`: names become metrics, in which '.' and '_' are the same."""
     if not _LEGAL_NAME.fullmatch(name) or name in (".", ".."):
         legal = "1 to 249 characters of a-z, A-Z, 0-9, '.', '_', '-'"
         return Errors.INVALID_TOPIC_EXCEPTION, f"topic {name!r}: a name has {legal}, and is not '.' or '..'"
@@ -32,7 +32,10 @@ def refuse_name(name: str, others: Collection[str]) -> ErrorWithMessage:
     if "." in name or "_" in name:
         clash = next((other for other in others if other.replace(".", "_") == name.replace(".", "_")), None)
         if clash is not None:
-            return Errors.INVALID_TOPIC_EXCEPTION, f"topic {name!r} collides with {clash!r}: '.' and '_' count as one"
+            return (
+                Errors.INVALID_TOPIC_EXCEPTION,
+                f"topic {name!r} collides with {clash!r}: '.' and '_' are the same in metrics",
+            )
     return NO_ERROR
 
 
@@ -48,7 +51,7 @@ def refuse_counts(name: str, count: int, factor: int, brokers: int) -> ErrorWith
 
 
 def refuse_replicas(assigned: Sequence[Replicas], factor: int, brokers: Mapping[int, BrokerImage]) -> ErrorWithMessage:
-    """Whether partitions may be placed so by hand, with `factor` replicas each."""
+    """The error of assigned replicas, of which each partition must have `factor`."""
     for replicas in assigned:
         if not replicas:
             why = "a partition without replicas"
@@ -90,7 +93,7 @@ _PREFIXES = {
 
 
 def internal_topic(name: str, config: BrokerConfig) -> tuple[int, int, dict[str, str]]:
-    """Partitions, replicas and configurations of a coordinators' topic, as the broker's configuration wants it."""
+    """Partitions, replicas and configurations of a coordinators' topic, from the broker's configuration."""
     prefix = _PREFIXES[name]
     configs = {"cleanup.policy": "compact", "segment.bytes": str(config[prefix + "segment.bytes"])}
     if name == SHARE_STATE_TOPIC:

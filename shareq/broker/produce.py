@@ -1,7 +1,7 @@
-"""What a broker answers to Produce.
+"""The response to Produce.
 
-Kafka's checks have an order, and a client sees the first that fails. Those that need nothing but the batch are in
-`shareq.log.validation`, those that need the producer's past in `shareq.log.producer_states`; all others are here.
+Kafka's checks have an order, and the error is that of the first failed check. Checks of the batch alone are in
+`shareq.log.validation`, those of the producer's earlier batches in `shareq.log.producer_states`; all others are here.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ JOINS_BY_WRITING = 12
 """Since this version a partition joins a transaction by being written to (KIP-890)."""
 
 _NO_LOG_START = frozenset((Errors.CORRUPT_MESSAGE, Errors.MESSAGE_TOO_LARGE, Errors.KAFKA_STORAGE_ERROR))
-"""Errors that Kafka answers without saying where the log starts."""
+"""Errors whose response has no log start offset in Kafka."""
 
 Verdicts = Mapping[TopicPartition, Errors]
-"""What the transaction coordinator says of partitions that transactional batches are bound for."""
+"""The transaction coordinator's error for each partition of transactional batches."""
 
 NO_VERDICTS: Verdicts = MappingProxyType({})
 
@@ -58,7 +58,7 @@ def produce(
 
 
 def transactional_batches(data: DataPlane, request: ProduceRequest) -> Iterator[tuple[TopicPartition, RecordBatch]]:
-    """The batches on which the transaction coordinator has to be heard, as `verdicts`, before they are produced."""
+    """The batches that the transaction coordinator must verify (`verdicts`) before they are produced."""
     for topic in request.topics if request.transactional_id is not None else ():
         _, image = _find(data, topic)
         for part in topic.partitions if image else ():
@@ -132,14 +132,14 @@ class _ProduceHandler:
         )
 
     def _refusal(self, at: TopicPartition) -> Errors:
-        """What is against a write, whoever leads the partition, in Kafka's order."""
+        """The error of a write that does not depend on the leader, in Kafka's order of checks."""
         error = self._verdicts.get(at, Errors.NONE)
         if not error and self._request.acks not in LEGAL_ACKS:
             error = Errors.INVALID_REQUIRED_ACKS
         return error or (Errors.INVALID_TOPIC_EXCEPTION if at.topic in INTERNAL_TOPICS else Errors.NONE)
 
     def _leader_refusal(self, topic: str, state: PartitionImage, log: MemoryLog | None) -> Errors:
-        """What is against a write here and now. Without a log the topic is gone, which this broker is about to hear."""
+        """The error of a write at this leader. Without a log the topic is deleted, in an image still to come."""
         if log is None:
             return Errors.UNKNOWN_TOPIC_OR_PARTITION
         if state.leader != self._data.broker_id:
@@ -149,7 +149,7 @@ class _ProduceHandler:
         return self._data.storage.next_fault(topic)
 
     def _not_written(self, at: TopicPartition, error: Errors, records: bytes) -> ProduceResponse.Partition:
-        """The answer for a batch that no log has seen. That it is one batch, and readable, was to be checked first."""
+        """The response for a batch that was not appended. An unreadable batch has that error first."""
         batch = frame(records)
         if isinstance(batch, Refusal):
             return ProduceResponse.Partition(index=at.partition, error_code=batch.error, error_message=batch.message)

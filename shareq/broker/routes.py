@@ -83,7 +83,7 @@ BETWEEN_BROKERS: frozenset[type[Request]] = frozenset({AllocateProducerIdsReques
 
 
 class Hosts(NamedTuple):
-    """The hosts of the actors that answer requests; `verification` lets transactional produce requests pass."""
+    """The hosts of the actors that answer requests."""
 
     leader: Host
     groups: Host

@@ -17,7 +17,7 @@ from shareq.model.image import ClusterImage, TopicImage
 
 
 class Storage:
-    """Finds the log of a partition, keeps retention and compaction going, and breaks appends where it was told to."""
+    """Holds the logs of all partitions, runs retention and compaction, and injects faults into appends."""
 
     def __init__(self, record: Callable[[Event], None]) -> None:
         self._logs: dict[tuple[TopicId, int], MemoryLog] = {}
@@ -68,7 +68,7 @@ class Storage:
         self._faults.clear()
 
     def next_fault(self, topic: str) -> Errors:
-        """The error that an append to `topic` has to fail with now; NONE as a rule."""
+        """The injected error of the next append to `topic`; NONE where there is none."""
         faults = self._faults.get(topic)
         return faults.popleft() if faults else Errors.NONE
 

@@ -50,7 +50,7 @@ def create_topics(request: CreateTopicsRequest, controller: Controller) -> Creat
         if too_many:
             results.append(_refused(name, _TOO_MANY))
         elif name in twice:
-            results.append(_refused(name, (Errors.INVALID_REQUEST, f"topic {name!r} is to be created twice")))
+            results.append(_refused(name, (Errors.INVALID_REQUEST, f"topic {name!r}: named twice in the request")))
         else:
             results.append(_create(asked, controller, validate_only=request.validate_only))
     return CreateTopicsResponse(topics=tuple(results))
@@ -77,13 +77,13 @@ def _create(
 
 
 def _assignments(asked: CreateTopicsRequest.Topic) -> tuple[ErrorWithMessage | None, list[Replicas]]:
-    """Replicas by hand, in the order of partitions; or what is wrong with how they are written down."""
+    """The assigned replicas in the order of partitions, or the error of the assignments."""
     by_hand = {a.partition_index: a.broker_ids for a in asked.assignments}
     if by_hand and (asked.num_partitions, asked.replication_factor) != (-1, -1):
-        why = f"topic {asked.name!r}: where replicas are assigned, both counts have to be -1"
+        why = f"topic {asked.name!r}: with assigned replicas, num_partitions and replication_factor must be -1"
         return (Errors.INVALID_REQUEST, why), []
     if sorted(by_hand) != list(range(len(asked.assignments))):
-        why = f"topic {asked.name!r}: partitions have to be numbered from 0 on, each once"
+        why = f"topic {asked.name!r}: assigned partitions must be numbered from 0 without gaps, each once"
         return (Errors.INVALID_REPLICA_ASSIGNMENT, why), []
     return None, [by_hand[index] for index in range(len(by_hand))]
 
@@ -127,7 +127,7 @@ def create_partitions(request: CreatePartitionsRequest, controller: Controller) 
 
 
 def delete_topics(request: DeleteTopicsRequest, controller: Controller) -> DeleteTopicsResponse:
-    """Topics go by name or by id. Whoever names one twice, even once so and once so, deletes nothing of it."""
+    """Delete topics by name or by id. A topic that is named twice, even once by each, is not deleted."""
     image = controller.image
     meant = Counter(_meant(asked, image) for asked in request.topics)
     results: dict[DeleteTopicsRequest.Topic, DeleteTopicsResponse.Topic] = {}
@@ -138,7 +138,7 @@ def delete_topics(request: DeleteTopicsRequest, controller: Controller) -> Delet
         elif asked.name is None and asked.topic_id == ZERO_TOPIC_ID:
             error, why = Errors.INVALID_REQUEST, "neither name nor id of a topic"
         elif meant[name, topic_id] > 1:
-            error, why = Errors.INVALID_REQUEST, f"topic {name or topic_id!r} is to be deleted twice"
+            error, why = Errors.INVALID_REQUEST, f"topic {name or topic_id!r}: named twice in the request"
             name, topic_id = asked.name, asked.topic_id
         elif name is None:
             error, why = Errors.UNKNOWN_TOPIC_ID, f"no topic has the id {topic_id}"
@@ -164,7 +164,7 @@ def _meant(asked: DeleteTopicsRequest.Topic, image: ClusterImage) -> tuple[str |
 
 
 def elect_leaders(request: ElectLeadersRequest, controller: Controller) -> ElectLeadersResponse:
-    """Elections one by one; where all partitions are meant, only those that needed one are told of."""
+    """Elect leaders one by one; a request for all partitions returns only those that needed an election."""
     if request.election_type not in (PREFERRED_ELECTION, UNCLEAN_ELECTION):
         return ElectLeadersResponse(error_code=Errors.INVALID_REQUEST)
     preferred = request.election_type == PREFERRED_ELECTION

@@ -1,8 +1,8 @@
-"""Where partitions meet transactions: what producers write in one is let in, or not, and ends with a marker.
+"""Verification of transactional batches, and the markers that end transactions.
 
-A transactional batch may only be written to a partition that belongs to the producer's transaction; else nobody would
-ever end it there. The transaction coordinator is asked once for each partition and transaction: it adds the partition
-for new clients, for older ones it says whether they have added it.
+A transactional batch is written only to a partition of the producer's transaction; in any other partition no marker
+would end it. The transaction coordinator is asked once for each partition and transaction: it adds the partition for
+new clients, and verifies for older ones that they have added it.
 Source: KIP-890; Kafka's AddPartitionsToTxnManager and ReplicaManager.
 """
 
@@ -37,7 +37,7 @@ from shareq.model.messages.transactions import (
 
 
 class VerificationMode(NamedTuple):
-    """What a version of Produce stands for: partitions `join` by being written to, or else are `missing`."""
+    """The rule of a version of Produce: `join` if producing adds the partition; else `missing` is the error."""
 
     join: bool
     missing: Errors
@@ -49,7 +49,7 @@ _STRICT = VerificationMode(False, Errors.INVALID_TXN_STATE)
 
 
 def verification_mode(version: int) -> VerificationMode:
-    """Which flow a client follows that produces in this version."""
+    """The mode of a version of Produce."""
     if version >= JOINS_BY_WRITING:
         return _JOINING
     return _ABORTABLE if version == JOINS_BY_WRITING - 1 else _STRICT
@@ -67,7 +67,7 @@ _UNREACHED = frozenset(
 
 
 def produce_error(error: Errors, flow: VerificationMode) -> Errors:
-    """The coordinator's error as a producer is told it. NOT_ENOUGH_REPLICAS makes clients of any age try again."""
+    """The error of Produce for an error of the coordinator. Clients of every version retry NOT_ENOUGH_REPLICAS."""
     if error is Errors.PRODUCER_FENCED:
         return Errors.INVALID_PRODUCER_EPOCH
     if error is Errors.TRANSACTION_ABORTABLE:
@@ -78,9 +78,9 @@ def produce_error(error: Errors, flow: VerificationMode) -> Errors:
 
 
 class _PendingProduce:
-    """A request that waits for the coordinator, with the partitions in question and the leader epochs they had.
+    """A produce request that waits for the coordinator, with the leader epochs of its partitions.
 
-    A partition that meets a marker meanwhile is `ended`: what the coordinator says of it is then about the past.
+    `ended`: partitions that got a marker meanwhile, so that the coordinator's answer for them is outdated.
     """
 
     __slots__ = ("ended", "epochs", "flow", "incoming", "producer_epoch", "producer_id", "retry_until_ms")
@@ -141,7 +141,7 @@ class TransactionVerification:
         patience_ms: int = self._data.image.broker_config["add.partitions.to.txn.retry.backoff.max.ms"]
         return self._ask(_PendingProduce(incoming, producer, epochs, now_ms + patience_ms))
 
-    # ---- the coordinator's word --------------------------------------------------------------------------------------
+    # ---- the coordinator's answer ------------------------------------------------------------------------------------
 
     def _ask(self, held: _PendingProduce) -> list[Effect]:
         self._retrying.pop(held, None)
@@ -170,20 +170,20 @@ class TransactionVerification:
         held = self._asking.pop(answer.id)
         errors = _errors(held, answer)
         if held.flow.join and Errors.CONCURRENT_TRANSACTIONS in errors.values() and now_ms < held.retry_until_ms:
-            # The transaction before is being completed, which takes a moment: sooner done here than by the client.
+            # The previous transaction is being completed: a retry here is faster than one by the client.
             self._retrying[held] = now_ms + self._data.image.broker_config["add.partitions.to.txn.retry.backoff.ms"]
             return []
         return self._decide(held, errors)
 
     def _decide(self, held: _PendingProduce, errors: Mapping[TopicPartition, Errors]) -> list[Effect]:
-        """Let the request pass, but for the partitions with an error."""
+        """Admit the request, with errors for some partitions."""
         return [Admit(held.incoming, {at: self._verdict(held, at, error) for at, error in errors.items()})]
 
     def _verdict(self, held: _PendingProduce, at: TopicPartition, error: Errors) -> Errors:
         if error:
             return produce_error(error, held.flow)
         led, _, leader_epoch = self._data.led_log(*at)
-        if led or leader_epoch != held.epochs[at]:  # who led it meanwhile may have written markers
+        if led or leader_epoch != held.epochs[at]:  # another leader may have written markers meanwhile
             return led or Errors.NOT_LEADER_OR_FOLLOWER
         return Errors.INVALID_TXN_STATE if at in held.ended else Errors.NONE
 
@@ -236,7 +236,7 @@ class TransactionVerification:
 
 
 def _errors(held: _PendingProduce, answer: Answer) -> dict[TopicPartition, Errors]:
-    """What the coordinator says of each partition; where it says nothing, why."""
+    """The error of each partition; without a response, the error of the call for all of them."""
     response = answer.response
     if not isinstance(response, AddPartitionsToTxnResponse):
         return dict.fromkeys(held.epochs, answer.error)

@@ -23,7 +23,7 @@ _ANIMALS = ("crane", "finch", "fox", "hare", "heron", "ibis", "lynx", "mole", "n
 
 
 class ClusterAccess(Protocol):
-    """What a client's connection knows of the cluster that it lives on."""
+    """The part of a cluster that a client's connection uses."""
 
     loop: EventLoop
     network: Network
@@ -41,7 +41,7 @@ _clusters: WeakValueDictionary[str, ClusterAccess] = WeakValueDictionary()
 
 
 class InProcessClientHost(Host):
-    """The host of a client's actor. An exception of the actor ends this client; the cluster and other clients go on."""
+    """The host of a client's actor. An exception of the actor ends this client; all else runs on."""
 
     __slots__ = ("failure",)
 
@@ -64,7 +64,7 @@ class InProcessClientHost(Host):
                 self.failure = failure
 
     def carry_out(self, action: Callable[[int], Iterable[Effect]]) -> None:
-        """One turn of the actor that the application's thread has begun."""
+        """Run `action` on the actor from the application's thread, and carry out its effects."""
         try:
             self.perform(action(self._loop.now_ms()))
         except Exception as failure:
@@ -72,10 +72,10 @@ class InProcessClientHost(Host):
 
 
 class InProcessConnection:
-    """One client on a cluster: a host on the loop, and connections to whichever brokers it calls.
+    """One client on a cluster: a host on the loop, and connections to the brokers that it calls.
 
-    A connection without a request for connections.max.idle.ms is closed, as those from outside are: only so do brokers
-    notice a client that has crashed.
+    A connection without a request for connections.max.idle.ms is closed, as over TCP: this is how brokers detect a
+    client that has crashed.
     """
 
     def __init__(self, cluster: ClusterAccess, actor: Actor, client_id: str, connection_id: int) -> None:
@@ -105,12 +105,12 @@ class InProcessConnection:
         return happened
 
     def close(self) -> None:
-        """Close the client's connections in an orderly way: brokers notice at once."""
+        """Close the client's connections in an orderly way: brokers close its share sessions at once."""
         if self._host.alive:
             self._cluster.loop.enter(self._disconnect)
 
     def crash(self) -> None:
-        """Lose the client as when its machine loses power: no broker notices, its locks have to expire."""
+        """Stop the client as a power failure does: brokers are not informed, and its locks have to expire."""
         self._cluster.loop.enter(self._host.die)
 
     @property
@@ -143,7 +143,7 @@ class InProcessConnection:
         return limit_ms
 
     def _close_idle(self) -> None:
-        """Close what has been idle for too long, and look again when the next connection may have been."""
+        """Close idle connections, and set the timer for the next one that may become idle."""
         network, now_ms, max_idle_ms = self._cluster.network, self.now_ms(), self._max_idle_ms
         for broker_id, used_ms in list(self._used_ms.items()):
             if network.awaits(self._host, broker_id):
@@ -168,7 +168,7 @@ class InProcessConnection:
 
 
 class InProcessTransport:
-    """What `inproc://name` resolves to."""
+    """The transport of `inproc://name`."""
 
     def __init__(self, cluster: ClusterAccess) -> None:
         self._cluster = cluster
@@ -181,7 +181,7 @@ class InProcessTransport:
 
 
 def publish(cluster: ClusterAccess, rng: random.Random) -> str:
-    """Make the cluster known under a name such as blue-fox (blue-fox-2 where that is taken); answers its address."""
+    """Register the cluster under a name such as blue-fox (blue-fox-2 where that is taken); return its address."""
     taken = 1
     name = unique = f"{rng.choice(_COLOURS)}-{rng.choice(_ANIMALS)}"
     while unique in _clusters and not _clusters[unique].closed:

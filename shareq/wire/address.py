@@ -1,4 +1,4 @@
-"""Where somebody is to be found on the network."""
+"""A network address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a broker answers to ApiVersions, the first request on every connection. Source: KIP-35, KIP-511, KIP-584."""
+"""The response to ApiVersions, the first request on every connection. Source: KIP-35, KIP-511, KIP-584."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from shareq.model.messages.api_versions import ApiVersionsRequest, ApiVersionsRe
 from shareq.wire.apis import APIS
 
 SOFTWARE_VERSION = 3
-"""Since this version clients tell the name and version of their software."""
+"""The first version with the name and version of the client's software."""
 
 _ZERO_MINIMUM_VERSION = 4
-"""Before this version, clients stumble over a supported feature whose lowest version is 0 (KIP-584's follow-up)."""
+"""The first version whose clients accept a supported feature with minimum 0 (KIP-584's follow-up)."""
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
@@ -43,9 +43,9 @@ _SUPPORTED = tuple(
 
 
 def api_versions(request: ApiVersionsRequest, version: int) -> ApiVersionsResponse:
-    """Everything that the table offers.
+    """The APIs of the table, and the features.
 
-    Who asks in a version that we do not speak is told which we do, in version 0, which everybody reads; and asks again.
+    For an unsupported version: UNSUPPORTED_VERSION in the layout of version 0, with the supported range of ApiVersions.
     """
     if not _OWN_KEY.min_version <= version <= _OWN_KEY.max_version:
         return ApiVersionsResponse(error_code=Errors.UNSUPPORTED_VERSION, api_keys=(_OWN_KEY,))

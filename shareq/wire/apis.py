@@ -1,7 +1,7 @@
-"""Which requests travel over the wire, and in which versions.
+"""The APIs that are served over TCP, and their versions.
 
-The ranges are those that librdkafka 2.16 and Kafka 4.3's Java clients and tools ask for; a broker advertises exactly
-this table, and a client speaks the highest version that both sides know.
+The ranges are those that librdkafka 2.16 and Kafka 4.3's Java clients and tools use; a broker advertises exactly this
+table, and a client uses the highest version that both sides support.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""One connection from outside to one broker: frames come in, answers go out in the order of the requests.
+"""One TCP connection to one broker: it reads request frames and writes responses in the order of the requests.
 
-The broker has one request of a connection at a time; what arrives meanwhile is kept, and when much is kept the peer is
-not read from. Nor is the broker asked while the peer does not read its answers. So a connection takes bounded memory,
-and a slow peer's time is its own.
+The broker has one request of a connection at a time; later ones wait, and above a limit the peer is not read from. The
+broker is not asked either while the peer does not read its responses. So a connection takes bounded memory, and a slow
+peer delays only itself.
 """
 
 from __future__ import annotations
@@ -32,34 +32,34 @@ _log = logging.getLogger("shareq.server")
 SIZE_PREFIX = 4
 
 PATIENCE_MS = 24 * 3600 * 1000
-"""How long a broker may take to answer, of the cluster's time: a rebalance waits for minutes, Kafka sets no limit."""
+"""The time-out of a request, in the cluster's time: a rebalance takes minutes, and Kafka has no limit."""
 
 KEPT_FRAMES = 100
 KEPT_BYTES = 1 << 20
-"""A peer that has sent so much ahead of its answers is not read from until all of it is worked off."""
+"""A peer with more frames or bytes waiting than this is not read from until all of them are processed."""
 
 UNSENT_BYTES = 1 << 20
-"""A peer that leaves more than this unread is asked nothing more of the broker until it has read."""
+"""The broker is not asked for a peer that leaves more than this unread."""
 
 TURN = 32
-"""How many requests of one connection are worked off before others have their turn."""
+"""How many requests of one connection are processed before those of other connections."""
 
 
 class Backend(Protocol):
-    """What a connection knows of the server."""
+    """The part of a server that a connection uses."""
 
     loop: EventLoop
     network: Network
     observer: Callable[[ServedRequest], None] | None
     inbox: memoryview
-    """Where what a peer has sent is read into: one for all connections, for it is empty again when the call returns."""
+    """The read buffer of all connections: it is empty again when `buffer_updated` returns."""
 
     def answered(self, connection: ServerConnection) -> None:
-        """An answer has come from wherever the loop runs: call `resume` soon, in the server's thread."""
+        """A response was delivered in any thread: call `resume` soon, in the server's thread."""
         ...
 
     def report(self, failure: BaseException) -> None:
-        """Record an unhandled error; the server goes on."""
+        """Record an unhandled error; the server continues."""
         ...
 
     def opened(self, connection: ServerConnection) -> None: ...
@@ -67,7 +67,7 @@ class Backend(Protocol):
 
 
 class ServerConnection(asyncio.BufferedProtocol):
-    """Lives in the server's thread; `deliver` alone is called from wherever the cluster's loop runs."""
+    """Runs in the server's thread; only `deliver` is called in any thread that runs the cluster's loop."""
 
     def __init__(self, backend: Backend, broker_id: int, connection_id: int, max_frame_bytes: int) -> None:
         self.broker_id = broker_id
@@ -91,7 +91,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._peer_reads = True
         self._reading = True
 
-    # ---- what asyncio tells ------------------------------------------------------------------------------------------
+    # ---- callbacks of asyncio ----------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -133,7 +133,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     # ---- requests and answers ----------------------------------------------------------------------------------------
 
     def resume(self) -> None:
-        """Write the answer that has come, ask the broker the next thing, until there is nothing or it takes time."""
+        """Write the response that has arrived and ask the broker the next request, until none is left or one waits."""
         try:
             self._work()
         except Exception as failure:
@@ -184,7 +184,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._backend.network.call(self, Call(0, self.broker_id, request, PATIENCE_MS), context)
 
     def deliver(self, message: Answer) -> None:
-        """The broker has answered: mostly while it is being asked, in the server's thread, else later, in any."""
+        """Take the broker's response: mostly while it is asked, in the server's thread, else later, in any thread."""
         self._answer = message
         if not self._entering:
             self.active_ms = self._backend.loop.now_ms()
@@ -197,11 +197,11 @@ class ServerConnection(asyncio.BufferedProtocol):
             return
         size = 0
         if response is None:
-            self.close(f"{header} has no answer: {answer.error.name}")
+            self.close(f"{header} has no response: {answer.error.name}")
         elif not isinstance(request, ProduceRequest) or request.acks != 0:
             size = self._write(header, response)
         elif errors := errors_of(response):
-            self.close(f"a Produce that asks for no answer has failed: {errors[0].name}")
+            self.close(f"a Produce with acks=0 has failed: {errors[0].name}")
         if self._backend.observer is not None:
             self._tell(self._backend.observer, header, answer, size)
 
@@ -238,7 +238,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._unsent.clear()
 
     def _regulate(self) -> None:
-        """Read from the peer as long as what it has sent ahead is little."""
+        """Stop reading from the peer above the limit of waiting requests, and resume when none waits."""
         if self._transport is None or self._transport.is_closing():
             return
         if self._reading and (len(self._kept) > KEPT_FRAMES or self._kept_bytes > KEPT_BYTES):
@@ -250,11 +250,11 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     @property
     def idle(self) -> bool:
-        """Whether the peer has nothing to wait for."""
+        """True if no request of the peer is open."""
         return self._header is None
 
     def close(self, why: str) -> None:
-        """Send what has been answered, then close."""
+        """Send the responses that are ready, then close."""
         self._kept.clear()
         if self._transport is not None and not self._transport.is_closing():
             _log.debug("%s at broker %s: closed: %s", self.name, self.broker_id, why)
@@ -262,6 +262,6 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """Close now; what the peer has not read yet is lost."""
+        """Close now; unsent responses are lost."""
         if self._transport is not None:
             self._transport.abort()

@@ -19,7 +19,7 @@ class MalformedFrame(ValueError):
 class UnsupportedVersion(ValueError):
     """An API or a version of it that the table lacks, or a field that a version cannot carry.
 
-    `header`: of the request that came, None where a request of our own could not be written.
+    `header`: that of a received request, None for a request that could not be encoded.
     """
 
     def __init__(self, reason: str, header: RequestHeader | None = None) -> None:

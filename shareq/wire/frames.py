@@ -72,7 +72,7 @@ def encode_response(header: RequestHeader, response: Response) -> bytes:
 
 
 def encode_request(request: Request, version: int, correlation_id: int, client_id: str | None) -> bytes:
-    """A request with its size before it. Raises UnsupportedVersion where `version` cannot say it."""
+    """A request with its size before it. UnsupportedVersion for a field that `version` does not have."""
     found = _request_writer(request.API_KEY, version)
     if found is None:
         raise UnsupportedVersion(f"{type(request).__name__} version {version} is not known here")
@@ -91,7 +91,7 @@ def encode_request(request: Request, version: int, correlation_id: int, client_i
 def decode_response(api_key: int, version: int, frame: bytes) -> tuple[int, Response]:
     """A response without its size, and the correlation id of its request. Raises MalformedFrame.
 
-    A broker that does not know our version of ApiVersions says so in version 0, whatever we asked for.
+    A broker that does not know the version of ApiVersions answers in version 0.
     """
     if api_key == _API_VERSIONS and frame[4:6] == _UNSUPPORTED:
         version = 0

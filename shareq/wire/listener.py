@@ -22,8 +22,8 @@ _WILDCARDS = ("", "*", "0.0.0.0", "::")
 class Listener:
     """A port that follows its broker. `make` makes the protocol object of a new connection.
 
-    `asyncio.Server` would forget a connection that it has accepted and not yet met when it is closed: nobody would
-    ever close that socket, and its peer would wait for ever. Here everybody who was let in is met.
+    A closing `asyncio.Server` drops connections that it has accepted but not handed over: their sockets stay open, and
+    the peers wait for ever. Here every accepted connection gets its protocol.
     """
 
     def __init__(self, host: str, port: int, make: Callable[[], asyncio.BaseProtocol]) -> None:
@@ -49,7 +49,7 @@ class Listener:
                     await asyncio.wait(self._arriving)
 
     async def _open(self) -> None:
-        """While a broker is down somebody may take its port; then it is to be had again some time."""
+        """Open the port again. Another program may have taken it while the broker was down: retry until it is free."""
         while self._door is None and self.wanted:
             try:
                 self._door = bind(self.host, self.port)
@@ -64,7 +64,7 @@ class Listener:
             loop.add_reader(self._door, self._let_in, self._door, loop)
 
     def _let_in(self, door: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
-        """Somebody is at the door. A process that has no more files leaves them there for a while."""
+        """Accept a connection. Without a free file descriptor it waits in the backlog for a while."""
         try:
             opened, _ = door.accept()
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -79,7 +79,7 @@ class Listener:
         arriving.add_done_callback(self._arriving.discard)
 
     def close(self) -> None:
-        """Let nobody in any more; connections that stand are not touched."""
+        """Close the port; open connections stay."""
         if self._door is None:
             return
         if self._loop is not None:
@@ -115,7 +115,7 @@ def _why(host: str, port: int, problem: OSError) -> str:
     if problem.errno == errno.EADDRINUSE:
         return f"port {port} on {host} is taken by another program: stop that one, or choose other ports"
     if problem.errno == errno.EACCES:
-        return f"port {port} on {host} is not ours to open: choose ports from 1024 on"
+        return f"port {port} on {host}: this user may not open it, choose ports from 1024 on"
     if problem.errno == errno.EADDRNOTAVAIL:
         return f"host={host!r}: not an address of this machine"
     return f"port {port} on {host} cannot be opened: {problem.strerror}"
@@ -124,7 +124,7 @@ def _why(host: str, port: int, problem: OSError) -> str:
 def ports_of(host: str, ports: int | Sequence[int] | None, brokers: int) -> list[int]:
     """A port for each broker, 0 for a free one. ConfigException names what is absurd."""
     if host in _WILDCARDS:
-        raise ConfigException(f"host={host!r}: clients are told this name, so it must be one that they can connect to")
+        raise ConfigException(f"host={host!r}: clients connect to this name, so it must not be a wildcard address")
     if ports is None:
         return [0] * brokers
     if isinstance(ports, int):
@@ -138,5 +138,5 @@ def ports_of(host: str, ports: int | Sequence[int] | None, brokers: int) -> list
         if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= MAX_PORT:
             raise ConfigException(f"ports={ports!r}: {port!r} must be 0..{MAX_PORT}, 0 for a free one")
     if len(set(chosen) - {0}) != len([port for port in chosen if port]):
-        raise ConfigException(f"ports={ports!r}: each broker needs a port of its own")
+        raise ConfigException(f"ports={ports!r}: each broker needs its own port")
     return chosen

@@ -1,4 +1,4 @@
-"""What can be told of the requests that a server answers: one line each."""
+"""The log of requests that a server has answered: one line each."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A cluster as real Kafka clients see it: every broker on a port of its own.
+"""A TCP server for the brokers of a cluster, each on its own port.
 
-One daemon thread with an asyncio loop reads and writes sockets; a request is answered inside the same call that brought
-it wherever its broker can, so that it costs no thread switch. What is answered later, from whichever thread the
-cluster's loop runs in, is handed over in one go.
+One daemon thread with an asyncio loop reads and writes sockets. A request that its broker answers at once is answered
+in the call that read it, without a thread switch; later responses, from any thread that runs the cluster's loop, are
+handed over together.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from shareq.wire.request_log import ServedRequest
 _log = logging.getLogger("shareq.server")
 
 GOODBYE_S = 1.0
-"""How long a server that closes waits for peers to take what has been answered."""
+"""How long a closing server waits for peers to read their responses."""
 
 INBOX_BYTES = 1 << 18
 """The most that is read from a socket at once."""
@@ -43,7 +43,7 @@ class Server:
     """Serves `cluster` until `close()` or the end of a `with` block; `Cluster.serve` makes it.
 
     `observer` is called with each request that was answered, in the server's thread. `failures`: the unhandled errors
-    so far; each was logged and closed the connection that it was raised for, and the server went on.
+    so far; each was logged and closed the connection that it was raised for.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Server:
             raise
 
     def _start(self, host: str, ports: int | Sequence[int] | None) -> None:
-        """Open the ports, start the thread. What is open or started when this raises, the caller closes."""
+        """Open the ports, start the thread. If this raises, the caller closes what was opened."""
         self.cluster.served_by(self)
         brokers = sorted(self.cluster.image.brokers)
         for broker_id, port in zip(brokers, ports_of(host, ports, len(brokers)), strict=True):
@@ -137,9 +137,9 @@ class Server:
     # ---- closing -----------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Close the ports and all connections, end the thread; the cluster goes on. Repeatable.
+        """Close the ports and all connections, end the thread; the cluster runs on. Repeatable.
 
-        A signal cuts the waiting for peers short, and raises when all is closed.
+        A signal ends the wait for peers early, and raises when all is closed.
         """
         with uninterrupted:
             if self.closed:
@@ -188,12 +188,12 @@ class Server:
         self._soon(self._follow, broker_id, alive)
 
     def _follow(self, broker_id: int, alive: bool) -> None:
-        """What the broker has answered still goes out; then its connections are closed as a dead process's are."""
+        """Send the responses of a broker that ended, then close its connections; or open the port of a started one."""
         self._hand_over()
-        self._listeners[broker_id].wanted = alive  # who is let in from here on is late
+        self._listeners[broker_id].wanted = alive  # connections accepted from here on are aborted
         if not alive:
             for connection in [c for c in self.connections if c.broker_id == broker_id]:
-                connection.close("the broker is gone")
+                connection.close("the broker has ended")
         task = self._asyncio.create_task(self._listeners[broker_id].follow(alive))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -201,13 +201,13 @@ class Server:
     # ---- for connections ---------------------------------------------------------------------------------------------
 
     def opened(self, connection: ServerConnection) -> None:
-        """Whoever was let in while the broker went is late."""
+        """Register a connection; abort one that was accepted while its broker ended."""
         self.connections.add(connection)
         if not self._listeners[connection.broker_id].wanted:
             connection.abort()
 
     def lost(self, connection: ServerConnection) -> None:
-        """The broker closes the share sessions of a connection that is gone, and releases their locks."""
+        """Inform the broker of a lost connection: it closes the share sessions and releases their locks."""
         self.connections.discard(connection)
         self.loop.enter(lambda: self.network.disconnect(connection.connection_id, connection.broker_id))
 
@@ -218,15 +218,15 @@ class Server:
             self._soon(self._hand_over)
 
     def _soon(self, call: Callable[..., object], *args: object) -> None:
-        """Call in the server's thread; the thread itself need not be woken for it."""
+        """Call in the server's thread; from that thread itself without waking it."""
         if threading.get_ident() == self._thread.ident:
             self._asyncio.call_soon(call, *args)
         else:
-            with suppress(RuntimeError):  # the server has closed meanwhile: there is nobody left to tell
+            with suppress(RuntimeError):  # the server has closed meanwhile
                 self._asyncio.call_soon_threadsafe(call, *args)
 
     def _hand_over(self) -> None:
-        """Let connections go on that have been answered. The flag first: what comes now calls again."""
+        """Resume the connections with new responses. The flag is reset first, so that later responses call again."""
         self._handing_over = False
         answered = self._answered
         while answered:
@@ -234,17 +234,17 @@ class Server:
 
     def report(self, failure: BaseException) -> None:
         self.failures.append(failure)
-        _log.error("an unhandled error; the server goes on", exc_info=failure)
+        _log.error("unhandled error in the server; continuing", exc_info=failure)
 
     def _stray(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """What nobody has caught in the server's thread."""
+        """Report an exception that was not caught in the server's thread."""
         del loop
         self.report(context.get("exception") or RuntimeError(context["message"]))
 
     # ---- idle connections --------------------------------------------------------------------------------------------
 
     def _watch_idle(self) -> None:
-        """Look again when the first connection may have been idle for too long, on the cluster's clock."""
+        """Close idle connections, and set the timer for the next one that may become idle, on the cluster's clock."""
         if self.closed:
             return
         now_ms = self.loop.now_ms()

@@ -78,7 +78,12 @@ def admin(request: pytest.FixtureRequest, addresses: dict[str, str]) -> Iterator
         pytest.param(lambda a: a.alter_group_configs("g", {"k": "\udc80"}), ValueError, "k='", id="configs: surrogate"),
         pytest.param(lambda a: a.alter_group_configs("g", {"k": ("append",)}), ValueError, "append", id="a lone word"),
         pytest.param(lambda a: a.describe_configs("topic", 5), TypeError, "name must be a str", id="configs: a number"),
-        pytest.param(lambda a: a.describe_configs([], "t"), ValueError, "no configuration", id="configs: no kind"),
+        pytest.param(
+            lambda a: a.describe_configs([], "t"),
+            ValueError,
+            "must be one of topic, broker, group",
+            id="configs: no kind",
+        ),
         pytest.param(lambda a: a.list_topics(timeout=float("nan")), ValueError, "timeout=nan", id="no time at all"),
     ],
 )

@@ -99,7 +99,7 @@ def test_every_refused_java_has_its_reason(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(JavaNotFound) as error:
         find_java()
     assert f"JAVA_HOME={tmp_path / 'gone'}: there is no bin/java in it" in str(error.value)
-    assert f"PATH: {stub} does not tell its version (Unable to locate a Java Runtime.)" in str(error.value)
+    assert f"PATH: {stub} prints no version (Unable to locate a Java Runtime.)" in str(error.value)
 
 
 def test_a_java_that_cannot_run_has_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

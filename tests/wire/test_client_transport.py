@@ -145,8 +145,10 @@ def test_the_highest_common_version_is_used(
     ("offer", "request_", "why"),
     [
         pytest.param(versions(ShareFetch=None), FETCH, "does not know the API ShareFetch (78)", id="no such API"),
-        pytest.param(versions(Metadata=(0, 9)), METADATA_NOW, "speaks Metadata (3) 0 to 9; needed is 10", id="too old"),
-        pytest.param(versions(Metadata=(90, 91)), METADATA_NOW, "speaks Metadata (3) 90 to 91", id="too new"),
+        pytest.param(
+            versions(Metadata=(0, 9)), METADATA_NOW, "supports Metadata (3) 0 to 9; needed is 10", id="too old"
+        ),
+        pytest.param(versions(Metadata=(90, 91)), METADATA_NOW, "supports Metadata (3) 90 to 91", id="too new"),
         pytest.param(versions(Produce=(3, 11)), TRANSACTIONAL_WRITE, "needed is 12 to 13", id="transactions, Produce"),
         pytest.param(versions(EndTxn=(0, 4)), END, "needed is 5 to 5", id="transactions, EndTxn"),
         pytest.param(
@@ -562,7 +564,7 @@ def test_nodes_are_learnt_from_leader_hints(
 def test_an_unknown_node_fails_the_request(client: Client) -> None:
     answer = client.ask(METADATA_NOW, node=5)
     assert answer.error is Errors.NETWORK_EXCEPTION
-    assert answer.reason == "nobody has said where broker 5 is"
+    assert answer.reason == "the address of broker 5 is unknown"
 
 
 def test_any_node_is_one_that_is_connected(broker: ScriptedBroker, other: ScriptedBroker, client: Client) -> None:

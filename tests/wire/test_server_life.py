@@ -157,8 +157,8 @@ def test_a_taken_port_is_named(cluster: Cluster) -> None:
         pytest.param({"ports": [1, 2]}, r"must be 3, one for each broker", id="too few"),
         pytest.param({"ports": [0, 70000, 0]}, r"70000 must be 0\.\.65535", id="too high"),
         pytest.param({"ports": [0, "x", 0]}, r"'x' must be", id="text for a number"),
-        pytest.param({"ports": [0, 4711, 4711]}, r"a port of its own", id="twice the same"),
-        pytest.param({"host": "0.0.0.0"}, r"clients are told this name", id="every address"),
+        pytest.param({"ports": [0, 4711, 4711]}, r"each broker needs its own port", id="twice the same"),
+        pytest.param({"host": "0.0.0.0"}, r"clients connect to this name", id="every address"),
         pytest.param(
             {"host": "no.such.host.invalid"}, r"host='no\.such\.host\.invalid': not to be found", id="nowhere"
         ),

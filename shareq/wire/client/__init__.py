@@ -50,7 +50,7 @@ class TcpConnection:
 class TcpTransport:
     """Clients find the cluster through any of `bootstrap_servers`: `host:port`, several with commas between them.
 
-    `conf`: what else the application says about its connections, see `SocketSettings`.
+    `conf`: settings of the sockets, see `SocketSettings`.
     """
 
     def __init__(self, bootstrap_servers: str, conf: Mapping[str, Any] = MappingProxyType({})) -> None:
@@ -58,7 +58,7 @@ class TcpTransport:
         self._settings = SocketSettings.of(conf)
 
     def connect(self, actor: Actor, client_id: str) -> TcpConnection:
-        """Sockets are opened when the client has something to say."""
+        """Sockets are opened with the client's first request."""
         with uninterrupted:
             return TcpConnection(TcpClientHost(actor, client_id, self._servers, self.rng(), self._settings))
 

@@ -1,4 +1,4 @@
-"""Where brokers are: the list that an application gives, and what brokers say of each other."""
+"""Addresses of brokers: bootstrap servers, and nodes learnt from responses."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _refusal(servers: str, why: str) -> KafkaException:
 
 
 class BrokerDirectory:
-    """Which node is where, as far as answers passing by have told, and where to ask first."""
+    """The addresses of nodes, learnt from responses, and the bootstrap servers."""
 
     def __init__(self, bootstrap: tuple[Address, ...]) -> None:
         self._bootstrap = bootstrap

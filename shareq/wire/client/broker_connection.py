@@ -34,7 +34,7 @@ _NEWEST = API_BY_KEY[ApiVersionsRequest.API_KEY].max_version
 
 
 class Owner(Protocol):
-    """What a link knows of its client."""
+    """The part of a client that its connections use."""
 
     lock: threading.Condition
     io: IoThread
@@ -48,7 +48,7 @@ class Owner(Protocol):
 
 
 class _PendingRequest(NamedTuple):
-    """A request on its way. `call_id` None: the link's own question, which versions the broker speaks."""
+    """A request without response so far. `call_id` None: the connection's own ApiVersions."""
 
     call_id: int | None
     request: Request
@@ -58,7 +58,7 @@ class _PendingRequest(NamedTuple):
 
 
 class BrokerConnection:
-    """`send` belongs to whoever holds the client's lock, everything else to the I/O thread."""
+    """A connection to one broker. `send` needs the client's lock; all else runs in the I/O thread."""
 
     def __init__(self, client: Owner, address: Address) -> None:
         self._client = client
@@ -105,7 +105,7 @@ class BrokerConnection:
         self._watch(exchange.deadline_ms)
 
     def _transmit(self, exchange: _PendingRequest, versions: BrokerVersions) -> None:
-        """A request that cannot be encoded fails by itself; what waits behind it goes on."""
+        """Send waiting requests; one that cannot be encoded fails alone."""
         version = -1
         try:
             version = versions.choose(exchange.request)
@@ -118,7 +118,7 @@ class BrokerConnection:
             self._answer_soon(exchange, None, Errors.INVALID_REQUEST, reason)
             return
         if isinstance(exchange.request, ProduceRequest) and exchange.request.acks == 0:
-            self._in_flight.pop()  # nobody answers
+            self._in_flight.pop()  # it has no response
             self._answer_soon(exchange, ProduceResponse())
 
     def _put(self, exchange: _PendingRequest, version: int) -> None:
@@ -163,7 +163,7 @@ class BrokerConnection:
                 opened.close()
 
     def _negotiate(self, version: int) -> None:
-        """Ask which versions the broker speaks, before anything else."""
+        """Send ApiVersions before any other request."""
         request = ApiVersionsRequest(client_software_name="shareq", client_software_version=__version__)
         deadline_ms = self._client.now_ms() + self._client.settings.socket_connection_setup_timeout_ms
         self._put(_PendingRequest(None, request, deadline_ms), version)
@@ -192,11 +192,11 @@ class BrokerConnection:
         except MalformedFrame as why:
             if self._frame_socket is not None:
                 self._frame_socket.close()
-                self._broken(f"speaks no Kafka: {why}")
+                self._broken(f"does not speak the Kafka protocol: {why}")
 
     def _take(self, frame: bytes) -> None:
         if not self._in_flight:
-            raise MalformedFrame("an answer that nobody has asked for")
+            raise MalformedFrame("a response without a request")
         call_id, request, _, expected, version = self._in_flight[0]
         correlation_id, response = decode_response(request.API_KEY, version, frame)
         if correlation_id != expected:
@@ -211,10 +211,10 @@ class BrokerConnection:
     # ---- the end of a connection -------------------------------------------------------------------------------------
 
     def _broken(self, why: str, error: Errors = Errors.NETWORK_EXCEPTION) -> None:
-        """Let everybody know who waits; `error` is for those whose time is up."""
+        """Fail all open requests; `error` is that of requests whose time is up."""
         now_ms = self._client.now_ms()
         left = [*self._in_flight, *self._waiting]
-        if left:  # else the broker has only closed what nobody used
+        if left:  # else the broker has closed an unused connection
             self._failures += 1
             self._not_before_ms = now_ms + self._client.backoff.delay_ms(self._failures)
         self._forget()
@@ -230,7 +230,7 @@ class BrokerConnection:
         self._in_flight.clear()
 
     def close(self) -> None:
-        """Nobody waits for anything any more."""
+        """Close the socket and cancel the timers."""
         if self._connecting is not None:
             self._connecting.cancel()
         if self._check is not None:
@@ -242,8 +242,8 @@ class BrokerConnection:
     # ---- time-outs ---------------------------------------------------------------------------------------------------
 
     def _watch(self, deadline_ms: int) -> None:
-        """See that somebody looks at the deadline. The timer stands while later requests come and go: hence it costs
-        nothing for a request that is answered in time."""
+        """Set the timer for a deadline. It stays set while requests are answered, so that an answered request costs no
+        timer."""
         if self._check_at_ms is None or deadline_ms < self._check_at_ms:
             self._check_at_ms = deadline_ms
             self._client.io.soon(self._set_timer)

@@ -1,4 +1,4 @@
-"""In which version to speak: the highest that both sides know, unless a request says what only newer ones can."""
+"""The version of each request: the highest that both sides support, if it has all fields of the request."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ TRANSACTION_VERSION = "transaction.version"
 
 _TRANSACTIONAL = (InitProducerIdRequest, ProduceRequest, TxnOffsetCommitRequest, EndTxnRequest)
 _LEAST = {InitProducerIdRequest: 4, ProduceRequest: 12, TxnOffsetCommitRequest: 5, EndTxnRequest: 5}
-"""The first versions that work so."""
+"""The first versions with these transactions."""
 
 
 class BrokerVersions:
-    """What one broker has said that it speaks."""
+    """The versions and features of one broker, from its ApiVersions response."""
 
     def __init__(self, answer: ApiVersionsResponse) -> None:
         self._ranges = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
         self._features = {feature.name: feature.max_version_level for feature in answer.finalized_features}
 
     def choose(self, request: Request) -> int:
-        """The version to send `request` in. Raises UnsupportedVersion, which says what the broker lacks."""
+        """The version to send `request` in. UnsupportedVersion with the API and versions that the broker lacks."""
         api = API_BY_KEY[request.API_KEY]
         theirs = self._ranges.get(request.API_KEY)
         if theirs is None:
@@ -34,11 +34,11 @@ class BrokerVersions:
         version = min(api.max_version, theirs[1])
         if version < least:
             ours = f"{max(api.min_version, self._least(request))} to {api.max_version}"
-            raise UnsupportedVersion(f"speaks {api.name} ({api.key}) {theirs[0]} to {theirs[1]}; needed is {ours}")
+            raise UnsupportedVersion(f"supports {api.name} ({api.key}) {theirs[0]} to {theirs[1]}; needed is {ours}")
         return version
 
     def _least(self, request: Request) -> int:
-        """Transactions are spoken as of KIP-890 only: brokers keep partitions and epochs."""
+        """The first version for transactions, which follow KIP-890 only: brokers add partitions and raise epochs."""
         if not isinstance(request, _TRANSACTIONAL) or request.transactional_id is None:
             return 0
         level = self._features.get(TRANSACTION_VERSION, 0)

@@ -1,4 +1,4 @@
-"""Gives a client's actor a life over TCP: hands it answers and ticks, sends what it asks for."""
+"""Runs a client's actor over TCP: delivers responses and ticks, sends its calls."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class TcpClientHost:
             self.lock.notify_all()
 
     def _perform(self, effects: Iterable[Effect]) -> None:
-        """Send requests, set the timer, wake whoever waits. All other effects are events."""
+        """Send requests, set the timer, wake waiting threads. All other effects are events."""
         for effect in effects:
             if isinstance(effect, Call):
                 self._send(effect)
@@ -161,7 +161,7 @@ class TcpClientHost:
     def _send(self, call: Call) -> None:
         address = self._anybody() if call.node == ANY_NODE else self.directory.address(call.node)
         if address is None:
-            reason = f"nobody has said where broker {call.node} is"
+            reason = f"the address of broker {call.node} is unknown"
             self.io.soon(self.deliver, Answer(call.id, None, Errors.NETWORK_EXCEPTION, reason))
             return
         self._link(address, isinstance(call.request, _FETCHES)).send(call, self.now_ms())

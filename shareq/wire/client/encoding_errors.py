@@ -1,4 +1,4 @@
-"""Why a request of ours cannot be encoded: the first field whose value its type on the wire cannot carry."""
+"""The reason why a request cannot be encoded: the first field whose value does not fit its type on the wire."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from shareq.wire.codec.variants import VARIANTS, Variant
 
 
 def encoding_error(request: Request, version: int, error: Exception) -> str:
-    """Asked after encoding has failed, so that encoding itself need not look at every field."""
+    """Called after encoding has failed, so that encoding itself need not check every field."""
     cls = type(request)
     variant = VARIANTS.get((cls, version), Variant(cls))
     field = None
-    if variant.to_wire is None:  # else it is not our class that travels, and the error alone has to do
+    if variant.to_wire is None:  # else another class is encoded, and the exception is the reason
         shape = shape_of(cls, schema(request.API_KEY, version, request=True))
         field = next(_misfits(shape, request, ""), None)
     return f"{cls.__name__} cannot be encoded: {field or f'{type(error).__name__}: {error}'}"

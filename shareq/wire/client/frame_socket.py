@@ -21,7 +21,7 @@ _Found = Sequence[tuple[int, int, int, str, tuple[object, ...]]]
 async def connect(address: Address, settings: SocketSettings) -> socket.socket:
     """A connected socket that does not block: the first of the host's addresses that answers. Raises OSError."""
     loop = asyncio.get_running_loop()
-    try:  # a number needs nobody's help, hence no thread that asks for it
+    try:  # a numeric address needs no resolver thread
         found: _Found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except socket.gaierror:
         found = await loop.getaddrinfo(*address, type=socket.SOCK_STREAM)
@@ -101,7 +101,7 @@ class FrameSocket:
                 return
             if not self.unsent:
                 self._io.loop.remove_writer(self._socket)
-                self._lock.notify_all()  # whoever closes waits for this
+                self._lock.notify_all()  # `close` of the client waits for this
 
     def _readable(self) -> None:
         with self._lock:
@@ -135,6 +135,6 @@ class FrameSocket:
         self.unsent.clear()
         self._io.loop.remove_reader(self._socket)
         self._io.loop.remove_writer(self._socket)
-        with suppress(OSError):  # a child of fork may hold the socket, too: the peer has to learn of the end
+        with suppress(OSError):  # a forked child may hold the socket open: shutdown informs the peer
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()

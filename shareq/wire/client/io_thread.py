@@ -29,7 +29,7 @@ class IoThread:
         self.loop = asyncio.SelectorEventLoop()
         self._tasks: set[asyncio.Task[None]] = set()
         self.open: set[SupportsClose] = set()
-        """What is to be closed when the thread ends, for those who never closed it. Touched from inside only."""
+        """Sockets to close when the thread ends, if their clients did not. Used in the thread only."""
         self._thread = threading.Thread(target=self._run, name="shareq-io", daemon=True)
         self._thread.start()
 
@@ -67,7 +67,7 @@ class IoThread:
         return task
 
     def stop(self) -> None:
-        """End the thread and wait for that; a signal cuts the waiting short, as the thread ends by itself."""
+        """End the thread and wait for its end; a signal ends the wait early, the thread ends anyway."""
         self.soon(self.loop.stop)
         if not self.inside:
             while self._thread.is_alive() and not uninterrupted.interrupted:
@@ -114,7 +114,7 @@ def leave(thread: IoThread) -> None:
 
 
 def _end() -> None:
-    """The interpreter ends: nobody may be caught running while it takes itself apart."""
+    """End the thread with the interpreter: a thread that runs during its shutdown can crash it."""
     with _shared.lock:
         thread, _shared.thread = _shared.thread, None
     if thread is not None:

@@ -1,4 +1,4 @@
-"""What an application can say about its connections: librdkafka's keys, with the defaults of Java's clients."""
+"""Settings of a client's sockets: librdkafka's keys, with the defaults of Java's clients."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class SocketSettings:
 
     @classmethod
     def of(cls, conf: Mapping[str, Any]) -> Self:
-        """From a client's configuration; what it does not say is as above."""
+        """The settings of a client's configuration; missing keys have the defaults above."""
         keys = {field.name: field.name.replace("_", ".") for field in fields(cls)}
         return cls(**{name: conf[key] for name, key in keys.items() if key in conf})
 
     def prepare(self, opened: socket.socket) -> None:
-        """Set a socket up that is not connected yet: buffers say how large the window may become."""
+        """Set the options of an unconnected socket: the buffers limit the TCP window."""
         opened.setblocking(False)
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, self.socket_nagle_disable)
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, self.socket_keepalive_enable)

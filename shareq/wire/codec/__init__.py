@@ -1,8 +1,8 @@
 """Messages to bytes and back, for every version of the table.
 
-kio's schema says how a version lies on the wire, our dataclass says what we make of it. `shapes` pairs the two;
-`reading` and `writing` turn such a pair into the function that one would write by hand with `struct`: straight lines,
-neighbouring fields packed at once, no object in between. A function is made when its version is first spoken.
+kio's schema is the layout of a version on the wire, the dataclass of `shareq.model.messages` its content. `shapes`
+pairs the two; `reader_compiler` and `writer_compiler` turn such a pair into straight-line code with `struct`:
+neighbouring fields packed at once, no object in between. A function is compiled when its version is first used.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Read = Callable[[bytes, int], tuple[Any, int]]
 """`read(data, at) -> (message, end)`; raises what slicing and unpacking raise: ValueError, IndexError, struct.error."""
 
 Write = Callable[[Callable[[bytes], None], Any], None]
-"""`write(add, message)` hands the bytes of a message to `add`, piece by piece."""
+"""`write(add, message)` calls `add` with the bytes of a message, piece by piece."""
 
 
 class MessageReader(NamedTuple):
-    """`flexible`: whether the version has tagged fields, in its header, too."""
+    """`flexible`: True if the version has tagged fields, also in its header."""
 
     flexible: bool
     read: Read
@@ -39,7 +39,7 @@ class MessageWriter(NamedTuple):
 
 
 def reader(cls: type[Message], api_key: int, version: int) -> MessageReader:
-    """Reads messages of a class. To be kept: making the function takes milliseconds."""
+    """The reader of messages of a class. Callers keep it: compiling takes milliseconds."""
     variant = VARIANTS.get((cls, version), Variant(cls))
     shape = _shape(cls, variant.cls, api_key, version)
     read = compile_reader(shape)
@@ -55,7 +55,7 @@ def reader(cls: type[Message], api_key: int, version: int) -> MessageReader:
 
 
 def writer(cls: type[Message], api_key: int, version: int) -> MessageWriter:
-    """Writes messages of a class. To be kept: making the function takes milliseconds."""
+    """The writer of messages of a class. Callers keep it: compiling takes milliseconds."""
     variant = VARIANTS.get((cls, version), Variant(cls))
     shape = _shape(cls, variant.cls, api_key, version)
     write = compile_writer(shape)

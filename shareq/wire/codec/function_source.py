@@ -8,7 +8,7 @@ from typing import Any
 
 
 class FunctionSource:
-    """Lines of Python, the objects that they name, and where the next line is to be indented."""
+    """Lines of Python, the objects that they name, and the indentation of the next line."""
 
     def __init__(self, header: str, purpose: str) -> None:
         self._lines = [header, f'    """{purpose}"""']
@@ -27,12 +27,12 @@ class FunctionSource:
         self._depth -= 1
 
     def fresh(self, stem: str) -> str:
-        """A variable that nothing else is called."""
+        """A variable name that is not in use."""
         self._names += 1
         return f"{stem}{self._names}"
 
     def bind(self, stem: str, value: Any) -> str:
-        """A name by which the function knows `value`."""
+        """A name that refers to `value` in the function."""
         name = self.fresh(stem)
         self._objects[name] = value
         return name

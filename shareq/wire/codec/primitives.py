@@ -22,7 +22,7 @@ uuid = lru_cache(maxsize=4096)(topic_id_to_bytes)
 
 
 class _ErrorsByCode(dict[int, Errors]):
-    """A newer broker may know errors that we do not; like Java's client we take them for unknown server errors."""
+    """Errors by code; a code of a newer broker is UNKNOWN_SERVER_ERROR, as in Java's client."""
 
     def __missing__(self, code: int) -> Errors:
         return Errors.UNKNOWN_SERVER_ERROR
@@ -55,7 +55,7 @@ def read_tags(data: bytes, at: int) -> tuple[dict[int, tuple[int, int]], int]:
 
 
 def skip_tags(data: bytes, at: int) -> int:
-    """Where a struct ends whose tagged fields nobody here knows."""
+    """The end of a struct whose tagged fields are all unknown."""
     return read_tags(data, at)[1]
 
 
@@ -82,7 +82,7 @@ def wrong_size(name: str) -> MalformedFrame:
 
 
 class _Lengths(dict[int, bytes]):
-    """How a length is written; -1 stands for null. The short ones are at hand, the others are computed."""
+    """Encoded lengths; -1 is null. Those below 128 are precomputed."""
 
     def __init__(self, write: Callable[[int], bytes]) -> None:
         super().__init__({length: write(length) for length in range(-1, 128)})

@@ -38,14 +38,14 @@ LETTERS = MappingProxyType(
 
 
 class ModelType(NamedTuple):
-    """What our class says of a field: the type of the value, or of an element, and whether the whole may be None."""
+    """The type of a field in the message class: of the value or of an element; `takes_none`: the field may be None."""
 
     inner: Any = None
     takes_none: bool = False
 
     @property
     def zero(self) -> object:
-        """What stands in a field without default that a version lacks."""
+        """The value of a field without default that a version lacks."""
         if self.takes_none:
             return None
         if self.inner is TopicId:
@@ -54,7 +54,7 @@ class ModelType(NamedTuple):
 
 
 class SchemaType(NamedTuple):
-    """What kio says of a field: the type of the value, or of an element, and whether the whole may be null."""
+    """The type of a field in kio's schema: of the value or of an element; `nullable`: the field may be null."""
 
     inner: Any
     nullable: bool
@@ -103,7 +103,7 @@ class WireField:
 
     @property
     def on_null(self) -> object:
-        """What null on the wire is to us: None, or empty where our class knows no None; MISSING where it is illegal."""
+        """The value of null on the wire: None, or empty where the field has no None; MISSING where null is illegal."""
         if self.is_batches:
             return ()
         if not self.nullable:
@@ -148,7 +148,7 @@ def shape_of(ours: Any, entity: Any) -> Shape:
 
 
 def _attributes(ours: Any, entity: Any) -> dict[str, ModelType]:
-    """The fields of a class of ours, by name."""
+    """The fields of a message class, by name."""
     if ours is None:
         return {}
     if get_origin(ours) is tuple:
@@ -197,7 +197,7 @@ def _wire_field(field: Field[Any], attributes: Mapping[str, ModelType], defaults
 
 
 def _default(field: Field[Any], theirs: SchemaType, shape: Shape | None) -> object:
-    """kio's default in our terms; where it names none, the protocol's: null, empty or zero."""
+    """kio's default as a value of the message class; where kio has none, the protocol's: null, empty or zero."""
     if field.default is not MISSING:
         return _in_our_terms(field.default, shape, field.metadata.get("kafka_type"))
     if theirs.is_array or (theirs.nullable and field.metadata.get("kafka_type") != "uuid"):

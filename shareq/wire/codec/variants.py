@@ -1,4 +1,4 @@
-"""Where our messages and Kafka's differ in more than a missing field, and what else no schema says."""
+"""Messages that differ from Kafka's schema in more than a missing field, and rules that no schema has."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ class _WriterCompiler:
         self._line(rf"tag_section({tags}) if {tags} else b'\0'")
 
     def _tagged(self, field: WireField, value: str, tags: str) -> None:
-        """The bytes of one tagged field gather on their own, for their number comes first."""
+        """Collect the bytes of one tagged field separately, because their number comes first."""
         body = self._let("body", "[]")
         outer, self._add = self._add, f"{body}.append"
         self._field(field, value, True)
