@@ -50,7 +50,9 @@ T = TypeVar("T")
 
 
 class Admin(UntilClosed):
-    """Administers a cluster. `conf` needs `bootstrap.servers`; it may be a dict, keyword arguments, or both."""
+    """Manages the topics, groups and configurations of a cluster. `conf` needs `bootstrap.servers`; it may be a dict,
+    keyword arguments, or both. Every `timeout` is in seconds.
+    """
 
     _NAME = "Admin"
 
@@ -74,7 +76,7 @@ class Admin(UntilClosed):
         return self._do(topics.create_topics(self._routing, wanted, validate_only=validate_only), timeout)
 
     def delete_topics(self, names: Iterable[str], *, timeout: float = 60) -> Results[str, Done]:
-        """Delete topics. Each result is None, or an error such as UNKNOWN_TOPIC_OR_PARTITION; `timeout` in seconds."""
+        """Delete topics. The `error` of a result is None or, say, UNKNOWN_TOPIC_OR_PARTITION; `timeout` in seconds."""
         return self._do(topics.delete_topics(self._routing, names_of("topic", names)), timeout)
 
     def create_partitions(

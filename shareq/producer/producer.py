@@ -66,6 +66,7 @@ class Producer(UntilClosed):
 
     `produce` only queues; `poll` and `flush` serve delivery callbacks. Records are sent when a batch is full or has
     lingered; on a virtual clock time passes in `poll` and `flush` only. `conf` is a dict, keyword arguments, or both.
+    Every `timeout` is in seconds; a negative one waits without limit.
     """
 
     _NAME = "Producer"

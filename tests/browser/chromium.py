@@ -1,6 +1,6 @@
-"""Where the browser tests get their Chromium: the one at hand, else Playwright's download, else Debian's package.
+"""The Chromium of the browser tests: an installed one, else Playwright's download, else Debian's package.
 
-`python -m tests.browser.chromium` prints the path and nothing else on its output; what it tries goes to the error
+`python -m tests.browser.chromium` prints the path and nothing else on its output; its attempts go to the error
 stream. Without any Chromium it prints what is left out and exits with 0, or in CI with 1.
 """
 
@@ -47,7 +47,7 @@ def provide() -> str:
 
 
 def starts(path: str) -> bool:
-    """Whether the program is there and runs; a download may lack the system's libraries."""
+    """True if the program exists and runs; a download may lack the system's libraries."""
     if not Path(path).exists():
         return False
     try:

@@ -19,7 +19,7 @@ _ROOT = Path(__file__).parents[2]
 _START_DEADLINE_S = 180
 _STOP_DEADLINE_S = 20
 _PATIENCE_MS = 60_000
-"""How long what has to come to a page is waited for: Playwright's own 5 s are no measure of a busy machine."""
+"""Longest wait for a change of a page: Playwright's default of 5 s is too short on a busy machine."""
 
 expect.set_options(timeout=_PATIENCE_MS)
 

@@ -1,4 +1,4 @@
-"""What browser tests do with a notebook page: write it, open it, read its strip."""
+"""Helpers of the browser tests: write a notebook, open its page, read its strip."""
 
 from __future__ import annotations
 

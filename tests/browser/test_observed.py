@@ -44,9 +44,9 @@ assert list(anna.commit_sync().values()) == [None]
 """
 UNKNOWN, RETURNED, ACCEPTED, REJECTED = ("unknown", 0), ("returned", 1), ("acknowledged", 1), ("archived", 1)
 FIRST = [UNKNOWN, ACCEPTED, RETURNED, ACCEPTED, UNKNOWN, REJECTED, UNKNOWN, UNKNOWN, *[UNKNOWN] * (2 * BATCH)]
-"""What is known of a consumer elsewhere that holds eight records, has accepted two, returned one and rejected one."""
+"""States after a consumer elsewhere has acquired eight records, accepted two, released one and rejected one."""
 SECOND = {2: ("acquired", 2), 8: ("acquired", 1), 9: ACCEPTED, 10: ACCEPTED, 11: ("acquired", 1), 16: UNKNOWN}
-"""And when a consumer of the notebook has come: what was returned, and the second batch."""
+"""Changes after a consumer of the notebook has polled: the returned record, and the second batch."""
 
 
 @pytest.fixture

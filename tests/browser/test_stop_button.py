@@ -70,7 +70,7 @@ def test_the_cell_after_the_stop_button_works(
         expect(outputs[1]).to_contain_text(f"round {number} runs")
         page.locator("[data-command='notebook:interrupt-kernel'], [title^='Interrupt the kernel']").first.click()
         expect(outputs[1]).to_contain_text("KeyboardInterrupt")
-        idle.wait_for()  # until then the kernel drops what it is asked
+        idle.wait_for()  # until then the kernel drops requests
         run_cell(page, 2)
         expect(outputs[2]).to_contain_text(f"round {number} is complete: True")
     page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")

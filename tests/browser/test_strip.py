@@ -81,7 +81,7 @@ def test_zoom_by_keyboard_and_back_to_fit(strip: Locator) -> None:
 
 
 def left_of(strip: Locator, offset: int) -> float:
-    """Where the cell of an offset begins, from the left of the plot, px."""
+    """Left edge of an offset's cell, in px from the left of the plot."""
     cell, plot = strip.locator(f"[data-offset='{offset}'] rect").first.bounding_box(), box_of(strip)
     assert cell is not None
     return float(cell["x"]) - plot[0]
@@ -99,7 +99,7 @@ X = """(strip, [offset, least, most]) => {
     const left = cell ? cell.getBoundingClientRect().x - plot.getBoundingClientRect().x : NaN;
     return left >= least && left <= most;
 }"""
-"""Whether a cell begins between two places of the plot, px."""
+"""True if a cell begins between two positions of the plot, in px."""
 
 
 def expect_left(strip: Locator, offset: int, left: float, *, least: float | None = None) -> None:

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.browser
 SOURCE = "from tests.browser.story import payments; cluster = payments()"
 SHOW = "from shareq_widgets import strip; strip(cluster, group='payments', topic='orders', theme='THEME')"
 UNDER_WAY = (119, 120)
-"""What consumer-1 has accepted when the story ends, and what is not durable yet."""
+"""Offsets that consumer-1 has accepted at the end of the story, with the write still under way."""
 
 
 def picture(tmp_path: Path, name: str) -> Path:

@@ -18,6 +18,14 @@ def test_paths_in_a_document_exist(document: str) -> None:
     assert [path for path in named if not (ROOT / path).exists() and "NN_" not in path] == []
 
 
+@pytest.mark.parametrize("document", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_names_beside_a_path_exist_in_that_file(document: str) -> None:
+    """A name in parentheses after a path, as in `shareq/leader/window.py` (`advance`)."""
+    named = re.findall(r"`((?:shareq|tests)/[\w./]+\.py)` \(`(\w+)", (ROOT / document).read_text())
+    assert named
+    assert [(path, name) for path, name in named if not re.search(rf"\b{name}\b", (ROOT / path).read_text())] == []
+
+
 def test_the_architecture_names_every_room() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text()
     rooms = {path.parent.name for path in (ROOT / "shareq").glob("*/__init__.py")}

@@ -23,7 +23,7 @@ def conda(path: Path) -> dict[str, Any]:
 
 
 def from_conda(path: Path) -> list[str]:
-    """What conda itself installs: all but the list under `pip`."""
+    """Packages that conda itself installs: all but the list under `pip`."""
     return [entry for entry in conda(path)["dependencies"] if isinstance(entry, str)]
 
 
@@ -72,7 +72,7 @@ def test_extra_lab_includes_jupyterlab_widgets_and_data() -> None:
 
 @pytest.fixture(scope="module")
 def dockerfile() -> str:
-    """What repo2docker makes of this project, without Docker and without building it."""
+    """The Dockerfile that repo2docker generates for this project; nothing is built."""
     options = ["--no-build", "--debug", "--user-id", "1000", "--user-name", "visitor"]
     command = [sys.executable, "-m", "repo2docker", *options, str(ROOT)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

@@ -165,7 +165,7 @@ def test_snapshots_at_earlier_events() -> None:
 @pytest.mark.parametrize("ends_ms", [(700, 900), (900, 700)])
 def test_deadline_of_a_member_is_that_of_its_first_lock_to_expire(ends_ms: tuple[int, int]) -> None:
     journal = Journal(ORIGIN_MS)
-    events: list[Any] = [TopicCreated(TOPIC, "id", 1), LeaderElected(TOPIC, 0, 0, 0), loaded(0, 0)]
+    events: list[Event] = [TopicCreated(TOPIC, "id", 1), LeaderElected(TOPIC, 0, 0, 0), loaded(0, 0)]
     for first, end_ms in zip((0, 5), ends_ms, strict=True):
         events.append(RecordsChanged(*WHERE, "acquire", first, first + 5, 1, 1, "m", ORIGIN_MS + end_ms))
     for event in events:

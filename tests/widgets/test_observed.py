@@ -70,7 +70,7 @@ def test_fill_and_shape_and_colour(state: str, theme: str, colours: dict[str, st
     assert "url(#sq-veil)" in markup
     assert SHAPES[state]["glyph"] in markup
     assert colours[state] in markup
-    assert ("<circle" in markup) == (state == "returned")  # how often is not known of what is unknown
+    assert ("<circle" in markup) == (state == "returned")  # the delivery count of an unknown record is not known
     picture = draw(ALL, theme=theme)
     assert ET.fromstring(picture).findtext("{http://www.w3.org/2000/svg}title") == ALL["text"]
     assert 'id="sq-veil"' in picture

@@ -1,4 +1,4 @@
-"""What is known from outside about the records of a share-partition, laid out as runs.
+"""The states of a share-partition's records as far as an observer can know them, as runs.
 
 Kafka does not expose which member holds a lock. Of a record above the SPSO an observer knows one of these: it is
 terminal (durable); a member that reports its deliveries holds it; it was returned and may be held again; or nothing.

@@ -10,7 +10,7 @@ from shareq.trace.analysis.observed_knowledge import Knowledge
 from shareq.trace.analysis.runs import Runs, StatusRun
 
 PAST_OFFSETS = 64
-"""How many offsets below the SPSO keep their final states, for drawing."""
+"""Number of offsets below the SPSO whose final states are kept, for drawing."""
 
 _DEFAULT = GroupConfig()
 

@@ -83,7 +83,7 @@ _ACKNOWLEDGEMENTS = {
     RecordEvent.RELEASE: "{member} released {offsets}",
     RecordEvent.REJECT: "{member} rejected {offsets}",
     RecordEvent.GAP: "{member} found no record at {offsets}",
-    RecordEvent.SESSION_RELEASE: "the share session of {member} gives {offsets} back",
+    RecordEvent.SESSION_RELEASE: "the share session of {member} released {offsets}",
 }
 
 _OTHER_CHANGES: dict[str, str] = {

@@ -1,4 +1,4 @@
-"""What the two file forms of a journal have in common: their version, their content, their error."""
+"""Version, content and error that both file forms of a journal share."""
 
 from __future__ import annotations
 
