@@ -31,8 +31,8 @@ class Books:
         self.offsets = offsets
         self.state: dict[Place, RecordState] = {}
         self.holder: dict[Place, str | None] = {}
-        self.under_way: dict[Place, RecordState] = {}
-        """The state that a write would give a record, from when it is prepared until its leader reports its outcome."""
+        self.unsettled: dict[Place, RecordState] = {}
+        """How a record would end by a write of which no event has said, since the last load, that it came through."""
         self.accepted: Counter[Place] = Counter()
         self.deliveries: Counter[Place] = Counter()
         self.spso: dict[tuple[str, int], int] = {}
@@ -56,8 +56,8 @@ class Books:
         """A leader begins with what is durable: nothing that was durably done may be open again.
 
         That the window has passed offsets without records need not be durable: the next leader reads the log, too.
-        A write whose leader lost the share-partition before the answer came may be durable or not: no event reports its
-        outcome, the state that the next leader loads does.
+        A write may be durable although its leader abandoned it (the coordinator did not answer in time), or lost the
+        share-partition before the answer came: no event says so, only the state that the next leader loads.
         """
         at = event.topic, event.partition
         self._forget_locks(*at)
@@ -79,13 +79,13 @@ class Books:
                 now = durable.setdefault(place, RecordState.AVAILABLE)
                 assert state not in TERMINAL or now is state, f"{place} was {state.name} and was loaded as {now.name}"
             elif state not in TERMINAL:
-                durable[place] = now = self.under_way.get(place, state)
+                durable[place] = now = self.unsettled.get(place, state)
                 assert now in TERMINAL, f"the window passed {place}, which was {state.name}"
         for place, state in durable.items():
             if state is RecordState.ACKNOWLEDGED and self.state.get(place) is not state:
                 self.accepted[place] += 1
             self.state[place] = state
-        self.under_way = {place: state for place, state in self.under_way.items() if place[:2] != at}
+        self.unsettled = {place: state for place, state in self.unsettled.items() if place[:2] != at}
         if any(offset not in existing for offset in passed):
             self.spso[at] = event.spso
         self._moved(*at, event.spso)
@@ -102,9 +102,10 @@ class Books:
 
     def _changed(self, place: Place, event: RecordsChanged, entry: Entry) -> None:
         before, now = self.state.get(place, RecordState.AVAILABLE), RecordState(event.state)
-        self.under_way.pop(place, None)
-        if event.to_state is not None:
-            self.under_way[place] = RecordState(event.to_state)
+        if event.to_state in TERMINAL:
+            self.unsettled[place] = RecordState(event.to_state)
+        elif now in TERMINAL:
+            self.unsettled.pop(place, None)
         assert before not in TERMINAL, f"{place} was {before.name}: {entry}"
         if event.cause == "acquire":
             assert place not in self.holder, f"{place} is held by {self.holder[place]}: {entry}"

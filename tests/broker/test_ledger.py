@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from shareq import Cluster, Producer, ShareConsumer
-from shareq.model.events import SharePartitionDropped, SharePartitionLoaded, StateWritePrepared
+from shareq.model.events import (
+    Event,
+    RecordsChanged,
+    Run,
+    SharePartitionDropped,
+    SharePartitionLoaded,
+    StateWritePrepared,
+)
+from shareq.model.states import RecordState
+from shareq.trace import Entry
 from tests.broker.ledger import Books
 
 
@@ -58,3 +67,35 @@ def test_what_was_accepted_while_the_leader_moved_is_accepted_once(accepted: lis
         books = Books("g")
         books.read(cluster.journal.entries())
         assert books.accepted == {("t", 0, offset): 1 for offset in accepted}
+
+
+ACQUIRED, ACKNOWLEDGED, AVAILABLE = RecordState.ACQUIRED, RecordState.ACKNOWLEDGED, RecordState.AVAILABLE
+BEFORE: list[Event] = [
+    RecordsChanged("g", "t", 0, "acquire", 0, 1, ACQUIRED, 1, "m"),
+    RecordsChanged("g", "t", 0, "prepared", 0, 1, ACQUIRED, 1, "m", to_state=ACKNOWLEDGED),
+    RecordsChanged("g", "t", 0, "abandoned", 0, 1, ACQUIRED, 1, "m"),
+    SharePartitionDropped("g", "t", 0, "another broker leads the partition"),
+]
+
+
+@pytest.mark.parametrize(
+    ("spso", "runs", "accepted"),
+    [
+        pytest.param(1, (), 1, id="stored, and the window begins above"),
+        pytest.param(0, (Run(0, 1, ACKNOWLEDGED, 1), Run(1, 2, AVAILABLE, 1)), 1, id="stored"),
+        pytest.param(0, (Run(0, 1, AVAILABLE, 1),), 0, id="not stored"),
+    ],
+)
+def test_an_abandoned_write_may_be_durable(spso: int, runs: tuple[Run, ...], accepted: int) -> None:
+    """The coordinator stored it and did not answer in time."""
+    loaded = SharePartitionLoaded("g", "t", 0, spso, 2, runs, 1, 1, 5, 2000, 30_000)
+    books = Books("g")
+    books.read([Entry(number, 0, 0, event) for number, event in enumerate([*BEFORE, loaded])])
+    assert books.accepted[("t", 0, 0)] == accepted
+
+
+def test_a_window_passes_no_record_that_is_open() -> None:
+    books = Books("g")
+    loaded = SharePartitionLoaded("g", "t", 0, 1, 1, (), 1, 1, 5, 2000, 30_000)
+    with pytest.raises(AssertionError, match="the window passed"):
+        books.read([Entry(number, 0, 0, event) for number, event in enumerate([BEFORE[0], BEFORE[-1], loaded])])
