@@ -38,13 +38,14 @@ def stop_button() -> None:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """`-n auto`: tests wait for brokers, for Java and for the clock, so there is one worker more than cores."""
-    return (os.cpu_count() or 1) + 1
+    """`-n auto`: two workers mostly wait for an Apache Kafka each, so there are two more than cores."""
+    return (os.cpu_count() or 1) + 2
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in a hook of the same name
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share a Spark go to one worker, which starts one; and those that share an Apache Kafka to another.
+    """Tests that share a Spark go to one worker, which starts one; those that share an Apache Kafka go to two others,
+    each with a broker of its own: the pairings take as long as all the rest.
 
     Spark's clusters are processes by themselves.
     """
@@ -56,7 +57,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         elif "tests/spark/test_standalone.py" in item.nodeid:
             item.add_marker(pytest.mark.xdist_group("spark-cluster"))
         elif fixtures & {"kafka", "kafka_of_three"} or "tests/kafka/" in item.nodeid:
-            item.add_marker(pytest.mark.xdist_group("apache-kafka"))
+            of_pairings = "tests/pairings/" in item.nodeid
+            item.add_marker(pytest.mark.xdist_group("pairings" if of_pairings else "apache-kafka"))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
