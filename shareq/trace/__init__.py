@@ -6,15 +6,23 @@ journal. `views`: text, HTML and plots. Imports run only from views to analysis 
 
 from shareq.trace.analysis.exchanges import Exchange
 from shareq.trace.analysis.fold import JournalCorrupt
-from shareq.trace.analysis.groups import ClusterView, GroupView, cluster_view, group_view
 from shareq.trace.analysis.lag import Attempts, attempts, lag_over_time
-from shareq.trace.analysis.ledger import Ledger, ledger
-from shareq.trace.analysis.metrics import Metric, Metrics, metrics
+from shareq.trace.analysis.metrics import Metric
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal import Entry, Journal, JournalFileError
 from shareq.trace.views.messages import Messages, messages
 from shareq.trace.views.plots import Plot, lag_plot, raster
 from shareq.trace.views.state_diagram import state_diagram
+from shareq.trace.views.tables import (
+    ClusterView,
+    GroupView,
+    Ledger,
+    Metrics,
+    cluster_view,
+    group_view,
+    ledger,
+    metrics,
+)
 from shareq.trace.views.view import View, view
 
 __all__ = [

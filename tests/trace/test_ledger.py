@@ -23,8 +23,7 @@ from shareq.model.events import (
     WindowMoved,
 )
 from shareq.model.states import RecordState
-from shareq.trace import Journal, attempts, lag_over_time, ledger
-from shareq.trace.analysis.ledger import Ledger
+from shareq.trace import Journal, Ledger, attempts, lag_over_time, ledger
 from tests.trace.histories import GROUP, TOPIC, WHERE, loaded, random_history
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from shareq.model.events import (
     BrokerStarted,
@@ -24,11 +23,9 @@ from shareq.model.events import (
     TopicCreated,
     TopicDeleted,
 )
-from shareq.model.html import Html, Table, Tables, html, strong
 from shareq.model.ids import INTERNAL_TOPICS
 from shareq.model.states import GroupState
 from shareq.trace.journal import Entry, Journal, journal_of
-from shareq.trace.journal.event_text import member_name
 
 Assignment = tuple[tuple[str, tuple[int, ...]], ...]
 """(topic, partitions) each."""
@@ -47,7 +44,7 @@ class MemberView:
 
 
 @dataclass(slots=True)
-class GroupView(Tables):
+class GroupFold:
     """A share group after some entry."""
 
     group_id: str
@@ -92,23 +89,6 @@ class GroupView(Tables):
             self.group_epoch = self.assignment_epoch = 0
             self.initialized = {}
 
-    def tables(self) -> Iterator[Table]:
-        """The epochs, and the members."""
-        epochs = f"{self.state} · group epoch {self.group_epoch} · assignment epoch {self.assignment_epoch}"
-        rows = [
-            (
-                m.client_id or "–",
-                member_name(m.member_id),
-                m.member_epoch,
-                ", ".join(m.subscribed_topic_names),
-                _assigned(m.assignment),
-                "yes" if m.assignment == m.target else _assigned(m.target),
-            )
-            for m in self.members.values()
-        ]
-        columns = ("client", "member", "epoch", "subscribed", "holds", "as targeted")
-        yield Table(columns, rows, caption=Html(f"{strong(self.group_id)} · {html(epochs)}"))
-
 
 @dataclass(slots=True)
 class PartitionView:
@@ -121,7 +101,7 @@ class PartitionView:
 
 
 @dataclass(slots=True)
-class ClusterView(Tables):
+class ClusterFold:
     """Brokers and topics after some entry; `brokers`: id -> True if it is running."""
 
     brokers: dict[int, bool] = field(default_factory=dict)
@@ -157,25 +137,6 @@ class ClusterView(Tables):
         """The topics that are not Kafka's internal ones."""
         return {name: partitions for name, partitions in self.topics.items() if name not in INTERNAL_TOPICS}
 
-    def tables(self) -> Iterator[Table]:
-        """The brokers, and the partitions of topics that are not internal."""
-        brokers = [(broker, "running" if alive else "down") for broker, alive in sorted(self.brokers.items())]
-        yield Table(("broker", "state"), brokers, caption=strong("Brokers"))
-        rows = [
-            (f"{topic}-{i}", p.leader if p.leader >= 0 else None, p.leader_epoch, p.log_start, p.log_end)
-            for topic, partitions in sorted(self.own_topics().items())
-            for i, p in enumerate(partitions)
-        ]
-        internal = len(self.topics) - len(self.own_topics())
-        caption = Html(f"{strong('Partitions')} and {html(internal)} internal topics")
-        yield Table(("partition", "leader", "epoch", "log start", "log end"), rows, caption=caption)
-
-
-def _assigned(assignment: Assignment) -> str:
-    return (
-        ", ".join(f"{topic}-{partition}" for topic, partitions in assignment for partition in partitions) or "nothing"
-    )
-
 
 def _configure(configs: dict[str, str], event: ConfigChanged) -> None:
     if event.value is None:
@@ -184,17 +145,19 @@ def _configure(configs: dict[str, str], event: ConfigChanged) -> None:
         configs[event.key] = event.value
 
 
-def group_view(source: Any, group: str, until: int | None = None) -> GroupView:
-    """The group after the journal's entries below order `until` (None: all)."""
-    found = GroupView(group)
-    for entry in _until(journal_of(source).select(*_OF_GROUP, group=group), until):
+G = TypeVar("G", bound=GroupFold)
+C = TypeVar("C", bound=ClusterFold)
+
+
+def fold_group(found: G, source: Any, until: int | None = None) -> G:
+    """Apply the journal's entries about the group below order `until` (None: all)."""
+    for entry in _until(journal_of(source).select(*_OF_GROUP, group=found.group_id), until):
         found.apply(entry)
     return found
 
 
-def cluster_view(source: Any, until: int | None = None) -> ClusterView:
-    """The cluster after the journal's entries below order `until` (None: all)."""
-    found = ClusterView()
+def fold_cluster(found: C, source: Any, until: int | None = None) -> C:
+    """Apply the journal's entries about brokers and topics below order `until` (None: all)."""
     for entry in _until(journal_of(source).select(*_OF_CLUSTER), until):
         found.apply(entry)
     return found

@@ -8,7 +8,7 @@ from typing import Any
 from shareq.model.events import RecordsChanged
 from shareq.model.states import SETTLED, RecordEvent, RecordState
 from shareq.trace.analysis.fold import apply_entry
-from shareq.trace.analysis.ledger import ledger, partitions_of
+from shareq.trace.analysis.ledger import TopicLedger, partition_ledgers, partitions_of
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal import journal_of
@@ -50,7 +50,7 @@ def attempts(source: Any, group: str, topic: str) -> Attempts:
     import numpy as np
 
     journal = journal_of(source)
-    account = ledger(journal, group, topic)
+    account = TopicLedger(group, topic, partition_ledgers(journal, group, topic))
     waits = [
         _waits_ms(
             PartitionTimeline(journal, group, topic, partition), account[partition].base, account[partition].records

@@ -7,7 +7,7 @@ event of the lost leader appears in that loaded state, and is counted then.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,6 @@ from shareq.model.events import (
     TopicCreated,
     WindowMoved,
 )
-from shareq.model.html import Html, Table, Tables, html, strong
 from shareq.model.states import PREPARED, RecordEvent, RecordState
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.journal import Entry, Journal, journal_of
@@ -98,7 +97,7 @@ class PartitionLedger:
         return {count: int(n) for count, n in enumerate(counts) if n}
 
 
-class Ledger(Mapping[int, PartitionLedger], Tables):
+class TopicLedger(Mapping[int, PartitionLedger]):
     """Ledgers of a topic by partition; the sums over all partitions are attributes.
 
     Always: accepted + archived + in_flight + never_delivered + passed_over == records.
@@ -139,14 +138,6 @@ class Ledger(Mapping[int, PartitionLedger], Tables):
         figures = ", ".join(f"{f.replace('_', ' ')} {getattr(self, f):,}" for f in self.FIGURES)
         return f"<Ledger {self.group} on {self.topic}: {figures}>"
 
-    def tables(self) -> Iterator[Table]:
-        """The figures by partition and in all, and how many deliveries the records needed."""
-        columns = ("partition", *(figure.replace("_", " ") for figure in self.FIGURES))
-        rows = [(str(number), *(getattr(part, f) for f in self.FIGURES)) for number, part in self.items()]
-        total = (strong("all"), *(strong(getattr(self, f)) for f in self.FIGURES))
-        yield Table(columns, [*rows, total], caption=Html(f"{strong(self.group)} · {html(self.topic)}"))
-        yield Table(("delivery count", "records"), self.attempts.items(), caption="Deliveries of the delivered")
-
     def to_frame(self) -> Any:
         """One row for each record, as a pandas DataFrame."""
         import numpy as np
@@ -170,8 +161,9 @@ class Ledger(Mapping[int, PartitionLedger], Tables):
         return pd.concat(parts, ignore_index=True)
 
 
-def ledger(source: Any, group: str, topic: str) -> Ledger:
-    """The ledger of a topic in a group. `source`: a `Journal`, or an object that has one as `.journal`.
+def partition_ledgers(source: Any, group: str, topic: str) -> list[PartitionLedger]:
+    """The ledger of each partition of a topic in a group. `source`: a `Journal`, or an object that has one as
+    `.journal`.
 
     Needs numpy, and the whole journal: ConfigException if a bounded journal has dropped entries, has no such topic, or
     is an observer's.
@@ -184,7 +176,7 @@ def ledger(source: Any, group: str, topic: str) -> Ledger:
         raise ConfigException(f"topic={topic!r}: must be one with entries in the journal")
     if journal.select(DurableStateRead, group=group, topic=topic):
         raise ConfigException(f"journal={journal!r}: must be a cluster's own, an observer's is not complete")
-    return Ledger(group, topic, [_LedgerBuilder(journal, group, topic, p).build() for p in partitions])
+    return [_LedgerBuilder(journal, group, topic, p).build() for p in partitions]
 
 
 def partitions_of(journal: Journal, topic: str) -> list[int]:

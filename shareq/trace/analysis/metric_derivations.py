@@ -33,7 +33,7 @@ from shareq.model.events import (
 from shareq.model.ids import SHARE_STATE_TOPIC
 from shareq.model.messages.share_fetch import ShareFetchRequest
 from shareq.model.states import SETTLED, GroupState, RecordEvent
-from shareq.trace.analysis.groups import group_view, groups_of
+from shareq.trace.analysis.groups import GroupFold, fold_group, groups_of
 from shareq.trace.journal import Entry, Journal, Subject
 from shareq.trace.journal.index import subject_of
 
@@ -92,7 +92,7 @@ class JournalReader:
 
 
 def _groups(reader: JournalReader) -> Pairs:
-    views = [group_view(reader.journal, group, reader.until) for group in groups_of(reader.journal)]
+    views = [fold_group(GroupFold(group), reader.journal, reader.until) for group in groups_of(reader.journal)]
     states = Counter(view.state for view in views if view.group_epoch or view.members)
     yield Metric("group-count", (_SHARE,)), states.total()
     for state in (GroupState.EMPTY, GroupState.STABLE, GroupState.DEAD):

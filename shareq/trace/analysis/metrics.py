@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from shareq.model.html import Table, Tables
 from shareq.trace.analysis.metric_derivations import DERIVATIONS, JournalReader, Metric
 from shareq.trace.journal import journal_of
 
@@ -41,7 +40,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
 """Names of metrics that cannot be derived from the journal -> the reason."""
 
 
-class Metrics(Mapping[Metric, float], Tables):
+class Metrics(Mapping[Metric, float]):
     """The metrics after some entry of the journal. `value("share-group-count", state="Empty")` looks one up by name."""
 
     left_out = LEFT_OUT
@@ -69,14 +68,6 @@ class Metrics(Mapping[Metric, float], Tables):
     def __repr__(self) -> str:
         width = max((len(str(metric)) for metric in self._values), default=0)
         return "\n".join(f"{metric!s:<{width}}  {value:,.10g}" for metric, value in self._values.items())
-
-    def tables(self) -> Iterator[Table]:
-        """Name, tags and value of each metric."""
-        rows = [
-            (m.name, ", ".join(f"{tag}={value}" for tag, value in m.tags), m.attribute, value)
-            for m, value in self.items()
-        ]
-        yield Table(("metric", "tags", "attribute", "value"), rows, limit=200)
 
     def to_frame(self) -> Any:
         """A pandas DataFrame: name, tags (as a mapping), attribute, value."""
