@@ -3,13 +3,13 @@
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from shareq.coordinator.group.assignor import AssignableTopic, AssignorInput
-from shareq.coordinator.group.balanced import assign_balanced
-from shareq.coordinator.group.coordinator import GroupCoordinator
+from shareq.coordinator.groups.coordinator import GroupCoordinator
+from shareq.coordinator.share_group.assignor import AssignableTopic, AssignorInput
+from shareq.coordinator.share_group.simple_assignor import assign_balanced
 from shareq.model.actor import Incoming
 from shareq.model.ids import topic_id_from_bytes
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest
-from tests.coordinator.group.world import GROUP, World
+from tests.coordinator.share_group.world import GROUP, World
 
 pytestmark = pytest.mark.bench
 
