@@ -5,7 +5,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from shareq.coordinator.groups.coordinator import GroupCoordinator
 from shareq.coordinator.share_group.assignor import AssignableTopic, AssignorInput
-from shareq.coordinator.share_group.simple_assignor import assign_balanced
+from shareq.coordinator.share_group.simple_assignor import assign_simple
 from shareq.model.actor import Incoming
 from shareq.model.ids import topic_id_from_bytes
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest
@@ -48,9 +48,9 @@ def test_the_balanced_assignor(benchmark: BenchmarkFixture, size: int, fresh: bo
     given = AssignorInput(members, {}, {"t1": topic})
     if not fresh:
         staying = dict(list(members.items())[1:])
-        targets = {m: target for m, target in assign_balanced(given).items() if m in staying}
+        targets = {m: target for m, target in assign_simple(given).items() if m in staying}
         given = AssignorInput(staying, targets, {"t1": topic})
-    assert len(benchmark(assign_balanced, given)) == size - (not fresh)
+    assert len(benchmark(assign_simple, given)) == size - (not fresh)
 
 
 def join(world: World, members: int) -> World:

@@ -13,7 +13,7 @@ from typing import Any
 from shareq.coordinator.groups.context import Context
 from shareq.coordinator.groups.deadlines import Due, What
 from shareq.coordinator.groups.group import GroupType
-from shareq.coordinator.groups.group_hooks import Kind, TopicsChanged
+from shareq.coordinator.groups.group_hooks import GroupHooks, TopicsChanged
 from shareq.coordinator.groups.heartbeat_events import HEARTBEAT_EVENTS
 from shareq.coordinator.groups.shard import GroupShard
 from shareq.coordinator.groups.vanished import forget_vanished_topics
@@ -146,7 +146,7 @@ class GroupCoordinator:
             if any_vanished:
                 self._runtime.start(forget_vanished_topics(context, partition))
             for group in list(shard.groups.values()):
-                _KINDS[group.TYPE].topics_changed(context, group, change)
+                _HOOKS[group.TYPE].topics_changed(context, group, change)
 
     def _leadership_changed(self, message: ShardElected | ShardResigned, now_ms: int) -> list[Effect]:
         """Requests that wait at groups which are coordinated elsewhere from now on are answered."""
@@ -154,7 +154,7 @@ class GroupCoordinator:
         effects = self._runtime.handle(message, now_ms)
         if shard is not None and self._runtime.shard(message.partition) is not shard:
             for group in shard.groups.values():
-                _KINDS[group.TYPE].resigned(self._context, group)
+                _HOOKS[group.TYPE].resigned(self._context, group)
             effects += self._runtime.take_effects()
         return effects
 
@@ -163,7 +163,7 @@ class GroupCoordinator:
             watch_offsets(self._context)
         yield forget_vanished_topics(self._context, partition)
         for group in list(shard.groups.values()):
-            yield from _KINDS[group.TYPE].loaded(self._context, group)
+            yield from _HOOKS[group.TYPE].loaded(self._context, group)
 
 
 def _changed_topics(before: ClusterImage, after: ClusterImage) -> frozenset[str]:
@@ -204,7 +204,11 @@ _SERVICES: Mapping[type[Request], Service] = {
     DeleteShareGroupOffsetsRequest: _for_any_client(delete_offsets),
 }
 
-_KINDS: Mapping[GroupType, Kind] = {GroupType.CLASSIC: CLASSIC, GroupType.CONSUMER: CONSUMER, GroupType.SHARE: SHARE}
+_HOOKS: Mapping[GroupType, GroupHooks] = {
+    GroupType.CLASSIC: CLASSIC,
+    GroupType.CONSUMER: CONSUMER,
+    GroupType.SHARE: SHARE,
+}
 
 _WHEN_DUE: Mapping[What, Callable[[Context, Due], Workflow[None]]] = {
     What.CLASSIC_SESSION: session_over,

@@ -30,7 +30,7 @@ def _nothing_changed(context: Context, group: Any, change: TopicsChanged) -> Non
     del context, group, change
 
 
-class Kind(NamedTuple):
+class GroupHooks(NamedTuple):
     """Called for each group of the type, with `Any` being its class.
 
     `loaded`: the shard has been loaded; the workflows returned have their turns first. `resigned`: the shard is led

@@ -16,7 +16,7 @@ Type = TypeVar("Type", bound=IntEnum)
 Value = TypeVar("Value")
 
 
-class KeyedRecord(NamedTuple, Generic[Type, Value]):
+class DecodedRecord(NamedTuple, Generic[Type, Value]):
     """A record read: `value` None is a tombstone. `name` is a member id or an expression, "" where the key has none."""
 
     type: Type
@@ -25,7 +25,7 @@ class KeyedRecord(NamedTuple, Generic[Type, Value]):
     value: Value | None
 
 
-class KeyedRecords(Generic[Type, Value]):
+class RecordCodec(Generic[Type, Value]):
     """Writes and reads the records whose keys have one of `types`; those of `named` have a name beside the group's."""
 
     def __init__(
@@ -58,16 +58,16 @@ class KeyedRecords(Generic[Type, Value]):
             out.string(name)
         return out.finish()
 
-    def decode(self, key: bytes, value: bytes | None) -> KeyedRecord[Type, Value]:
+    def decode(self, key: bytes, value: bytes | None) -> DecodedRecord[Type, Value]:
         """The record. Raises UnreadableRecordError where it makes no sense; its type must be one of `types`."""
         given = Reader(key)
         record_type = self._types(given.int16())
         group_id = given.string()
         name = given.string() if record_type in self._named else ""
         if value is None:
-            return KeyedRecord(record_type, group_id, name, None)
+            return DecodedRecord(record_type, group_id, name, None)
         body = Reader(value)
         version = body.int16()
         if version != 0:
             raise UnreadableRecordError(f"{record_type.name} has version {version}; known is 0")
-        return KeyedRecord(record_type, group_id, name, self._read[record_type](body))
+        return DecodedRecord(record_type, group_id, name, self._read[record_type](body))

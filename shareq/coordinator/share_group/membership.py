@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from shareq.coordinator.groups.context import Context
 from shareq.coordinator.groups.deadlines import Due, What
-from shareq.coordinator.groups.group_hooks import Kind, TopicsChanged
+from shareq.coordinator.groups.group_hooks import GroupHooks, TopicsChanged
 from shareq.coordinator.share_group.heartbeat import heartbeat
 from shareq.coordinator.share_group.leave import leave
 from shareq.coordinator.share_group.refusal import Refusal, refuse_request
@@ -58,4 +58,4 @@ def _topics_changed(context: Context, group: ShareGroup, change: TopicsChanged) 
         group.look_again()
 
 
-SHARE = Kind(loaded=_loaded, topics_changed=_topics_changed)
+SHARE = GroupHooks(loaded=_loaded, topics_changed=_topics_changed)

@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from shareq.coordinator.codec import Reader, Writer
-from shareq.coordinator.groups.record_codec import KeyedRecord, KeyedRecords
+from shareq.coordinator.groups.record_codec import DecodedRecord, RecordCodec
 from shareq.model.ids import TopicId
 
 
@@ -213,6 +213,6 @@ _READ: Mapping[RecordType, Callable[[Reader], Value]] = {
 
 # ---- both ------------------------------------------------------------------------------------------------------------
 
-GroupRecord = KeyedRecord[RecordType, Value]
-_RECORDS: KeyedRecords[RecordType, Value] = KeyedRecords(RecordType, _WITH_MEMBER, _WRITE, _READ)
+GroupRecord = DecodedRecord[RecordType, Value]
+_RECORDS: RecordCodec[RecordType, Value] = RecordCodec(RecordType, _WITH_MEMBER, _WRITE, _READ)
 encode, tombstone, decode = _RECORDS.encode, _RECORDS.tombstone, _RECORDS.decode

@@ -58,7 +58,7 @@ def hash_order(
     return sorted(reversed(list(items)) if newest_first else items, key=bucket)
 
 
-def assign_balanced(given: AssignorInput) -> dict[str, Assignment]:
+def assign_simple(given: AssignorInput) -> dict[str, Assignment]:
     """The balanced sticky assignment.
 
     With equal subscriptions sizes differ by at most 1. Each partition gets at most S members and at least one, S not

@@ -8,12 +8,12 @@ from typing import NamedTuple
 from shareq.coordinator.share_group.assignor import AssignableTopic, Assignment, Assignor, AssignorInput, assign_all
 from shareq.coordinator.share_group.partitions import SharePartitions
 from shareq.coordinator.share_group.records import TargetAssignmentMember, TargetAssignmentMetadata, encode
-from shareq.coordinator.share_group.simple_assignor import assign_balanced
+from shareq.coordinator.share_group.simple_assignor import assign_simple
 from shareq.coordinator.share_group.state import Member, ShareGroup, to_topic_partitions
 from shareq.model.image import ClusterImage
 from shareq.model.records import CoordinatorRecord
 
-ASSIGNORS: Mapping[str, Assignor] = {"simple": assign_balanced, "all_to_all": assign_all}
+ASSIGNORS: Mapping[str, Assignor] = {"simple": assign_simple, "all_to_all": assign_all}
 
 
 def assignor_name(image: ClusterImage) -> str:

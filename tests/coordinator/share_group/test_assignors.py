@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shareq.coordinator.share_group.assignor import AssignableTopic, Assignment, AssignorInput, assign_all
-from shareq.coordinator.share_group.simple_assignor import assign_balanced, hash_order, topic_hash
+from shareq.coordinator.share_group.simple_assignor import assign_simple, hash_order, topic_hash
 from shareq.model.ids import TopicId, java_hash, topic_id_from_bytes
 
 Parts = Mapping[str, tuple[int, ...]]
@@ -55,7 +55,7 @@ class Group:
 
     def assign(self) -> dict[str, dict[str, tuple[int, ...]]]:
         topics = {name: AssignableTopic(IDS[name], parts) for name, parts in self.topics.items()}
-        self.targets = assign_balanced(AssignorInput(self.members, self.targets, topics))
+        self.targets = assign_simple(AssignorInput(self.members, self.targets, topics))
         return {
             member: {NAMES[topic]: parts for topic, parts in target.items()} for member, target in self.targets.items()
         }
@@ -160,14 +160,14 @@ def test_a_lone_member(before: Parts, topics: dict[str, tuple[int, ...]], expect
 
 def test_members_without_any_subscription_get_nothing() -> None:
     given = AssignorInput({"A": frozenset(), "B": frozenset()}, {"A": {T1: (0,)}}, {})
-    assert assign_balanced(given) == {"A": {}, "B": {}}
+    assert assign_simple(given) == {"A": {}, "B": {}}
 
 
 def test_a_topic_that_nobody_subscribes_to_any_more_stays_in_the_target_of_a_mixed_group() -> None:
     members = {"A": frozenset({"t1"}), "B": frozenset({"t2"})}
     targets: dict[str, Assignment] = {"A": {T66: (0,)}}
     topics = {"t1": AssignableTopic(T1, (0,)), "t2": AssignableTopic(T2, (0,))}
-    assert assign_balanced(AssignorInput(members, targets, topics)) == {"A": {T66: (0,), T1: (0,)}, "B": {T2: (0,)}}
+    assert assign_simple(AssignorInput(members, targets, topics)) == {"A": {T66: (0,), T1: (0,)}, "B": {T2: (0,)}}
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_equal_subscriptions_are_shared_evenly_whatever_was_before(
     for members, step in steps:
         topics = grow(known, step)
         old = {member: target for member, target in targets.items() if member in members}
-        targets = assign_balanced(AssignorInput(dict.fromkeys(members, frozenset(("t1", "t2", "t66"))), old, topics))
+        targets = assign_simple(AssignorInput(dict.fromkeys(members, frozenset(("t1", "t2", "t66"))), old, topics))
         assert set(targets) == members
         check_shares(targets, {(topic.topic_id, part) for topic in topics.values() for part in topic.partitions})
 
@@ -256,7 +256,7 @@ def test_mixed_subscriptions_are_shared_evenly_topic_by_topic(
         topics = grow(known, step)
         members = {member: frozenset(wish) for member, wish in wishes.items()}
         old = {member: target for member, target in targets.items() if member in members}
-        targets = assign_balanced(AssignorInput(members, old, topics))
+        targets = assign_simple(AssignorInput(members, old, topics))
         assert set(targets) == set(members)
         if len(set(members.values())) < 2:
             continue
@@ -272,8 +272,8 @@ def test_mixed_subscriptions_are_shared_evenly_topic_by_topic(
 @given(st.sets(member_ids, min_size=1, max_size=9), counts)
 def test_nothing_moves_when_nothing_changed(members: set[str], step: dict[str, int]) -> None:
     first = AssignorInput(dict.fromkeys(members, frozenset(step)), {}, topics_of(step))
-    settled = assign_balanced(first)
-    assert assign_balanced(first._replace(targets=settled)) == settled
+    settled = assign_simple(first)
+    assert assign_simple(first._replace(targets=settled)) == settled
 
 
 @given(st.sets(member_ids, min_size=2, max_size=9), st.integers(1, 12))
@@ -281,10 +281,10 @@ def test_a_leaving_member_moves_no_more_than_rounding_asks_for(members: set[str]
     """Whoever stays keeps all it had unless it had more than it now wants, which rounding makes at most 1 here."""
     subscription = frozenset({"t1"})
     topics = topics_of({"t1": count})
-    before = assign_balanced(AssignorInput(dict.fromkeys(members, subscription), {}, topics))
+    before = assign_simple(AssignorInput(dict.fromkeys(members, subscription), {}, topics))
     staying = members - {min(members)}
     old = {member: before[member] for member in staying}
-    after = assign_balanced(AssignorInput(dict.fromkeys(staying, subscription), old, topics))
+    after = assign_simple(AssignorInput(dict.fromkeys(staying, subscription), old, topics))
     sharing = math.ceil(len(staying) / count)
     if sharing == math.ceil(len(members) / count):
         for member in staying:

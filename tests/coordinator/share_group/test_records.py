@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shareq.coordinator.codec import Reader, Writer
-from shareq.coordinator.groups.record_codec import KeyedRecord
+from shareq.coordinator.groups.record_codec import DecodedRecord
 from shareq.coordinator.groups.shard import GroupShard
 from shareq.coordinator.shard import ShardState, UnreadableRecordError
 from shareq.coordinator.share_group.records import (
@@ -112,7 +112,7 @@ values = st.one_of(
 @given(text, text.filter(bool), values)
 def test_what_is_written_is_read(group_id: str, member_id: str, value: Value) -> None:
     record = decode(*encode(group_id, value, member_id))
-    assert isinstance(record, KeyedRecord)
+    assert isinstance(record, DecodedRecord)
     assert (record.group_id, record.value) == (group_id, value)
 
 
@@ -126,7 +126,7 @@ def test_a_record_cut_short_is_unreadable_and_nothing_worse(value: Value, data: 
         record = decode(key, cut)
     except UnreadableRecordError:
         return
-    assert isinstance(record, KeyedRecord)
+    assert isinstance(record, DecodedRecord)
     assert cut == raw[:-1]
 
 
@@ -134,7 +134,7 @@ def test_unknown_tags_are_passed_over() -> None:
     key, _ = encode("g", TargetAssignmentMetadata(5))
     raw = Writer().int16(0).int32(5).tags([(9, b"xyz"), (0, struct.pack(">q", 77))]).finish()
     record = decode(key, raw)
-    assert isinstance(record, KeyedRecord)
+    assert isinstance(record, DecodedRecord)
     assert record.value == TargetAssignmentMetadata(5, 77)
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from shareq.coordinator.groups.context import Context
 from shareq.coordinator.groups.deadlines import Due, What
-from shareq.coordinator.groups.group_hooks import Kind
+from shareq.coordinator.groups.group_hooks import GroupHooks
 from shareq.coordinator.other.classic.state import ClassicGroup
-from shareq.coordinator.other.classic.transition import Draft
+from shareq.coordinator.other.classic.transition import Transition
 from shareq.coordinator.turn import Retry
 from shareq.model.errors import Errors
 from shareq.model.messages.classic_group import JoinGroupResponse, SyncGroupResponse
@@ -27,9 +27,9 @@ def _loaded(context: Context, group: ClassicGroup) -> Iterable[Workflow[object]]
 def _rebalance(context: Context, group: ClassicGroup) -> Workflow[None]:
     shard = yield context.background_turn(group.group_id)
     while True:
-        draft = Draft(context, shard, group)
-        draft.rebalance()
-        if not (yield from draft.append()):
+        transition = Transition(context, shard, group)
+        transition.rebalance()
+        if not (yield from transition.append()):
             return
         shard = yield Retry()
 
@@ -45,4 +45,4 @@ def _resigned(context: Context, group: ClassicGroup) -> None:
             member.awaiting_sync.keep(SyncGroupResponse(error_code=Errors.NOT_COORDINATOR))
 
 
-CLASSIC = Kind(loaded=_loaded, resigned=_resigned)
+CLASSIC = GroupHooks(loaded=_loaded, resigned=_resigned)

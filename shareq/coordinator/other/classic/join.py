@@ -13,7 +13,7 @@ from shareq.coordinator.groups.context import Context
 from shareq.coordinator.groups.group import Group, GroupType
 from shareq.coordinator.groups.reserved import reserved_for_others
 from shareq.coordinator.other.classic.state import ClassicGroup, ClassicGroupState, Member
-from shareq.coordinator.other.classic.transition import Draft, join_response
+from shareq.coordinator.other.classic.transition import Transition, join_response
 from shareq.model.actor import ClientContext
 from shareq.model.errors import Errors
 from shareq.model.messages.classic_group import JoinGroupRequest, JoinGroupResponse
@@ -71,16 +71,16 @@ class _Join:
                 return self.refused(Errors.INCONSISTENT_GROUP_PROTOCOL)
             before = list(former.tombstones()) if former else []
             group = ClassicGroup(request.group_id, self.context.now_ms)
-        draft = Draft(self.context, shard, group)
+        transition = Transition(self.context, shard, group)
         if not self._has_room(group):
-            return (yield from self._turned_away(draft))
+            return (yield from self._turned_away(transition))
         error = self._refuse(group, making)
         if error:
             return self.refused(error)
-        response = self._known(draft) if request.member_id else self._unknown(draft)
+        response = self._known(transition) if request.member_id else self._unknown(transition)
         if making:
-            draft.records = [*before, group.record()]
-        error = yield from draft.append()
+            transition.records = [*before, group.record()]
+        error = yield from transition.append()
         if error:
             return self.refused(error)
         return response or (yield self.joined)
@@ -112,33 +112,33 @@ class _Join:
             return bool(member and member.awaiting_join) or waiting < most
         return bool(member) or len(group.members) < most
 
-    def _turned_away(self, draft: Draft) -> Workflow[JoinGroupResponse]:
+    def _turned_away(self, transition: Transition) -> Workflow[JoinGroupResponse]:
         """A member of a group that has become too large comes too late: it is one no more."""
-        if self.request.member_id in draft.group.members:
-            draft.remove(self.request.member_id, "no room")
-            draft.member_gone()
-            error = yield from draft.append()
+        if self.request.member_id in transition.group.members:
+            transition.remove(self.request.member_id, "no room")
+            transition.member_gone()
+            error = yield from transition.append()
             if error:
                 return self.refused(error)
         return JoinGroupResponse(error_code=Errors.GROUP_MAX_SIZE_REACHED)
 
     # ---- a new member ------------------------------------------------------------------------------------------------
 
-    def _unknown(self, draft: Draft) -> JoinGroupResponse | None:
+    def _unknown(self, transition: Transition) -> JoinGroupResponse | None:
         """A static member takes its place at once; anybody else is given an id to come back with, so that a client
         that goes away meanwhile leaves no member behind."""
         request = self.request
         name = request.group_instance_id or self.client.client_id
         member_id = f"{name}-{uuid.UUID(int=self.context.rng.getrandbits(128), version=4)}"
         if request.group_instance_id is None:
-            draft.watch_pending(member_id, request.session_timeout_ms)
+            transition.watch_pending(member_id, request.session_timeout_ms)
             return JoinGroupResponse(error_code=Errors.MEMBER_ID_REQUIRED, member_id=member_id)
-        former = draft.group.static_member(request.group_instance_id)
-        return self._replace(draft, former, member_id) if former else self._add(draft, member_id)
+        former = transition.group.static_member(request.group_instance_id)
+        return self._replace(transition, former, member_id) if former else self._add(transition, member_id)
 
-    def _add(self, draft: Draft, member_id: str) -> JoinGroupResponse | None:
-        draft.add(self._member(member_id)._replace(is_new=True), self.request.protocol_type)
-        draft.rebalance()
+    def _add(self, transition: Transition, member_id: str) -> JoinGroupResponse | None:
+        transition.add(self._member(member_id)._replace(is_new=True), self.request.protocol_type)
+        transition.rebalance()
         return None
 
     def _member(self, member_id: str) -> Member:
@@ -154,18 +154,18 @@ class _Join:
             awaiting_join=self.joined,
         )
 
-    def _replace(self, draft: Draft, former: Member, member_id: str) -> JoinGroupResponse | None:
+    def _replace(self, transition: Transition, former: Member, member_id: str) -> JoinGroupResponse | None:
         """A static member is back. In a stable group it gets its old assignment, and nobody else notices."""
-        group, leader_id = draft.group, draft.group.leader_id
+        group, leader_id = transition.group, transition.group.leader_id
         member = self._member(member_id)._replace(
             client_id=former.client_id, client_host=former.client_host, assignment=former.assignment
         )
-        draft.replace(former, member)
+        transition.replace(former, member)
         if group.state is not _STABLE or group.select_protocol() != group.protocol_name:
-            draft.rebalance()
+            transition.rebalance()
             return None
         group.members[member_id] = member._replace(awaiting_join=None)
-        draft.records = [group.record()]
+        transition.records = [group.record()]
         if self.client.api_version >= SKIP_ASSIGNMENT_VERSION:
             return join_response(group, member_id, skip_assignment=group.leader_id == member_id)
         # Who cannot be told to skip the assignment must not take itself for the leader.
@@ -173,17 +173,17 @@ class _Join:
 
     # ---- a member ----------------------------------------------------------------------------------------------------
 
-    def _known(self, draft: Draft) -> JoinGroupResponse | None:
+    def _known(self, transition: Transition) -> JoinGroupResponse | None:
         """A member that only missed its answer gets it again; news, and a leader in any case, begin a rebalance."""
-        request, group = self.request, draft.group
+        request, group = self.request, transition.group
         member = group.members.get(request.member_id)
         if member is None:
-            return self._add(draft, request.member_id)
+            return self._add(transition, request.member_id)
         changed = member.protocols != request.protocols
         leading = group.state is _STABLE and group.leader_id == member.member_id
         if group.state is not _PREPARING and not changed and not leading:
             return join_response(group, member.member_id)
-        draft.update(
+        transition.update(
             member._replace(
                 rebalance_timeout_ms=request.rebalance_timeout_ms,
                 session_timeout_ms=request.session_timeout_ms,
@@ -191,5 +191,5 @@ class _Join:
                 awaiting_join=self.joined,
             )
         )
-        draft.rebalance()
+        transition.rebalance()
         return None

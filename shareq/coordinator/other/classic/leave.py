@@ -10,7 +10,7 @@ from collections.abc import Callable
 from shareq.coordinator.groups.context import Context
 from shareq.coordinator.groups.deadlines import Due
 from shareq.coordinator.other.classic.state import ClassicGroup, ClassicGroupState
-from shareq.coordinator.other.classic.transition import Draft
+from shareq.coordinator.other.classic.transition import Transition
 from shareq.coordinator.turn import Retry
 from shareq.model.actor import ClientContext
 from shareq.model.errors import Errors
@@ -36,11 +36,11 @@ def leave_group(context: Context, request: LeaveGroupRequest, client: ClientCont
     if group is None:
         members = tuple(_left(identity, Errors.UNKNOWN_MEMBER_ID) for identity in leaving)
     else:
-        draft = Draft(context, shard, group)
-        members = tuple([_leave(draft, identity) for identity in leaving])
+        transition = Transition(context, shard, group)
+        members = tuple([_leave(transition, identity) for identity in leaving])
         if any(not member.error_code for member in members):
-            draft.member_gone()
-        error = yield from draft.append()
+            transition.member_gone()
+        error = yield from transition.append()
         if error:
             return _failure(error)
     return LeaveGroupResponse(members=members) if batched else _failure(members[0].error_code)
@@ -54,9 +54,9 @@ def _left(identity: Identity, error: Errors) -> Left:
     return Left(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=error)
 
 
-def _leave(draft: Draft, identity: Identity) -> Left:
+def _leave(transition: Transition, identity: Identity) -> Left:
     """An admin names a static member by its instance alone."""
-    group, member_id = draft.group, identity.member_id
+    group, member_id = transition.group, identity.member_id
     if not member_id:
         member = group.static_member(identity.group_instance_id)
         error = Errors.NONE if member else Errors.UNKNOWN_MEMBER_ID
@@ -66,7 +66,7 @@ def _leave(draft: Draft, identity: Identity) -> Left:
     else:
         error = group.refuse_member(member_id, identity.group_instance_id)
     if not error:
-        draft.remove(member_id, "left")
+        transition.remove(member_id, "left")
     return _left(identity, error)
 
 
@@ -77,15 +77,15 @@ def session_over(context: Context, due: Due) -> Workflow[None]:
     """A session has ended, or the time in which a member id had to be used. A member with a request that waits here is
     spared: its session begins anew with the answer."""
 
-    def change(draft: Draft) -> bool:
-        group = draft.group
+    def change(transition: Transition) -> bool:
+        group = transition.group
         member = group.members.get(due.member_id)
         waiting = member and not member.is_new and (member.awaiting_join or member.awaiting_sync)
         if waiting or not (member or due.member_id in group.pending):
             return False
-        draft.remove(due.member_id, "session expired")
+        transition.remove(due.member_id, "session expired")
         if member or group.state is ClassicGroupState.PREPARING_REBALANCE:
-            draft.member_gone()
+            transition.member_gone()
         return True
 
     return _when_due(context, due, change)
@@ -94,10 +94,10 @@ def session_over(context: Context, due: Due) -> Workflow[None]:
 def join_over(context: Context, due: Due) -> Workflow[None]:
     """The time to join is up: the generation begins with those who are there."""
 
-    def change(draft: Draft) -> bool:
-        if draft.group.state is not ClassicGroupState.PREPARING_REBALANCE:
+    def change(transition: Transition) -> bool:
+        if transition.group.state is not ClassicGroupState.PREPARING_REBALANCE:
             return False
-        draft.join_time_over()
+        transition.join_time_over()
         return True
 
     return _when_due(context, due, change)
@@ -106,25 +106,25 @@ def join_over(context: Context, due: Due) -> Workflow[None]:
 def sync_over(context: Context, due: Due) -> Workflow[None]:
     """Some have joined, but never asked for their assignment: they are removed, the others join anew."""
 
-    def change(draft: Draft) -> bool:
-        late = draft.group.pending_sync
+    def change(transition: Transition) -> bool:
+        late = transition.group.pending_sync
         for member_id in sorted(late):
-            draft.remove(member_id, "did not sync")
+            transition.remove(member_id, "did not sync")
         if late:
-            draft.member_gone()
+            transition.member_gone()
         return bool(late)
 
     return _when_due(context, due, change)
 
 
-def _when_due(context: Context, due: Due, change: Callable[[Draft], bool]) -> Workflow[None]:
+def _when_due(context: Context, due: Due, change: Callable[[Transition], bool]) -> Workflow[None]:
     """Change the group, unless the deadline has been put off before the turn. False: there is nothing to change."""
     shard = yield context.turn_when_due(due)
     while context.is_over(due):
         group = shard.find(ClassicGroup, due.group_id)
         if group is None:
             return
-        draft = Draft(context, shard, group)
-        if not change(draft) or not (yield from draft.append()):
+        transition = Transition(context, shard, group)
+        if not change(transition) or not (yield from transition.append()):
             return
         shard = yield Retry()

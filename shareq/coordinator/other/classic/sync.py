@@ -5,7 +5,7 @@ from __future__ import annotations
 from shareq.coordinator.groups.context import Context
 from shareq.coordinator.groups.deadlines import Due, What
 from shareq.coordinator.other.classic.state import ClassicGroup, ClassicGroupState
-from shareq.coordinator.other.classic.transition import Draft, sync_response
+from shareq.coordinator.other.classic.transition import Transition, sync_response
 from shareq.model.actor import ClientContext
 from shareq.model.errors import Errors
 from shareq.model.messages.classic_group import (
@@ -66,18 +66,18 @@ def sync_group(context: Context, request: SyncGroupRequest, client: ClientContex
     error = _refuse(group, request) or _refuse_sync(group, request)
     if error or group is None:
         return _failure(error)
-    draft = Draft(context, shard, group)
-    draft.synced(request.member_id)
+    transition = Transition(context, shard, group)
+    transition.synced(request.member_id)
     member = group.members[request.member_id]
     response: SyncGroupResponse | None = None
     assigned: Promise[SyncGroupResponse] = Promise()
     if group.state is ClassicGroupState.STABLE:
         response = sync_response(group, member)
     else:
-        draft.update(member._replace(awaiting_sync=assigned))
+        transition.update(member._replace(awaiting_sync=assigned))
         if group.leader_id == request.member_id:
-            draft.assign({given.member_id: given.assignment for given in request.assignments})
-    error = yield from draft.append()
+            transition.assign({given.member_id: given.assignment for given in request.assignments})
+    error = yield from transition.append()
     if error:
         return _failure(error)
     return response or (yield assigned)

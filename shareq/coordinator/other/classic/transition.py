@@ -34,7 +34,7 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 _EMPTY, _PREPARING, _COMPLETING, _STABLE, _ = ClassicGroupState
 
 
-class Draft:
+class Transition:
     """A copy of a group, changed step by step. Answers to those who wait, deadlines and events are collected, and
     happen with the commit, when the copy takes the group's place; without it nothing has happened.
     """

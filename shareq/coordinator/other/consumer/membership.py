@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from shareq.coordinator.groups.context import Context
-from shareq.coordinator.groups.group_hooks import Kind
+from shareq.coordinator.groups.group_hooks import GroupHooks
 from shareq.coordinator.other.consumer.heartbeat import heartbeat
 from shareq.coordinator.other.consumer.leave import leave, restart_deadlines
 from shareq.coordinator.other.consumer.member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
@@ -64,4 +64,4 @@ def _loaded(context: Context, group: ConsumerGroup) -> Iterable[Workflow[object]
     return ()
 
 
-CONSUMER = Kind(loaded=_loaded, topics_changed=topics_changed)
+CONSUMER = GroupHooks(loaded=_loaded, topics_changed=topics_changed)

@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from shareq.coordinator.codec import Reader, Writer
-from shareq.coordinator.groups.record_codec import KeyedRecord, KeyedRecords
+from shareq.coordinator.groups.record_codec import DecodedRecord, RecordCodec
 from shareq.coordinator.other.consumer.member import Held, Member, MemberState
 from shareq.model.ids import TopicId
 
@@ -247,8 +247,6 @@ _READ: Mapping[RecordType, Callable[[Reader], Value]] = {
 
 # ---- both ------------------------------------------------------------------------------------------------------------
 
-Record = KeyedRecord[RecordType, Value]
-_RECORDS: KeyedRecords[RecordType, Value] = KeyedRecords(
-    RecordType, frozenset(RecordType) - _WITHOUT_NAME, _WRITE, _READ
-)
+Record = DecodedRecord[RecordType, Value]
+_RECORDS: RecordCodec[RecordType, Value] = RecordCodec(RecordType, frozenset(RecordType) - _WITHOUT_NAME, _WRITE, _READ)
 encode, tombstone, decode = _RECORDS.encode, _RECORDS.tombstone, _RECORDS.decode
