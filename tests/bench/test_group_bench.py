@@ -42,7 +42,7 @@ def test_a_plain_heartbeat(benchmark: BenchmarkFixture, members: int) -> None:
 
 @pytest.mark.parametrize("size", [10, 100, 1000])
 @pytest.mark.parametrize("fresh", [True, False], ids=["fresh", "one left"])
-def test_the_balanced_assignor(benchmark: BenchmarkFixture, size: int, fresh: bool) -> None:
+def test_the_simple_assignor(benchmark: BenchmarkFixture, size: int, fresh: bool) -> None:
     topic = AssignableTopic(topic_id_from_bytes((64).to_bytes(16, "big")), tuple(range(size)))
     members = dict.fromkeys((f"member-{i}" for i in range(size)), frozenset({"t1"}))
     given = AssignorInput(members, {}, {"t1": topic})
