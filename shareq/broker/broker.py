@@ -18,9 +18,9 @@ from shareq.broker.produce import NO_VERDICTS, Verdicts, produce
 from shareq.broker.routes import Hosts, routes
 from shareq.broker.storage import Storage
 from shareq.broker.transaction_verification import TransactionVerification
-from shareq.coordinator.group import GroupCoordinator
-from shareq.coordinator.share import ShareCoordinator
-from shareq.coordinator.transaction import TransactionCoordinator
+from shareq.coordinator.groups.coordinator import GroupCoordinator
+from shareq.coordinator.other.transaction import TransactionCoordinator
+from shareq.coordinator.share_state import ShareCoordinator
 from shareq.leader import ShareLeader
 from shareq.log.records import encode_coordinator_records
 from shareq.model.actor import (

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from shareq.broker.controller import Controller
 from shareq.broker.placement import refuse_name
-from shareq.coordinator.share import find_share_coordinator
+from shareq.coordinator.share_state import find_share_coordinator
 from shareq.model.actor import NEWEST_VERSION, ClientContext
 from shareq.model.errors import Errors
 from shareq.model.ids import (

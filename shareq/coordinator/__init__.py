@@ -1,1 +1,2 @@
-"""The coordinators: of groups (`group`) and of share-partition state (`share`), on one runtime."""
+"""The coordinators, on one runtime: of groups (`groups`, and above all `share_group`), of share-partition state
+(`share_state`), and what is there so that any Kafka client can be served (`other`)."""

@@ -63,6 +63,9 @@ class Waiter(Protocol):
     """What waits for the result of a step. `done`: the result is not wanted any more."""
 
     @property
+    def task(self) -> Task[Any]: ...
+
+    @property
     def done(self) -> bool: ...
 
     def resume(self, result: Any) -> None: ...
@@ -120,6 +123,11 @@ class Task(Generic[T]):
         self.done = False
         self.joint: _Joint | None = None
         """The several steps that the workflow waits for now."""
+
+    @property
+    def task(self) -> Task[T]:
+        """The workflow that waits: as a waiter, a task waits for itself."""
+        return self
 
     def resume(self, result: Any) -> None:
         """Let the workflow go on to its next wait, or to its end."""
@@ -199,6 +207,11 @@ class _Part:
     def __init__(self, joint: _Joint, position: int) -> None:
         self.joint = joint
         self.position = position
+
+    @property
+    def task(self) -> Task[Any]:
+        """The workflow that waits."""
+        return self.joint.task
 
     @property
     def done(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from shareq.admin.core import AdminCore, Task
+from shareq.admin.core import AdminCore, OperationTask
 from shareq.client.calls import earliest
 from shareq.client.config import ClientConfig
 from shareq.model.actor import Effect, Message
@@ -37,7 +37,7 @@ class ObserverCore:
         self._poll = ClusterPoll(group, topics)
         self._writer = writer
         self._interval_ms = interval_ms
-        self._task: Task[PollResult] | None = None
+        self._task: OperationTask[PollResult] | None = None
         self._next_ms = 0
         self._poll_at_once = False
         self.polls_begun = self.polls_ended = 0

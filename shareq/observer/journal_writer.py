@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from threading import Lock
 
-from shareq.coordinator.share.rules import event_of
-from shareq.coordinator.share.state import KeyState
+from shareq.coordinator.share_state.rules import event_of
+from shareq.coordinator.share_state.state import KeyState
 from shareq.model.events import (
     AcknowledgementsSent,
     ConfigChanged,

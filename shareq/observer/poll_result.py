@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from shareq.admin.core import Reply
-from shareq.coordinator.share.records import StateRecord
-from shareq.coordinator.share.state import KeyState
+from shareq.coordinator.share_state.records import StateRecord
+from shareq.coordinator.share_state.state import KeyState
 from shareq.model.errors import Errors
 from shareq.model.messages.cluster import MetadataResponse
 from shareq.model.messages.share_group import ShareGroupDescribeResponse

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shareq.coordinator.share.records import StateRecord, decode_state_record
-from shareq.coordinator.share.state import KeyState, StateShard
+from shareq.coordinator.share_state.records import StateRecord, decode_state_record
+from shareq.coordinator.share_state.state import KeyState, StateShard
 from shareq.log.records import decode_key_values
 from shareq.model.ids import ZERO_TOPIC_ID, SharePartitionKey, TopicId, partition_for
 from shareq.model.image import ClusterImage

@@ -15,14 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shareq.coordinator.shard import UnreadableRecordError
-from shareq.coordinator.share.records import (
+from shareq.coordinator.share_state.records import (
     StateRecord,
     StateSnapshot,
     StateTombstone,
     StateUpdate,
     decode_state_record,
 )
-from shareq.coordinator.share.state import KeyState, StateShard
+from shareq.coordinator.share_state.state import KeyState, StateShard
 from shareq.log.batches import CorruptBatch, split_batches
 from shareq.log.records import Record, decode
 from shareq.model.ids import SHARE_STATE_TOPIC, SharePartitionKey

@@ -3,13 +3,13 @@
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from shareq.coordinator.group.assignor import AssignableTopic, AssignorInput
-from shareq.coordinator.group.balanced import assign_balanced
-from shareq.coordinator.group.coordinator import GroupCoordinator
+from shareq.coordinator.groups.coordinator import GroupCoordinator
+from shareq.coordinator.share_group.assignor import AssignableTopic, AssignorInput
+from shareq.coordinator.share_group.simple_assignor import assign_simple
 from shareq.model.actor import Incoming
 from shareq.model.ids import topic_id_from_bytes
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest
-from tests.coordinator.group.world import GROUP, World
+from tests.coordinator.share_group.world import GROUP, World
 
 pytestmark = pytest.mark.bench
 
@@ -42,15 +42,15 @@ def test_a_plain_heartbeat(benchmark: BenchmarkFixture, members: int) -> None:
 
 @pytest.mark.parametrize("size", [10, 100, 1000])
 @pytest.mark.parametrize("fresh", [True, False], ids=["fresh", "one left"])
-def test_the_balanced_assignor(benchmark: BenchmarkFixture, size: int, fresh: bool) -> None:
+def test_the_simple_assignor(benchmark: BenchmarkFixture, size: int, fresh: bool) -> None:
     topic = AssignableTopic(topic_id_from_bytes((64).to_bytes(16, "big")), tuple(range(size)))
     members = dict.fromkeys((f"member-{i}" for i in range(size)), frozenset({"t1"}))
     given = AssignorInput(members, {}, {"t1": topic})
     if not fresh:
         staying = dict(list(members.items())[1:])
-        targets = {m: target for m, target in assign_balanced(given).items() if m in staying}
+        targets = {m: target for m, target in assign_simple(given).items() if m in staying}
         given = AssignorInput(staying, targets, {"t1": topic})
-    assert len(benchmark(assign_balanced, given)) == size - (not fresh)
+    assert len(benchmark(assign_simple, given)) == size - (not fresh)
 
 
 def join(world: World, members: int) -> World:

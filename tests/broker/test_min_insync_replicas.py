@@ -9,9 +9,9 @@ import pytest
 
 from shareq.admin import Admin
 from shareq.broker import Cluster
-from shareq.coordinator.group import GroupCoordinator
-from shareq.coordinator.group.partitions import SharePartitions
-from shareq.coordinator.group.state import ShareGroup
+from shareq.coordinator.groups.coordinator import GroupCoordinator
+from shareq.coordinator.share_group.partitions import SharePartitions
+from shareq.coordinator.share_group.state import ShareGroup
 from shareq.model.errors import Errors
 from shareq.model.ids import (
     SHARE_STATE_TOPIC,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from shareq.coordinator.group.coordinator import GroupCoordinator
-from shareq.coordinator.group.deadlines import What
-from shareq.coordinator.group.group import Group
-from shareq.coordinator.group.shard import GroupShard
-from shareq.coordinator.group.state import ShareGroup
-from shareq.coordinator.group.vanished import vanished_records
+from shareq.coordinator.groups.coordinator import GroupCoordinator
+from shareq.coordinator.groups.deadlines import What
+from shareq.coordinator.groups.group import Group
+from shareq.coordinator.groups.shard import GroupShard
+from shareq.coordinator.groups.vanished import vanished_records
+from shareq.coordinator.other.transaction import TransactionCoordinator
 from shareq.coordinator.runtime import ShardRuntime
-from shareq.coordinator.transaction import TransactionCoordinator
+from shareq.coordinator.share_group.state import ShareGroup
 
 REBALANCING = frozenset({What.CLASSIC_JOIN, What.CLASSIC_SYNC, What.CONSUMER_REBALANCE})
 """What members wait for; sessions and the expiry of offsets go on."""

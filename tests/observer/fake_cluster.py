@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from shareq.coordinator.share.records import StateRecord, encode_state_record
+from shareq.coordinator.share_state.records import StateRecord, encode_state_record
 from shareq.log.batches import parse_batch, restamp
 from shareq.log.records import encode_coordinator_records
 from shareq.model.actor import Call

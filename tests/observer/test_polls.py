@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from shareq import observe
-from shareq.coordinator.share.records import StateRecord, StateSnapshot, StateTombstone, StateUpdate
+from shareq.coordinator.share_state.records import StateRecord, StateSnapshot, StateTombstone, StateUpdate
 from shareq.log.records import encode_batch
 from shareq.model.errors import ConfigException, Errors, IllegalStateException, KafkaException
 from shareq.model.events import (

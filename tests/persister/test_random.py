@@ -14,7 +14,7 @@ from shareq.model.ids import SharePartitionKey
 from shareq.model.messages.cluster import FindCoordinatorRequest, FindCoordinatorResponse
 from shareq.model.messages.share_state import ReadShareGroupStateResponse
 from shareq.persister.combined_response import RESPONSES
-from tests.coordinator.share import support as coordination
+from tests.coordinator.share_state import support as coordination
 from tests.persister.support import OTHER, TOPIC, Read, Stage, Write, cluster, read, write
 
 STEPS = 20_000 if settings.get_current_profile_name() == "ci" else 2_000

@@ -12,16 +12,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from shareq.coordinator.share.records import StateRecord, StateSnapshot, StateTombstone, StateUpdate
-from shareq.coordinator.share.records import encode_state_record as encode
-from shareq.coordinator.share.state import KeyState
+from shareq.coordinator.share_state.records import StateRecord, StateSnapshot, StateTombstone, StateUpdate
+from shareq.coordinator.share_state.records import encode_state_record as encode
+from shareq.coordinator.share_state.state import KeyState
 from shareq.log.batches import restamp
 from shareq.log.records import encode_coordinator_records
 from shareq.model.ids import SHARE_STATE_TOPIC, SharePartitionKey
 from shareq.model.messages.share_state import StateBatch
 from shareq.model.records import CoordinatorRecord
 from shareq.spark.state_rows import RECORDS, STATES, Moment, history, records, segments, states
-from tests.coordinator.share.support import KEY, OTHER, TOPIC, Stage, batches, image, topic_image
+from tests.coordinator.share_state.support import KEY, OTHER, TOPIC, Stage, batches, image, topic_image
 
 OLD = SharePartitionKey("g1", OTHER, 0)
 NAMES: dict[str, str] = {TOPIC: "orders"}

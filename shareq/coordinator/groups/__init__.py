@@ -1,0 +1,1 @@
+"""The group coordinator, and what groups of all types share: ids, shards, deadlines, metadata."""

@@ -1,0 +1,221 @@
+"""The group coordinator of one broker: an actor that serves the groups whose partitions of `__consumer_offsets` it
+leads. Here requests find their way; the other modules know what to do with them.
+Source: KIP-932, "Group coordinator"; Kafka's GroupCoordinatorService.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from shareq.coordinator.groups.context import Context
+from shareq.coordinator.groups.deadlines import Due, What
+from shareq.coordinator.groups.group import GroupType
+from shareq.coordinator.groups.group_hooks import GroupHooks, TopicsChanged
+from shareq.coordinator.groups.heartbeat_events import HEARTBEAT_EVENTS
+from shareq.coordinator.groups.shard import GroupShard
+from shareq.coordinator.groups.vanished import forget_vanished_topics
+from shareq.coordinator.other.classic.describe import describe_classic_groups
+from shareq.coordinator.other.classic.hooks import CLASSIC
+from shareq.coordinator.other.classic.join import join_group
+from shareq.coordinator.other.classic.leave import join_over, leave_group, session_over, sync_over
+from shareq.coordinator.other.classic.sync import heartbeat, sync_group
+from shareq.coordinator.other.consumer.describe import describe_consumer_groups
+from shareq.coordinator.other.consumer.leave import expire as expire_consumer
+from shareq.coordinator.other.consumer.membership import CONSUMER, consumer_heartbeat
+from shareq.coordinator.other.offsets.commit import commit_offsets
+from shareq.coordinator.other.offsets.delete import delete_committed_offsets
+from shareq.coordinator.other.offsets.expiry import expire_offsets, may_expire, watch_offsets
+from shareq.coordinator.other.offsets.fetch import fetch_offsets
+from shareq.coordinator.other.offsets.transactional import commit_transactional_offsets
+from shareq.coordinator.runtime import ShardRuntime
+from shareq.coordinator.share_group.alter_offsets import alter_offsets
+from shareq.coordinator.share_group.delete import delete_groups, delete_offsets
+from shareq.coordinator.share_group.describe import describe_groups, list_groups
+from shareq.coordinator.share_group.describe_offsets import describe_offsets
+from shareq.coordinator.share_group.leave import expire
+from shareq.coordinator.share_group.membership import SHARE, share_heartbeat
+from shareq.model.actor import (
+    ClientContext,
+    Effect,
+    ImageChanged,
+    Incoming,
+    Message,
+    Respond,
+    ShardElected,
+    ShardResigned,
+    Tick,
+)
+from shareq.model.ids import GROUP_METADATA_TOPIC
+from shareq.model.image import ClusterImage
+from shareq.model.messages.base import Request, Response
+from shareq.model.messages.classic_group import (
+    DescribeGroupsRequest,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+)
+from shareq.model.messages.cluster import DeleteGroupsRequest, ListGroupsRequest
+from shareq.model.messages.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
+from shareq.model.messages.offsets import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
+from shareq.model.messages.share_group import (
+    AlterShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequest,
+    ShareGroupDescribeRequest,
+    ShareGroupHeartbeatRequest,
+)
+from shareq.model.messages.transactions import TxnOffsetCommitRequest
+from shareq.model.workflow import Workflow
+
+Service = Callable[[Context, Any, ClientContext], Workflow[Any]]
+"""Serves one request: (context, request, client)."""
+
+
+class GroupCoordinator:
+    """Answers the requests of `_SERVICES`, for groups of all types.
+
+    Groups live in shards, which are elected, loaded and resigned as their partitions are.
+    """
+
+    def __init__(self, broker_id: int, rng: random.Random, *, traced: bool) -> None:
+        self.broker_id = broker_id
+        self._runtime: ShardRuntime[GroupShard] = ShardRuntime(
+            GROUP_METADATA_TOPIC, lambda _: GroupShard(), self._on_load, traced=traced
+        )
+        self._context = Context(self._runtime, rng, traced=traced)
+
+    @property
+    def wake_at_ms(self) -> int | None:
+        """When the first deadline may be over, or a workflow has waited too long."""
+        deadline_ms, runtime_ms = self._context.deadlines.wake_at_ms, self._runtime.wake_at_ms
+        if deadline_ms is None or runtime_ms is None:
+            return runtime_ms if deadline_ms is None else deadline_ms
+        return min(deadline_ms, runtime_ms)
+
+    def handle(self, message: Message, now_ms: int) -> list[Effect]:
+        """The only way in. Requests of other kinds are the caller's mistake: TypeError."""
+        runtime = self._runtime
+        runtime.now_ms = now_ms
+        if isinstance(message, Incoming):
+            serve = _SERVICES.get(type(message.request))
+            if serve is None:
+                self._respond(message, self._answer(message.request))
+            else:
+                runtime.start(serve(self._context, message.request, message.client), partial(self._respond, message))
+            return runtime.take_effects()
+        if isinstance(message, ImageChanged):
+            self._image_changed(message.image)
+            return runtime.take_effects()
+        if isinstance(message, ShardElected | ShardResigned):
+            return self._leadership_changed(message, now_ms)
+        effects = runtime.handle(message, now_ms)
+        if isinstance(message, Tick):
+            for due in self._context.deadlines.take_expired(now_ms):
+                runtime.start(_WHEN_DUE[due.what](self._context, due))
+            effects += runtime.take_effects()
+        return effects
+
+    def _answer(self, request: Request) -> Response:
+        """The response to a request that waits for nothing."""
+        if not isinstance(request, ListGroupsRequest):
+            raise TypeError(f"{type(request).__name__} is none of the group coordinator's requests")
+        return list_groups(self._context, request)
+
+    def _respond(self, message: Incoming, response: Response) -> None:
+        runtime = self._runtime
+        if runtime.traced and type(message.request) in HEARTBEAT_EVENTS:
+            runtime.effects.append(HEARTBEAT_EVENTS[type(message.request)](message.request, response))
+        runtime.effects.append(Respond(message.id, response))
+
+    # ---- metadata and leadership -------------------------------------------------------------------------------------
+
+    def _image_changed(self, image: ClusterImage) -> None:
+        context, before = self._context, self._context.image
+        context.image = image
+        self._runtime.write_timeout_ms = image.broker_config["offsets.commit.timeout.ms"]
+        everybody = context.metadata_hash.racks_changed(image) or before.broker_config != image.broker_config
+        change = TopicsChanged(_changed_topics(before, image), everybody)
+        if not (change.everybody or change.names):
+            return
+        any_vanished = not before.topics_by_id.keys() <= image.topics_by_id.keys()
+        for partition, shard in self._runtime.active():
+            if any_vanished:
+                self._runtime.start(forget_vanished_topics(context, partition))
+            for group in list(shard.groups.values()):
+                _HOOKS[group.TYPE].topics_changed(context, group, change)
+
+    def _leadership_changed(self, message: ShardElected | ShardResigned, now_ms: int) -> list[Effect]:
+        """Requests that wait at groups which are coordinated elsewhere from now on are answered."""
+        shard = self._runtime.shard(message.partition)
+        effects = self._runtime.handle(message, now_ms)
+        if shard is not None and self._runtime.shard(message.partition) is not shard:
+            for group in shard.groups.values():
+                _HOOKS[group.TYPE].resigned(self._context, group)
+            effects += self._runtime.take_effects()
+        return effects
+
+    def _on_load(self, partition: int, shard: GroupShard) -> Iterable[Workflow[object]]:
+        if any(may_expire(group) for group in shard.groups.values()):
+            watch_offsets(self._context)
+        yield forget_vanished_topics(self._context, partition)
+        for group in list(shard.groups.values()):
+            yield from _HOOKS[group.TYPE].loaded(self._context, group)
+
+
+def _changed_topics(before: ClusterImage, after: ClusterImage) -> frozenset[str]:
+    """Names of topics that were created, changed or deleted."""
+    if before.topics is after.topics:
+        return frozenset()
+    names = before.topics.keys() | after.topics.keys()
+    return frozenset(name for name in names if before.topics.get(name) is not after.topics.get(name))
+
+
+def _for_any_client(serve: Callable[[Context, Any], Workflow[Any]]) -> Service:
+    """A service that does not depend on the client."""
+
+    def service(context: Context, request: Any, client: ClientContext) -> Workflow[Any]:
+        del client
+        return serve(context, request)
+
+    return service
+
+
+_SERVICES: Mapping[type[Request], Service] = {
+    DeleteGroupsRequest: _for_any_client(delete_groups),
+    JoinGroupRequest: join_group,
+    SyncGroupRequest: sync_group,
+    HeartbeatRequest: heartbeat,
+    LeaveGroupRequest: leave_group,
+    DescribeGroupsRequest: describe_classic_groups,
+    OffsetCommitRequest: _for_any_client(commit_offsets),
+    TxnOffsetCommitRequest: commit_transactional_offsets,
+    OffsetFetchRequest: fetch_offsets,
+    OffsetDeleteRequest: _for_any_client(delete_committed_offsets),
+    ConsumerGroupHeartbeatRequest: consumer_heartbeat,
+    ConsumerGroupDescribeRequest: _for_any_client(describe_consumer_groups),
+    ShareGroupHeartbeatRequest: share_heartbeat,
+    ShareGroupDescribeRequest: _for_any_client(describe_groups),
+    DescribeShareGroupOffsetsRequest: _for_any_client(describe_offsets),
+    AlterShareGroupOffsetsRequest: _for_any_client(alter_offsets),
+    DeleteShareGroupOffsetsRequest: _for_any_client(delete_offsets),
+}
+
+_HOOKS: Mapping[GroupType, GroupHooks] = {
+    GroupType.CLASSIC: CLASSIC,
+    GroupType.CONSUMER: CONSUMER,
+    GroupType.SHARE: SHARE,
+}
+
+_WHEN_DUE: Mapping[What, Callable[[Context, Due], Workflow[None]]] = {
+    What.CLASSIC_SESSION: session_over,
+    What.CLASSIC_JOIN: join_over,
+    What.CLASSIC_SYNC: sync_over,
+    What.CONSUMER_SESSION: expire_consumer,
+    What.CONSUMER_REBALANCE: expire_consumer,
+    What.SHARE_SESSION: expire,
+    What.OFFSET_EXPIRY: expire_offsets,
+}

@@ -1,0 +1,42 @@
+"""What a type of group adds to the coordinator besides its requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from shareq.coordinator.groups.context import Context
+from shareq.model.workflow import Workflow
+
+
+class TopicsChanged(NamedTuple):
+    """What became different between two images: names of topics that were created, changed or deleted. `everybody`:
+    racks or configurations changed, which concerns all groups."""
+
+    names: frozenset[str]
+    everybody: bool
+
+
+def _nothing_to_load(context: Context, group: Any) -> Iterable[Workflow[object]]:
+    del context, group
+    return ()
+
+
+def _nothing_to_do(context: Context, group: Any) -> None:
+    del context, group
+
+
+def _nothing_changed(context: Context, group: Any, change: TopicsChanged) -> None:
+    del context, group, change
+
+
+class GroupHooks(NamedTuple):
+    """Called for each group of the type, with `Any` being its class.
+
+    `loaded`: the shard has been loaded; the workflows returned have their turns first. `resigned`: the shard is led
+    elsewhere from now on, requests that wait at the group are answered. `topics_changed`: the image is new.
+    """
+
+    loaded: Callable[[Context, Any], Iterable[Workflow[object]]] = _nothing_to_load
+    resigned: Callable[[Context, Any], None] = _nothing_to_do
+    topics_changed: Callable[[Context, Any, TopicsChanged], None] = _nothing_changed

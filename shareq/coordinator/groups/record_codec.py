@@ -1,0 +1,73 @@
+"""What the records of share groups and of consumer groups have in common: a key names a group, and mostly something in
+it; a value is one struct of version 0. Source: Kafka's *GroupMetadataKey.json, ShareGroup*Key.json and their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from enum import IntEnum
+from typing import Generic, NamedTuple, TypeVar
+
+from shareq.coordinator.codec import Reader, Writer
+from shareq.coordinator.shard import UnreadableRecordError
+from shareq.model.records import CoordinatorRecord
+
+Type = TypeVar("Type", bound=IntEnum)
+Value = TypeVar("Value")
+
+
+class DecodedRecord(NamedTuple, Generic[Type, Value]):
+    """A record read: `value` None is a tombstone. `name` is a member id or an expression, "" where the key has none."""
+
+    type: Type
+    group_id: str
+    name: str
+    value: Value | None
+
+
+class RecordCodec(Generic[Type, Value]):
+    """Writes and reads the records whose keys have one of `types`; those of `named` have a name beside the group's."""
+
+    def __init__(
+        self,
+        types: type[Type],
+        named: Collection[Type],
+        write: Mapping[type, tuple[Type, Callable[..., None]]],
+        read: Mapping[Type, Callable[[Reader], Value]],
+    ) -> None:
+        self._types = types
+        self._named = frozenset(named)
+        self._write = write
+        self._read = read
+
+    def encode(self, group_id: str, value: Value, name: str = "") -> CoordinatorRecord:
+        """The record that sets `value`; `name` for the types that have one in the key."""
+        record_type, write = self._write[type(value)]
+        out = Writer().int16(0)
+        write(out, value)
+        return CoordinatorRecord(self._key(record_type, group_id, name), out.finish())
+
+    def tombstone(self, record_type: Type, group_id: str, name: str = "") -> CoordinatorRecord:
+        """The record that takes the value of its key away."""
+        return CoordinatorRecord(self._key(record_type, group_id, name), None)
+
+    def _key(self, record_type: Type, group_id: str, name: str) -> bytes:
+        out = Writer().int16(record_type).string(group_id)
+        if record_type in self._named:
+            assert name, f"{record_type.name} is about something in the group"
+            out.string(name)
+        return out.finish()
+
+    def decode(self, key: bytes, value: bytes | None) -> DecodedRecord[Type, Value]:
+        """The record. Raises UnreadableRecordError where it makes no sense; its type must be one of `types`."""
+        given = Reader(key)
+        record_type = self._types(given.int16())
+        group_id = given.string()
+        name = given.string() if record_type in self._named else ""
+        if value is None:
+            return DecodedRecord(record_type, group_id, name, None)
+        body = Reader(value)
+        version = body.int16()
+        if version != 0:
+            raise UnreadableRecordError(f"{record_type.name} has version {version}; known is 0")
+        return DecodedRecord(record_type, group_id, name, self._read[record_type](body))

@@ -1,0 +1,48 @@
+"""What happens to classic groups when their shard comes and goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from shareq.coordinator.groups.context import Context
+from shareq.coordinator.groups.deadlines import Due, What
+from shareq.coordinator.groups.group_hooks import GroupHooks
+from shareq.coordinator.other.classic.state import ClassicGroup
+from shareq.coordinator.other.classic.transition import Transition
+from shareq.coordinator.turn import Retry
+from shareq.model.errors import Errors
+from shareq.model.messages.classic_group import JoinGroupResponse, SyncGroupResponse
+from shareq.model.workflow import Workflow
+
+
+def _loaded(context: Context, group: ClassicGroup) -> Iterable[Workflow[object]]:
+    """Every member gets a full new session. A group that has become too large makes its members compete for places."""
+    for member in group.members.values():
+        due = Due(What.CLASSIC_SESSION, group.group_id, member.member_id)
+        context.deadlines.restart(due, context.now_ms + member.session_timeout_ms)
+    if len(group.members) > context.image.broker_config["group.max.size"]:
+        yield _rebalance(context, group)
+
+
+def _rebalance(context: Context, group: ClassicGroup) -> Workflow[None]:
+    shard = yield context.background_turn(group.group_id)
+    while True:
+        transition = Transition(context, shard, group)
+        transition.rebalance()
+        if not (yield from transition.append()):
+            return
+        shard = yield Retry()
+
+
+def _resigned(context: Context, group: ClassicGroup) -> None:
+    """Requests that wait are sent to the new coordinator."""
+    del context
+    for member in group.members.values():
+        if member.awaiting_join:
+            failure = JoinGroupResponse(error_code=Errors.NOT_COORDINATOR, member_id=member.member_id)
+            member.awaiting_join.keep(failure)
+        if member.awaiting_sync:
+            member.awaiting_sync.keep(SyncGroupResponse(error_code=Errors.NOT_COORDINATOR))
+
+
+CLASSIC = GroupHooks(loaded=_loaded, resigned=_resigned)

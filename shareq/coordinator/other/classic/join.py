@@ -1,0 +1,195 @@
+"""JoinGroup: somebody becomes a member, or a member asks for the next generation.
+
+Answers wait for the end of the join phase, which may take as long as the slowest member is given.
+Source: Kafka's GroupMetadataManager, classicGroupJoinToClassicGroup.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+
+from shareq.coordinator.groups.context import Context
+from shareq.coordinator.groups.group import Group, GroupType
+from shareq.coordinator.groups.reserved import reserved_for_others
+from shareq.coordinator.other.classic.state import ClassicGroup, ClassicGroupState, Member
+from shareq.coordinator.other.classic.transition import Transition, join_response
+from shareq.model.actor import ClientContext
+from shareq.model.errors import Errors
+from shareq.model.messages.classic_group import JoinGroupRequest, JoinGroupResponse
+from shareq.model.records import CoordinatorRecord
+from shareq.model.workflow import Promise, Workflow
+
+NULLABLE_PROTOCOL_VERSION = 7
+SKIP_ASSIGNMENT_VERSION = 9
+
+_EMPTY, _PREPARING, _COMPLETING, _STABLE, _ = ClassicGroupState
+
+
+def join_group(context: Context, request: JoinGroupRequest, client: ClientContext) -> Workflow[JoinGroupResponse]:
+    """JoinGroup, answered when the generation begins; or at once, where it is refused or changes nothing."""
+    join = _Join(context, request, client)
+    error = _refuse_request(context, request)
+    response = join.refused(error) if error else (yield from join.response())
+    if client.api_version < NULLABLE_PROTOCOL_VERSION:
+        return replace(response, protocol_name=response.protocol_name or "")
+    return response
+
+
+def _refuse_request(context: Context, request: JoinGroupRequest) -> Errors:
+    config = context.image.broker_config
+    if not context.partition_count():
+        return Errors.COORDINATOR_NOT_AVAILABLE
+    if not request.group_id:
+        return Errors.INVALID_GROUP_ID
+    shortest, longest = config["group.min.session.timeout.ms"], config["group.max.session.timeout.ms"]
+    return Errors.NONE if shortest <= request.session_timeout_ms <= longest else Errors.INVALID_SESSION_TIMEOUT
+
+
+class _Join:
+    """One request being served. `joined` brings its answer, where that has to wait with the member."""
+
+    def __init__(self, context: Context, request: JoinGroupRequest, client: ClientContext) -> None:
+        self.context, self.request, self.client = context, request, client
+        self.joined: Promise[JoinGroupResponse] = Promise()
+
+    def refused(self, error: Errors) -> JoinGroupResponse:
+        """The answer to a request that cannot be served; old versions know no protocol name of null."""
+        name = "" if self.client.api_version < NULLABLE_PROTOCOL_VERSION else None
+        return JoinGroupResponse(error_code=error, member_id=self.request.member_id, protocol_name=name)
+
+    def response(self) -> Workflow[JoinGroupResponse]:
+        """A refused request leaves no group behind, unlike in Kafka, which keeps an empty one."""
+        request = self.request
+        shard = yield self.context.turn(request.group_id, self.refused)
+        group = shard.find(ClassicGroup, request.group_id)
+        making = group is None
+        before: list[CoordinatorRecord] = []
+        if group is None:
+            former = shard.groups.get(request.group_id)
+            if self._is_taken(former):
+                return self.refused(Errors.INCONSISTENT_GROUP_PROTOCOL)
+            before = list(former.tombstones()) if former else []
+            group = ClassicGroup(request.group_id, self.context.now_ms)
+        transition = Transition(self.context, shard, group)
+        if not self._has_room(group):
+            return (yield from self._turned_away(transition))
+        error = self._refuse(group, making)
+        if error:
+            return self.refused(error)
+        response = self._known(transition) if request.member_id else self._unknown(transition)
+        if making:
+            transition.records = [*before, group.record()]
+        error = yield from transition.append()
+        if error:
+            return self.refused(error)
+        return response or (yield self.joined)
+
+    def _is_taken(self, former: Group | None) -> bool:
+        """True if the id belongs to a group of another type that does not make room, or is reserved for one."""
+        if former and (former.TYPE is not GroupType.CONSUMER or former.refuse_delete()):
+            return True
+        return reserved_for_others(self.request.group_id, GroupType.CLASSIC, self.context.image)
+
+    def _refuse(self, group: ClassicGroup, making: bool) -> Errors:
+        request, member_id = self.request, self.request.member_id
+        if making and member_id:
+            return Errors.UNKNOWN_MEMBER_ID
+        error = group.refuse_protocols(request.protocol_type, request.protocols)
+        coming_back = member_id in group.pending and request.group_instance_id is None
+        if error or not member_id or coming_back:
+            return error
+        return group.refuse_member(member_id, request.group_instance_id)
+
+    def _has_room(self, group: ClassicGroup) -> bool:
+        """Members that are in stay in; while members join, the first ones to come are in."""
+        most = self.context.image.broker_config["group.max.size"]
+        member = group.members.get(self.request.member_id)
+        if group.state is _EMPTY:
+            return True
+        if group.state is _PREPARING:
+            waiting = sum(1 for other in group.members.values() if other.awaiting_join)
+            return bool(member and member.awaiting_join) or waiting < most
+        return bool(member) or len(group.members) < most
+
+    def _turned_away(self, transition: Transition) -> Workflow[JoinGroupResponse]:
+        """A member of a group that has become too large comes too late: it is one no more."""
+        if self.request.member_id in transition.group.members:
+            transition.remove(self.request.member_id, "no room")
+            transition.member_gone()
+            error = yield from transition.append()
+            if error:
+                return self.refused(error)
+        return JoinGroupResponse(error_code=Errors.GROUP_MAX_SIZE_REACHED)
+
+    # ---- a new member ------------------------------------------------------------------------------------------------
+
+    def _unknown(self, transition: Transition) -> JoinGroupResponse | None:
+        """A static member takes its place at once; anybody else is given an id to come back with, so that a client
+        that goes away meanwhile leaves no member behind."""
+        request = self.request
+        name = request.group_instance_id or self.client.client_id
+        member_id = f"{name}-{uuid.UUID(int=self.context.rng.getrandbits(128), version=4)}"
+        if request.group_instance_id is None:
+            transition.watch_pending(member_id, request.session_timeout_ms)
+            return JoinGroupResponse(error_code=Errors.MEMBER_ID_REQUIRED, member_id=member_id)
+        former = transition.group.static_member(request.group_instance_id)
+        return self._replace(transition, former, member_id) if former else self._add(transition, member_id)
+
+    def _add(self, transition: Transition, member_id: str) -> JoinGroupResponse | None:
+        transition.add(self._member(member_id)._replace(is_new=True), self.request.protocol_type)
+        transition.rebalance()
+        return None
+
+    def _member(self, member_id: str) -> Member:
+        request, client = self.request, self.client
+        return Member(
+            member_id,
+            request.group_instance_id,
+            client.client_id,
+            client.client_host,
+            request.rebalance_timeout_ms,
+            request.session_timeout_ms,
+            request.protocols,
+            awaiting_join=self.joined,
+        )
+
+    def _replace(self, transition: Transition, former: Member, member_id: str) -> JoinGroupResponse | None:
+        """A static member is back. In a stable group it gets its old assignment, and nobody else notices."""
+        group, leader_id = transition.group, transition.group.leader_id
+        member = self._member(member_id)._replace(
+            client_id=former.client_id, client_host=former.client_host, assignment=former.assignment
+        )
+        transition.replace(former, member)
+        if group.state is not _STABLE or group.select_protocol() != group.protocol_name:
+            transition.rebalance()
+            return None
+        group.members[member_id] = member._replace(awaiting_join=None)
+        transition.records = [group.record()]
+        if self.client.api_version >= SKIP_ASSIGNMENT_VERSION:
+            return join_response(group, member_id, skip_assignment=group.leader_id == member_id)
+        # Who cannot be told to skip the assignment must not take itself for the leader.
+        return replace(join_response(group, member_id), leader=leader_id or "", members=())
+
+    # ---- a member ----------------------------------------------------------------------------------------------------
+
+    def _known(self, transition: Transition) -> JoinGroupResponse | None:
+        """A member that only missed its answer gets it again; news, and a leader in any case, begin a rebalance."""
+        request, group = self.request, transition.group
+        member = group.members.get(request.member_id)
+        if member is None:
+            return self._add(transition, request.member_id)
+        changed = member.protocols != request.protocols
+        leading = group.state is _STABLE and group.leader_id == member.member_id
+        if group.state is not _PREPARING and not changed and not leading:
+            return join_response(group, member.member_id)
+        transition.update(
+            member._replace(
+                rebalance_timeout_ms=request.rebalance_timeout_ms,
+                session_timeout_ms=request.session_timeout_ms,
+                protocols=request.protocols,
+                awaiting_join=self.joined,
+            )
+        )
+        transition.rebalance()
+        return None

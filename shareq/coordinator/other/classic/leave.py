@@ -1,0 +1,130 @@
+"""LeaveGroup, and what else ends a membership or a phase: time.
+
+Source: Kafka's GroupMetadataManager, classicGroupLeaveToClassicGroup and the expirations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from shareq.coordinator.groups.context import Context
+from shareq.coordinator.groups.deadlines import Due
+from shareq.coordinator.other.classic.state import ClassicGroup, ClassicGroupState
+from shareq.coordinator.other.classic.transition import Transition
+from shareq.coordinator.turn import Retry
+from shareq.model.actor import ClientContext
+from shareq.model.errors import Errors
+from shareq.model.messages.classic_group import LeaveGroupRequest, LeaveGroupResponse
+from shareq.model.workflow import Workflow
+
+BATCHED_VERSION = 3
+
+Identity = LeaveGroupRequest.MemberIdentity
+Left = LeaveGroupResponse.MemberResponse
+
+# ---- LeaveGroup ------------------------------------------------------------------------------------------------------
+
+
+def leave_group(context: Context, request: LeaveGroupRequest, client: ClientContext) -> Workflow[LeaveGroupResponse]:
+    """LeaveGroup: each member for itself; those who stay divide what is left among them."""
+    if context.partition_count() and not request.group_id:
+        return _failure(Errors.INVALID_GROUP_ID)
+    batched = client.api_version >= BATCHED_VERSION
+    leaving = request.members if batched else (Identity(member_id=request.member_id),)
+    shard = yield context.turn(request.group_id, _failure)
+    group = shard.find(ClassicGroup, request.group_id)
+    if group is None:
+        members = tuple(_left(identity, Errors.UNKNOWN_MEMBER_ID) for identity in leaving)
+    else:
+        transition = Transition(context, shard, group)
+        members = tuple([_leave(transition, identity) for identity in leaving])
+        if any(not member.error_code for member in members):
+            transition.member_gone()
+        error = yield from transition.append()
+        if error:
+            return _failure(error)
+    return LeaveGroupResponse(members=members) if batched else _failure(members[0].error_code)
+
+
+def _failure(error: Errors) -> LeaveGroupResponse:
+    return LeaveGroupResponse(error_code=error)
+
+
+def _left(identity: Identity, error: Errors) -> Left:
+    return Left(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=error)
+
+
+def _leave(transition: Transition, identity: Identity) -> Left:
+    """An admin names a static member by its instance alone."""
+    group, member_id = transition.group, identity.member_id
+    if not member_id:
+        member = group.static_member(identity.group_instance_id)
+        error = Errors.NONE if member else Errors.UNKNOWN_MEMBER_ID
+        member_id = member.member_id if member else ""
+    elif member_id in group.pending:
+        error = Errors.NONE
+    else:
+        error = group.refuse_member(member_id, identity.group_instance_id)
+    if not error:
+        transition.remove(member_id, "left")
+    return _left(identity, error)
+
+
+# ---- time ------------------------------------------------------------------------------------------------------------
+
+
+def session_over(context: Context, due: Due) -> Workflow[None]:
+    """A session has ended, or the time in which a member id had to be used. A member with a request that waits here is
+    spared: its session begins anew with the answer."""
+
+    def change(transition: Transition) -> bool:
+        group = transition.group
+        member = group.members.get(due.member_id)
+        waiting = member and not member.is_new and (member.awaiting_join or member.awaiting_sync)
+        if waiting or not (member or due.member_id in group.pending):
+            return False
+        transition.remove(due.member_id, "session expired")
+        if member or group.state is ClassicGroupState.PREPARING_REBALANCE:
+            transition.member_gone()
+        return True
+
+    return _when_due(context, due, change)
+
+
+def join_over(context: Context, due: Due) -> Workflow[None]:
+    """The time to join is up: the generation begins with those who are there."""
+
+    def change(transition: Transition) -> bool:
+        if transition.group.state is not ClassicGroupState.PREPARING_REBALANCE:
+            return False
+        transition.join_time_over()
+        return True
+
+    return _when_due(context, due, change)
+
+
+def sync_over(context: Context, due: Due) -> Workflow[None]:
+    """Some have joined, but never asked for their assignment: they are removed, the others join anew."""
+
+    def change(transition: Transition) -> bool:
+        late = transition.group.pending_sync
+        for member_id in sorted(late):
+            transition.remove(member_id, "did not sync")
+        if late:
+            transition.member_gone()
+        return bool(late)
+
+    return _when_due(context, due, change)
+
+
+def _when_due(context: Context, due: Due, change: Callable[[Transition], bool]) -> Workflow[None]:
+    """Change the group, unless the deadline has been put off before the turn. False: there is nothing to change."""
+    shard = yield context.turn_when_due(due)
+    while context.is_over(due):
+        group = shard.find(ClassicGroup, due.group_id)
+        if group is None:
+            return
+        transition = Transition(context, shard, group)
+        if not change(transition) or not (yield from transition.append()):
+            return
+        shard = yield Retry()

@@ -1,0 +1,17 @@
+"""Takes the records of classic groups in."""
+
+from __future__ import annotations
+
+from shareq.coordinator.groups.group import Group, claim, find
+from shareq.coordinator.other.classic.records import decode
+from shareq.coordinator.other.classic.state import ClassicGroup, restored
+
+
+def replay(groups: dict[str, Group], key: bytes, value_bytes: bytes | None, now_ms: int) -> None:
+    """The record is the whole group: what was there of it is replaced, or gone."""
+    del now_ms
+    group_id, value = decode(key, value_bytes)
+    if find(groups, ClassicGroup, group_id):
+        del groups[group_id]
+    if value is not None:
+        claim(groups, restored(group_id, value))

@@ -1,0 +1,300 @@
+"""A classic group on its way from one state to the next, and what follows once that is committed.
+
+The steps are Kafka's, in its order: a rebalance is prepared, members join, the generation begins, their assignment is
+awaited. Source: Kafka's GroupMetadataManager, the methods about classic groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from shareq.coordinator.groups.context import Context
+from shareq.coordinator.groups.deadlines import Due, What
+from shareq.coordinator.groups.shard import GroupShard
+from shareq.coordinator.other.classic.protocol import assigned_partitions
+from shareq.coordinator.other.classic.state import (
+    ClassicGroup,
+    ClassicGroupEvent,
+    ClassicGroupState,
+    InitialDelay,
+    Member,
+)
+from shareq.coordinator.other.offsets.expiry import watch_offsets
+from shareq.coordinator.turn import Append
+from shareq.model.errors import Errors
+from shareq.model.events import Event, GroupEpochBumped, MemberJoined, MemberLeft, MemberReconciled
+from shareq.model.messages.classic_group import JoinGroupResponse, SyncGroupResponse
+from shareq.model.records import CoordinatorRecord
+from shareq.model.workflow import Workflow
+
+NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
+"""How long a member is kept that nobody has answered yet: its client may be gone, and could not say so."""
+
+_EMPTY, _PREPARING, _COMPLETING, _STABLE, _ = ClassicGroupState
+
+
+class Transition:
+    """A copy of a group, changed step by step. Answers to those who wait, deadlines and events are collected, and
+    happen with the commit, when the copy takes the group's place; without it nothing has happened.
+    """
+
+    def __init__(self, context: Context, shard: GroupShard, group: ClassicGroup) -> None:
+        self.context, self.shard, self.now_ms = context, shard, context.now_ms
+        self.group = group.copy()
+        self.records: list[CoordinatorRecord] = []
+        self._answers: list[Callable[[], None]] = []
+        self._deadlines: dict[Due, int | None] = {}
+        self._events: list[Event] = []
+
+    def append(self) -> Workflow[Errors]:
+        """Append the records, then let the copy take the group's place. Returns the error of the append."""
+        error: Errors = yield Append(self.records)
+        if not error:
+            self._commit()
+        return error
+
+    def _commit(self) -> None:
+        context = self.context
+        self.shard.groups[self.group.group_id] = self.group
+        watch_offsets(context)
+        for due, duration_ms in self._deadlines.items():
+            if duration_ms is None:
+                context.deadlines.forget(due)
+            else:
+                context.deadlines.restart(due, context.now_ms + duration_ms)
+        context.trace(*self._events)
+        for answer in self._answers:
+            answer()
+
+    # ---- deadlines ---------------------------------------------------------------------------------------------------
+
+    def watch(self, member: Member, duration_ms: int | None = None) -> None:
+        """The member has to be heard of again within its session, or within `duration_ms`."""
+        due = Due(What.CLASSIC_SESSION, self.group.group_id, member.member_id)
+        self._deadlines[due] = member.session_timeout_ms if duration_ms is None else duration_ms
+
+    def watch_pending(self, member_id: str, session_timeout_ms: int) -> None:
+        """Whoever was given an id has to come back with it."""
+        self.group.pending |= {member_id}
+        self._deadlines[Due(What.CLASSIC_SESSION, self.group.group_id, member_id)] = session_timeout_ms
+
+    def _wait(self, what: What, duration_ms: int | None) -> None:
+        self._deadlines[Due(what, self.group.group_id)] = duration_ms
+
+    # ---- members -----------------------------------------------------------------------------------------------------
+
+    def add(self, member: Member, protocol_type: str) -> None:
+        """A new member, whose request waits. The first one leads."""
+        group = self.group
+        group.pending -= {member.member_id}
+        if not group.members:
+            group.protocol_type = protocol_type
+        if group.leader_id is None:
+            group.leader_id = member.member_id
+        if group.initial_delay:
+            group.initial_delay = group.initial_delay._replace(member_added=True)
+        group.members[member.member_id] = member
+        self.watch(member, NEW_MEMBER_JOIN_TIMEOUT_MS)
+
+    def update(self, member: Member) -> None:
+        """A member is not what it was. A request that it already had waiting is answered: it asks again."""
+        former = self.group.members[member.member_id]
+        if former.awaiting_join and former.awaiting_join is not member.awaiting_join:
+            self._answer_join(former, Errors.REBALANCE_IN_PROGRESS)
+        if former.awaiting_sync and former.awaiting_sync is not member.awaiting_sync:
+            self._answer_sync(former, Errors.REBALANCE_IN_PROGRESS)
+        self.group.members[member.member_id] = member
+
+    def replace(self, former: Member, member: Member) -> None:
+        """A static member comes back under a new member id; whoever still waits under the old one is fenced."""
+        group = self.group
+        self._dismiss(former, Errors.FENCED_INSTANCE_ID)
+        del group.members[former.member_id]
+        group.members[member.member_id] = member
+        if group.leader_id == former.member_id:
+            group.leader_id = member.member_id
+        self.watch(member)
+        self._events.append(MemberLeft(group.group_id, former.member_id, "replaced"))
+        self._told_of(member)
+
+    def remove(self, member_id: str, reason: str) -> None:
+        """A member, or somebody who might have become one, is gone. The next one leads."""
+        group = self.group
+        group.pending -= {member_id}
+        self._deadlines[Due(What.CLASSIC_SESSION, group.group_id, member_id)] = None
+        member = group.members.pop(member_id, None)
+        if member is None:
+            return
+        self._dismiss(member, Errors.UNKNOWN_MEMBER_ID)
+        if not member.is_new:
+            self._events.append(MemberLeft(group.group_id, member_id, reason))
+        if group.leader_id == member_id:
+            group.leader_id = next(iter(group.members), None)
+
+    def _dismiss(self, member: Member, error: Errors) -> None:
+        self._answer_join(member, error)
+        self._answer_sync(member, error)
+        self.synced(member.member_id)
+
+    def _answer_join(self, member: Member, error: Errors) -> None:
+        if member.awaiting_join:
+            member_id = "" if error is Errors.UNKNOWN_MEMBER_ID else member.member_id
+            response = JoinGroupResponse(error_code=error, member_id=member_id)
+            self._answers.append(partial(member.awaiting_join.keep, response))
+
+    def _answer_sync(self, member: Member, error: Errors) -> None:
+        if member.awaiting_sync:
+            self._answers.append(partial(member.awaiting_sync.keep, SyncGroupResponse(error_code=error)))
+
+    def synced(self, member_id: str) -> None:
+        """One less whose SyncGroup is awaited."""
+        group = self.group
+        group.pending_sync -= {member_id}
+        if not group.pending_sync:
+            self._wait(What.CLASSIC_SYNC, None)
+
+    # ---- the join phase ----------------------------------------------------------------------------------------------
+
+    def rebalance(self) -> None:
+        """Members have to join anew. The phase ends when all of them have, for a group that was empty when no more
+        come; one that is under way ends if this was what it waited for."""
+        group = self.group
+        if group.state is _PREPARING:
+            if group.all_joined and not group.initial_delay:
+                self.complete_join()
+            return
+        self._wait(What.CLASSIC_SYNC, None)
+        if group.state is _COMPLETING:
+            self._call_off()
+        was_empty = group.state is _EMPTY
+        group.step(ClassicGroupEvent.REBALANCE, self.now_ms)
+        if was_empty:
+            delay_ms: int = self.context.image.broker_config["group.initial.rebalance.delay.ms"]
+            group.initial_delay = InitialDelay(delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
+            self._wait(What.CLASSIC_JOIN, delay_ms)
+        elif group.all_joined:
+            self.complete_join()
+        else:
+            self._wait(What.CLASSIC_JOIN, group.rebalance_timeout_ms)
+
+    def member_gone(self) -> None:
+        """After `remove`: the others divide its partitions among them. A group without a generation has none."""
+        if self.group.state is not _EMPTY:
+            self.rebalance()
+
+    def _call_off(self) -> None:
+        """Who waits for an assignment of this generation will not get one."""
+        for member in list(self.group.members.values()):
+            self._answer_sync(member, Errors.REBALANCE_IN_PROGRESS)
+            if member.awaiting_sync:
+                self.watch(member)
+            self.group.members[member.member_id] = member._replace(awaiting_sync=None, assignment=b"")
+
+    def join_time_over(self) -> None:
+        """The time to join is up; for a group that was empty it is extended as long as members keep coming."""
+        delay = self.group.initial_delay
+        if delay and delay.member_added and delay.remaining_ms:
+            delay_ms: int = self.context.image.broker_config["group.initial.rebalance.delay.ms"]
+            following_ms = min(delay_ms, delay.remaining_ms)
+            self.group.initial_delay = InitialDelay(following_ms, max(delay.remaining_ms - delay.delay_ms, 0))
+            self._wait(What.CLASSIC_JOIN, following_ms)
+        else:
+            self.complete_join()
+
+    def complete_join(self) -> None:
+        """The next generation begins with those who have joined, and static members, who may be late. Where none of
+        the members has joined, all that can be done is to wait for their sessions to end."""
+        group = self.group
+        group.initial_delay = None
+        for member in list(group.members.values()):
+            if not member.awaiting_join and member.group_instance_id is None:
+                self.remove(member.member_id, "did not rejoin")
+        if group.members and not self._elect():
+            self._wait(What.CLASSIC_JOIN, group.rebalance_timeout_ms)
+            return
+        self._wait(What.CLASSIC_JOIN, None)
+        group.generation_id += 1
+        group.protocol_name = group.select_protocol() if group.members else None
+        group.topics = group.subscribed()
+        group.step(ClassicGroupEvent.JOINED if group.members else ClassicGroupEvent.EMPTIED, self.now_ms)
+        reason = "members joined" if group.members else "no member is left"
+        self._events.append(GroupEpochBumped(group.group_id, group.generation_id, reason))
+        if not group.members:
+            self.records.append(group.record())
+            return
+        group.pending_sync = frozenset(group.members)
+        self._wait(What.CLASSIC_SYNC, group.rebalance_timeout_ms)
+        for member in list(group.members.values()):
+            self._joined(member)
+
+    def _elect(self) -> bool:
+        """The leader stays if it has joined, else the first one that has takes over. False: nobody has."""
+        group = self.group
+        leader = group.members.get(group.leader_id or "")
+        if leader is None or not leader.awaiting_join:
+            leader = next((member for member in group.members.values() if member.awaiting_join), None)
+        if leader is None:
+            return False
+        group.leader_id = leader.member_id
+        return True
+
+    def _joined(self, member: Member) -> None:
+        group = self.group
+        if member.awaiting_join:
+            self._answers.append(partial(member.awaiting_join.keep, join_response(group, member.member_id)))
+        if member.is_new:
+            self._told_of(member)
+        group.members[member.member_id] = member._replace(is_new=False, awaiting_join=None)
+        self.watch(member)
+
+    def _told_of(self, member: Member) -> None:
+        topics = tuple(sorted(self.group.topics or ()))
+        self._events.append(MemberJoined(self.group.group_id, member.member_id, member.client_id, topics))
+
+    # ---- the sync phase ----------------------------------------------------------------------------------------------
+
+    def assign(self, assignments: dict[str, bytes]) -> None:
+        """The leader has assigned: that is recorded, and everybody who waits is told."""
+        group = self.group
+        for member in list(group.members.values()):
+            group.members[member.member_id] = member._replace(assignment=assignments.get(member.member_id, b""))
+        self.records.append(group.record())
+        group.step(ClassicGroupEvent.ASSIGNED, self.now_ms)
+        for member in list(group.members.values()):
+            if member.awaiting_sync:
+                self._answers.append(partial(member.awaiting_sync.keep, sync_response(group, member)))
+                self.watch(member)
+            assigned = assigned_partitions(member.assignment)
+            self._events.append(MemberReconciled(group.group_id, member.member_id, group.generation_id, assigned))
+            group.members[member.member_id] = member._replace(awaiting_sync=None)
+
+
+def join_response(group: ClassicGroup, member_id: str, *, skip_assignment: bool = False) -> JoinGroupResponse:
+    """The generation as a member learns of it; the leader learns of all members."""
+    members: tuple[JoinGroupResponse.Member, ...] = ()
+    if member_id == group.leader_id:
+        members = tuple(
+            JoinGroupResponse.Member(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                metadata=member.metadata(group.protocol_name),
+            )
+            for member in group.members.values()
+        )
+    return JoinGroupResponse(
+        generation_id=group.generation_id,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        leader=group.leader_id or "",
+        skip_assignment=skip_assignment,
+        member_id=member_id,
+        members=members,
+    )
+
+
+def sync_response(group: ClassicGroup, member: Member) -> SyncGroupResponse:
+    """What is assigned to the member."""
+    return SyncGroupResponse(
+        protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment
+    )

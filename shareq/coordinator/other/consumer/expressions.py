@@ -1,0 +1,34 @@
+"""Subscriptions by regular expression, resolved against the topics that exist.
+
+Source: KIP-848, "Regex based subscription".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from shareq.coordinator.expressions import ExpressionError, compile_expression
+from shareq.coordinator.other.consumer.records import RegularExpression
+from shareq.model.image import ClusterImage
+
+BATCH_INTERVAL_MS = 10_000
+"""All expressions of a group are resolved together, and not more often than this."""
+
+
+def resolve(regex: str, image: ClusterImage, now_ms: int) -> RegularExpression:
+    """All topics whose whole name matches."""
+    return RegularExpression(tuple(sorted(_matching(regex, image.topics))), image.version, now_ms)
+
+
+def has_new_match(regex: str, known: Iterable[str], names: Iterable[str]) -> bool:
+    """Whether one of these names matches, and is not known to."""
+    return any(name not in known for name in _matching(regex, names))
+
+
+def _matching(regex: str, names: Iterable[str]) -> list[str]:
+    """What cannot be understood any more, a record of another version for one, matches nothing."""
+    try:
+        matches = compile_expression(regex)
+    except ExpressionError:
+        return []
+    return [name for name in names if matches(name)]

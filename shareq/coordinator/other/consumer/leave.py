@@ -1,0 +1,113 @@
+"""How a member goes: it says so, it is not heard of in time, or it does not give up in time what it shall not have."""
+
+from __future__ import annotations
+
+from shareq.coordinator.groups.context import Context
+from shareq.coordinator.groups.deadlines import Due, What
+from shareq.coordinator.other.consumer.member import NOTHING, STATIC_LEAVE_EPOCH, Member, MemberState
+from shareq.coordinator.other.consumer.records import (
+    CurrentMemberAssignment,
+    Metadata,
+    RecordType,
+    encode,
+    tombstone,
+)
+from shareq.coordinator.other.consumer.state import ConsumerGroup
+from shareq.coordinator.turn import Append, Retry
+from shareq.model.errors import Errors
+from shareq.model.events import GroupEpochBumped, MemberLeft
+from shareq.model.messages.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from shareq.model.workflow import Workflow
+
+MEMBER_RECORDS = (
+    RecordType.CURRENT_MEMBER_ASSIGNMENT,
+    RecordType.TARGET_ASSIGNMENT_MEMBER,
+    RecordType.MEMBER_METADATA,
+)
+"""What is there of a member, in the order in which it goes."""
+
+_REASONS = {
+    What.CONSUMER_SESSION: "session expired",
+    What.CONSUMER_REBALANCE: "rebalance timed out",
+}
+
+
+def leave(
+    context: Context, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest
+) -> Workflow[ConsumerGroupHeartbeatResponse]:
+    """A heartbeat with epoch -1, or -2: a static member that will return keeps its place until its session ends."""
+    member = group.members[request.member_id]
+    if request.member_epoch == STATIC_LEAVE_EPOCH:
+        error = yield from _leave_for_a_while(context, group, member)
+    else:
+        removal = _Removal(context, group, member, "left")
+        error = yield Append(removal.records)
+        if not error:
+            removal.committed()
+    if error:
+        return ConsumerGroupHeartbeatResponse(error_code=error)
+    return ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
+
+
+def _leave_for_a_while(context: Context, group: ConsumerGroup, member: Member) -> Workflow[Errors]:
+    """The successor has the member's partitions from the beginning of its new life."""
+    assigned = {topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in member.assigned.items()}
+    gone = member._replace(member_epoch=STATIC_LEAVE_EPOCH, assigned=assigned, revoking=NOTHING)
+    error: Errors = yield Append([encode(group.group_id, CurrentMemberAssignment.of(gone), member.member_id)])
+    if not error:
+        context.deadlines.forget(Due(What.CONSUMER_REBALANCE, group.group_id, member.member_id))
+    return error
+
+
+def restart_deadlines(context: Context, group_id: str, before: Member | None, member: Member) -> None:
+    """The member was heard of, and is a step further: its session starts anew, and so does the time that it has to give
+    up what it shall not have."""
+    now_ms = context.now_ms
+    session_ms = context.image.group_config(group_id).consumer_session_timeout_ms
+    context.deadlines.restart(Due(What.CONSUMER_SESSION, group_id, member.member_id), now_ms + session_ms)
+    due = Due(What.CONSUMER_REBALANCE, group_id, member.member_id)
+    if member.state is not MemberState.UNREVOKED_PARTITIONS:
+        context.deadlines.forget(due)
+    elif before is None or _progress(before) != _progress(member):
+        context.deadlines.restart(due, now_ms + member.rebalance_timeout_ms)
+
+
+def _progress(member: Member) -> tuple[object, ...]:
+    return member.member_epoch, member.state, member.assigned, member.revoking
+
+
+def expire(context: Context, due: Due) -> Workflow[None]:
+    """Remove a member whose time is up."""
+    shard = yield context.turn_when_due(due)
+    while context.is_over(due):
+        group = shard.find(ConsumerGroup, due.group_id)
+        member = group.members.get(due.member_id) if group else None
+        if group is None or member is None:
+            return
+        removal = _Removal(context, group, member, _REASONS[due.what])
+        if not (yield Append(removal.records)):
+            removal.committed()
+            return
+        shard = yield Retry()
+
+
+class _Removal:
+    """The member's records go, with an expression that was its alone, and the group epoch is raised."""
+
+    __slots__ = ("context", "epoch", "group_id", "member_id", "reason", "records")
+
+    def __init__(self, context: Context, group: ConsumerGroup, member: Member, reason: str) -> None:
+        self.context, self.reason = context, reason
+        self.group_id, self.member_id, self.epoch = group.group_id, member.member_id, group.group_epoch + 1
+        regex = member.subscribed_topic_regex
+        self.records = [tombstone(kind, self.group_id, self.member_id) for kind in MEMBER_RECORDS]
+        if regex and group.regex_counts[regex] == 1:
+            self.records.append(tombstone(RecordType.REGULAR_EXPRESSION, self.group_id, regex))
+        metadata_hash = context.metadata_hash.of(group.subscribed_names(gone=member), context.image)
+        self.records.append(encode(self.group_id, Metadata(self.epoch, metadata_hash)))
+
+    def committed(self) -> None:
+        for what in _REASONS:
+            self.context.deadlines.forget(Due(what, self.group_id, self.member_id))
+        left = MemberLeft(self.group_id, self.member_id, self.reason)
+        self.context.trace(left, GroupEpochBumped(self.group_id, self.epoch, f"member {self.reason}"))

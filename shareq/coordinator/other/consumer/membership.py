@@ -1,0 +1,67 @@
+"""The members of consumer groups: their heartbeats, and what a group of this type is to the coordinator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from shareq.coordinator.groups.context import Context
+from shareq.coordinator.groups.group_hooks import GroupHooks
+from shareq.coordinator.other.consumer.heartbeat import heartbeat
+from shareq.coordinator.other.consumer.leave import leave, restart_deadlines
+from shareq.coordinator.other.consumer.member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
+from shareq.coordinator.other.consumer.refreshing import topics_changed
+from shareq.coordinator.other.consumer.refusal import refuse_group, refuse_leave, refuse_request
+from shareq.coordinator.other.consumer.state import ConsumerGroup
+from shareq.coordinator.share_group.refusal import Refusal
+from shareq.coordinator.turn import Append
+from shareq.model.actor import ClientContext
+from shareq.model.errors import Errors
+from shareq.model.messages.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from shareq.model.workflow import Workflow
+
+Response = ConsumerGroupHeartbeatResponse
+
+
+def consumer_heartbeat(
+    context: Context, request: ConsumerGroupHeartbeatRequest, client: ClientContext
+) -> Workflow[Response]:
+    """ConsumerGroupHeartbeat: join, stay, or leave."""
+    refusal = refuse_request(request, client.api_version)
+    if refusal:
+        return _refused(refusal)
+    shard = yield context.turn(request.group_id, _failure)
+    if request.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
+        group = shard.find(ConsumerGroup, request.group_id)
+        if group is None:
+            refusal = refuse_group(shard, request.group_id, joining=False)
+            assert refusal is not None, "only a consumer group is not refused"
+        else:
+            refusal = refuse_leave(group, request)
+        return _refused(refusal) if refusal else (yield from leave(context, group, request))
+    beat = heartbeat(context, shard, request, client)
+    if isinstance(beat, Refusal):
+        return _refused(beat)
+    error = yield Append(beat.records)
+    if error:
+        return _failure(error)
+    beat.committed()
+    return beat.response
+
+
+def _refused(refusal: Refusal) -> Response:
+    """Error answers carry code and message only."""
+    return Response(error_code=refusal.error, error_message=refusal.message)
+
+
+def _failure(error: Errors) -> Response:
+    return Response(error_code=error)
+
+
+def _loaded(context: Context, group: ConsumerGroup) -> Iterable[Workflow[object]]:
+    """Every member gets a full new session, and the full time to give up what it shall not have."""
+    for member in group.members.values():
+        restart_deadlines(context, group.group_id, None, member)
+    return ()
+
+
+CONSUMER = GroupHooks(loaded=_loaded, topics_changed=topics_changed)

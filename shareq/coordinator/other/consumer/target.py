@@ -1,0 +1,65 @@
+"""The target assignment of a consumer group: computed by the assignor that most members prefer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from shareq.coordinator.other.consumer.assignors import ASSIGNORS, AssignorInput, Subscriber
+from shareq.coordinator.other.consumer.member import Member
+from shareq.coordinator.other.consumer.records import TargetAssignmentMember, TargetAssignmentMetadata, encode
+from shareq.coordinator.other.consumer.state import ConsumerGroup
+from shareq.coordinator.share_group.assignor import EMPTY_ASSIGNMENT, Assignment
+from shareq.model.ids import TopicId
+from shareq.model.image import ClusterImage
+from shareq.model.records import CoordinatorRecord
+
+DEFAULT_ASSIGNOR = next(iter(ASSIGNORS))
+
+
+def preferred_assignor(members: Mapping[str, Member]) -> str:
+    """What most members ask for; where nobody asks for anything, the default."""
+    votes = Counter(member.server_assignor for member in members.values() if member.server_assignor)
+    return max(ASSIGNORS, key=lambda name: votes[name])
+
+
+def topic_ids_of(group: ConsumerGroup, member: Member, image: ClusterImage) -> frozenset[TopicId]:
+    """The existing topics that a member subscribes to."""
+    topics = map(image.topics.get, group.names_of(member))
+    return frozenset(topic.topic_id for topic in topics if topic is not None)
+
+
+class TargetAssignment(NamedTuple):
+    """What every member shall have."""
+
+    targets: Mapping[str, Assignment]
+
+    @classmethod
+    def compute(
+        cls, group: ConsumerGroup, sender: Member, replaced: Member | None, image: ClusterImage
+    ) -> TargetAssignment:
+        """For the group as it is, but for the sender, which is new or has changed, or has come for a static member."""
+        members = {**group.members, sender.member_id: sender}
+        former = {sender.member_id: sender.member_id}
+        if replaced and replaced.member_id != sender.member_id:
+            del members[replaced.member_id]
+            former = {sender.member_id: replaced.member_id}
+        subscribers = {
+            member_id: Subscriber(
+                member.instance_id,
+                topic_ids_of(group, member, image),
+                group.targets.get(former.get(member_id, member_id), EMPTY_ASSIGNMENT),
+            )
+            for member_id, member in members.items()
+        }
+        topic_ids = sorted(frozenset[TopicId]().union(*(subscriber.topic_ids for subscriber in subscribers.values())))
+        counts = {topic_id: len(image.topics_by_id[topic_id].partitions) for topic_id in topic_ids}
+        return cls(ASSIGNORS[preferred_assignor(members)](AssignorInput(subscribers, counts)))
+
+    def records(self, group: ConsumerGroup, epoch: int, now_ms: int) -> Iterator[CoordinatorRecord]:
+        """A record for each member whose target is not what it was, or who had none; then the epoch."""
+        for member_id, target in self.targets.items():
+            if group.targets.get(member_id) != target:
+                yield encode(group.group_id, TargetAssignmentMember(target), member_id)
+        yield encode(group.group_id, TargetAssignmentMetadata(epoch, now_ms))

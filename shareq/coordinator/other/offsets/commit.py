@@ -1,0 +1,156 @@
+"""OffsetCommit and TxnOffsetCommit: checked in Kafka's order, then recorded, in a producer's transaction or not.
+
+Source: Kafka's OffsetMetadataManager, and KafkaApis for the checks that need no coordinator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from shareq.coordinator.groups.context import Context
+from shareq.coordinator.groups.deadlines import Due, What
+from shareq.coordinator.groups.group import Committer, Group, GroupType
+from shareq.coordinator.groups.reserved import reserved_for_others
+from shareq.coordinator.groups.shard import GroupShard
+from shareq.coordinator.other.classic.state import ClassicGroup, ClassicGroupState
+from shareq.coordinator.other.consumer.state import ConsumerGroup
+from shareq.coordinator.other.offsets.expiry import watch_offsets
+from shareq.coordinator.other.offsets.records import OffsetCommit, OffsetKey, encode
+from shareq.coordinator.turn import Append
+from shareq.model.errors import Errors
+from shareq.model.ids import TopicId
+from shareq.model.image import ClusterImage, TopicImage
+from shareq.model.messages.offsets import OffsetCommitRequest, OffsetCommitResponse
+from shareq.model.messages.transactions import TxnOffsetCommitRequest
+from shareq.model.workflow import Workflow
+
+Partition = OffsetCommitRequest.Partition | TxnOffsetCommitRequest.Partition
+Verdicts = Mapping[tuple[str, int], Errors]
+"""What became of each (topic, partition) that exists."""
+
+
+class Place(NamedTuple):
+    """An offset to commit for a partition that exists."""
+
+    topic: str
+    topic_id: TopicId
+    partition: Partition
+
+
+def existing(topic: TopicImage | None, partitions: Sequence[Partition]) -> list[Place]:
+    """The partitions of a topic, as far as they exist."""
+    count = len(topic.partitions) if topic else 0
+    return [Place(topic.name, topic.topic_id, p) for p in partitions if topic and 0 <= p.partition_index < count]
+
+
+class Committing(NamedTuple):
+    """What is to be committed, and by whom. `transaction`: producer id and epoch."""
+
+    context: Context
+    group_id: str
+    committer: Committer
+    places: list[Place]
+    transaction: tuple[int, int] = (-1, -1)
+
+    def append(self, shard: GroupShard) -> Workflow[Verdicts]:
+        """During a turn: all are refused with the group, or each for itself. A topic that was deleted while the request
+        waited is unknown: its offsets would be committed behind the workflow that forgets them."""
+        context, group = self.context, shard.groups.get(self.group_id)
+        error = self._refuse(group)
+        if error:
+            return self.failure(error)
+        longest = context.image.broker_config["offset.metadata.max.bytes"]
+        verdicts: dict[tuple[str, int], Errors] = {}
+        records = []
+        for topic, topic_id, partition in self.places:
+            metadata, index = partition.committed_metadata or "", partition.partition_index
+            if topic_id not in context.image.topics_by_id:
+                verdicts[topic, index] = Errors.UNKNOWN_TOPIC_OR_PARTITION
+                continue
+            if len(metadata) > longest:
+                verdicts[topic, index] = Errors.OFFSET_METADATA_TOO_LARGE
+                continue
+            verdicts[topic, index] = Errors.NONE
+            head = partition.committed_offset, partition.committed_leader_epoch, metadata
+            value = OffsetCommit(*head, context.now_ms, topic_id)
+            records.append(encode(OffsetKey(self.group_id, topic, index), value))
+        error = yield Append(records, *self.transaction)
+        if error:
+            return self.failure(error)
+        if records and self.committer.transactional:
+            shard.transactions[self.transaction[0]] = self.transaction[1]
+        watch_offsets(context)
+        self._prolong_session(group)
+        return verdicts
+
+    def failure(self, error: Errors) -> Verdicts:
+        """One error for everything."""
+        return {(place.topic, place.partition.partition_index): error for place in self.places}
+
+    def _refuse(self, group: Group | None) -> Errors:
+        """Who commits from outside makes the group where there is none. Producers know no errors of newer groups."""
+        if group is None:
+            reserved = reserved_for_others(self.group_id, GroupType.CLASSIC, self.context.image)
+            error = Errors.GROUP_ID_NOT_FOUND if reserved or self.committer.epoch >= 0 else Errors.NONE
+        else:
+            error = group.refuse_commit(self.committer)
+        if not error and isinstance(group, ConsumerGroup):
+            partitions = [(place.topic_id, place.partition.partition_index) for place in self.places]
+            error = group.refuse_partitions(self.committer, partitions)
+        newer = error is Errors.STALE_MEMBER_EPOCH or (group is None and error)
+        return Errors.ILLEGAL_GENERATION if newer and self.committer.transactional else error
+
+    def _prolong_session(self, group: Group | None) -> None:
+        """A classic member that commits is alive."""
+        if not isinstance(group, ClassicGroup) or self.committer.transactional:
+            return
+        member = group.members.get(self.committer.member_id)
+        if member and group.state in (ClassicGroupState.STABLE, ClassicGroupState.PREPARING_REBALANCE):
+            due = Due(What.CLASSIC_SESSION, self.group_id, member.member_id)
+            self.context.deadlines.restart(due, self.context.now_ms + member.session_timeout_ms)
+
+
+# ---- OffsetCommit ----------------------------------------------------------------------------------------------------
+
+
+def commit_offsets(context: Context, request: OffsetCommitRequest) -> Workflow[OffsetCommitResponse]:
+    """OffsetCommit: topics by name, or by id where they have none."""
+    topics = [_named(topic, context.image) for topic in request.topics]
+    places = [
+        place
+        for asked, topic in zip(request.topics, topics, strict=True)
+        for place in existing(topic, asked.partitions)
+    ]
+
+    def response(verdicts: Verdicts) -> OffsetCommitResponse:
+        results = [_result(asked, topic, verdicts) for asked, topic in zip(request.topics, topics, strict=True)]
+        return OffsetCommitResponse(topics=tuple(results))
+
+    if not places:
+        return response({})
+    epoch = request.generation_id_or_member_epoch
+    committer = Committer(request.member_id, request.group_instance_id, epoch)
+    committing = Committing(context, request.group_id, committer, places)
+    shard = yield context.turn(request.group_id, lambda error: response(committing.failure(error)))
+    return response((yield from committing.append(shard)))
+
+
+def _named(topic: OffsetCommitRequest.Topic, image: ClusterImage) -> TopicImage | None:
+    return image.topics.get(topic.name) if topic.name else image.topics_by_id.get(topic.topic_id)
+
+
+def _result(
+    asked: OffsetCommitRequest.Topic, topic: TopicImage | None, verdicts: Verdicts
+) -> OffsetCommitResponse.Topic:
+    """What exists has a verdict."""
+    unknown_id = topic is None and not asked.name
+    unknown = Errors.UNKNOWN_TOPIC_ID if unknown_id else Errors.UNKNOWN_TOPIC_OR_PARTITION
+    name = topic.name if topic else asked.name
+    results = tuple(
+        OffsetCommitResponse.Partition(
+            partition_index=p.partition_index, error_code=verdicts.get((name, p.partition_index), unknown)
+        )
+        for p in asked.partitions
+    )
+    return OffsetCommitResponse.Topic(name=asked.name, topic_id=asked.topic_id, partitions=results)

@@ -1,0 +1,85 @@
+"""Expiry: offsets out of use for longer than they are kept go, and groups that have none left.
+
+Everything is looked through once in a while, as long as there is anything. Source: Kafka's GroupCoordinatorShard,
+cleanupGroupMetadata.
+"""
+
+from __future__ import annotations
+
+from shareq.coordinator.groups.context import Context
+from shareq.coordinator.groups.deadlines import Due, What
+from shareq.coordinator.groups.group import Group, GroupType
+from shareq.coordinator.groups.shard import GroupShard
+from shareq.coordinator.other.offsets.records import NO_EXPIRY, OffsetCommit, OffsetKey, tombstone
+from shareq.coordinator.turn import Append, Turn, no_result
+from shareq.model.events import GroupDeleted
+from shareq.model.records import CoordinatorRecord
+from shareq.model.workflow import Workflow
+
+MINUTE_MS = 60_000
+
+_EXPIRY = Due(What.OFFSET_EXPIRY, "")
+
+
+def watch_offsets(context: Context) -> None:
+    """There is something to look through: begin, unless it has been begun."""
+    if _EXPIRY not in context.deadlines:
+        interval_ms: int = context.image.broker_config["offsets.retention.check.interval.ms"]
+        context.deadlines.restart(_EXPIRY, context.now_ms + interval_ms)
+
+
+def expire_offsets(context: Context, due: Due) -> Workflow[None]:
+    """Look through all shards; once more later where anything is there, which also repeats a look that failed."""
+    context.deadlines.forget(due)
+    looks = []
+    for partition, shard in context.runtime.active():
+        if any(may_expire(group) for group in shard.groups.values()):
+            watch_offsets(context)
+            looks.append(_look_through(context, partition))
+    yield looks
+
+
+def may_expire(group: Group) -> bool:
+    """Share groups never do."""
+    return group.TYPE is not GroupType.SHARE
+
+
+def _look_through(context: Context, partition: int) -> Workflow[None]:
+    shard = yield Turn(partition, no_result)
+    retention_ms = context.image.broker_config["offsets.retention.minutes"] * MINUTE_MS
+    records: list[CoordinatorRecord] = []
+    ended: list[str] = []
+    for group in filter(may_expire, shard.groups.values()):
+        expired, anything_left = _expired(shard, group, retention_ms, context.now_ms)
+        records += expired
+        if not anything_left and not group.refuse_delete():
+            records += group.tombstones()
+            ended.append(group.group_id)
+    if not (yield Append(records)):
+        context.trace_all(GroupDeleted(group_id) for group_id in ended)
+
+
+def _expired(shard: GroupShard, group: Group, retention_ms: int, now_ms: int) -> tuple[list[CoordinatorRecord], bool]:
+    """The tombstones of expired offsets, and whether any offset is left. Those in use or in a transaction stay."""
+    offsets, group_id = shard.offsets, group.group_id
+    records: list[CoordinatorRecord] = []
+    kept = any(offsets.pending_keys(group_id))
+    for topic, stored in offsets.topics(group_id):
+        subscribed = group.subscribes(topic)
+        for index, (commit, _) in stored.items():
+            key = OffsetKey(group_id, topic, index)
+            if subscribed or offsets.is_pending(key) or not _is_over(group, commit, retention_ms, now_ms):
+                kept = True
+            else:
+                records.append(tombstone(key))
+    return records, kept
+
+
+def _is_over(group: Group, commit: OffsetCommit, retention_ms: int, now_ms: int) -> bool:
+    """Old clients could say themselves when an offset expires."""
+    base_ms = group.expiry_base_ms(commit.commit_timestamp)
+    if base_ms is None:
+        return False
+    if commit.expire_timestamp != NO_EXPIRY:
+        return now_ms >= commit.expire_timestamp
+    return now_ms - base_ms >= retention_ms

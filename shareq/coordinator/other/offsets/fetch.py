@@ -1,0 +1,95 @@
+"""OffsetFetch: what is committed, for some partitions or for all. Source: Kafka's OffsetMetadataManager."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from shareq.coordinator.groups.context import Context
+from shareq.coordinator.other.offsets.records import OffsetCommit, OffsetKey
+from shareq.coordinator.other.offsets.state import Offsets
+from shareq.model.actor import ClientContext
+from shareq.model.errors import Errors
+from shareq.model.ids import ZERO_TOPIC_ID, TopicId
+from shareq.model.image import ClusterImage
+from shareq.model.messages.offsets import OffsetFetchRequest, OffsetFetchResponse
+from shareq.model.workflow import Workflow
+
+TOPIC_ID_VERSION = 10
+
+Asked = OffsetFetchRequest.Group
+Fetched = OffsetFetchResponse.Group
+Partition = OffsetFetchResponse.Partition
+
+
+def fetch_offsets(
+    context: Context, request: OffsetFetchRequest, client: ClientContext
+) -> Workflow[OffsetFetchResponse]:
+    """OffsetFetch: each group for itself, an error included."""
+    by_id = client.api_version >= TOPIC_ID_VERSION
+    groups = yield [_fetch(context, group, request.require_stable, by_id=by_id) for group in request.groups]
+    return OffsetFetchResponse(groups=tuple(groups))
+
+
+def _fetch(context: Context, asked: Asked, require_stable: bool, *, by_id: bool) -> Workflow[Fetched]:
+    def failure(error: Errors) -> Fetched:
+        return Fetched(group_id=asked.group_id, error_code=error)
+
+    shard = yield context.turn(asked.group_id, failure)
+    group = shard.groups.get(asked.group_id)
+    error = group.refuse_fetch(asked.member_id, asked.member_epoch) if group else Errors.GROUP_ID_NOT_FOUND
+    if error and error is not Errors.GROUP_ID_NOT_FOUND:
+        return failure(error)
+    look = _Look(shard.offsets if not error else Offsets(), asked.group_id, context.image, require_stable)
+    if asked.topics is None:
+        return Fetched(group_id=asked.group_id, topics=tuple(look.all_topics(by_id=by_id)))
+    return Fetched(group_id=asked.group_id, topics=tuple(look.topic(topic) for topic in asked.topics))
+
+
+class _Look:
+    """Into one group's offsets. Where nothing is committed the offset is -1, and that is no error."""
+
+    def __init__(self, offsets: Offsets, group_id: str, image: ClusterImage, require_stable: bool) -> None:
+        self.offsets, self.group_id, self.image, self.require_stable = offsets, group_id, image, require_stable
+
+    def topic(self, asked: OffsetFetchRequest.Topic) -> OffsetFetchResponse.Topic:
+        """Topics by name need not exist. An offset of a topic's predecessor of the same name does not count."""
+        response = OffsetFetchResponse.Topic
+        name = asked.name
+        if not name:
+            known = self.image.topics_by_id.get(asked.topic_id)
+            if known is None:
+                unknown = Errors.UNKNOWN_TOPIC_ID
+                partitions = tuple(Partition(partition_index=i, error_code=unknown) for i in asked.partition_indexes)
+                return response(topic_id=asked.topic_id, partitions=partitions)
+            name = known.name
+        found = tuple(self._partition(name, index, asked.topic_id) for index in asked.partition_indexes)
+        return response(name=asked.name, topic_id=asked.topic_id, partitions=found)
+
+    def all_topics(self, *, by_id: bool) -> Iterable[OffsetFetchResponse.Topic]:
+        """Where topics are told by id, those that exist no more have none."""
+        for name, stored in self.offsets.topics(self.group_id):
+            known = self.image.topics.get(name)
+            if by_id and known is None:
+                continue
+            topic_id = known.topic_id if known else ZERO_TOPIC_ID
+            expected = topic_id if by_id else ZERO_TOPIC_ID
+            partitions = tuple(self._partition(name, index, expected) for index in sorted(stored))
+            yield OffsetFetchResponse.Topic(name=name, topic_id=topic_id, partitions=partitions)
+
+    def _partition(self, topic: str, index: int, topic_id: TopicId) -> Partition:
+        key = OffsetKey(self.group_id, topic, index)
+        if self.require_stable and self.offsets.is_pending(key):
+            return Partition(partition_index=index, error_code=Errors.UNSTABLE_OFFSET_COMMIT)
+        commit = self.offsets.get(key)
+        if commit is None or _of_another(commit, topic_id):
+            return Partition(partition_index=index)
+        return Partition(
+            partition_index=index,
+            committed_offset=commit.offset,
+            committed_leader_epoch=commit.leader_epoch,
+            metadata=commit.metadata,
+        )
+
+
+def _of_another(commit: OffsetCommit, topic_id: TopicId) -> bool:
+    return ZERO_TOPIC_ID not in (commit.topic_id, topic_id) and commit.topic_id != topic_id

@@ -1,0 +1,113 @@
+"""The committed offsets of the groups of one shard, and those that wait for their transactions to end.
+
+They change by replay of records and markers, and in no other way. Source: Kafka's OffsetMetadataManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from shareq.coordinator.groups.group import Group
+from shareq.coordinator.other.classic.state import ClassicGroup
+from shareq.coordinator.other.offsets.records import OffsetCommit, OffsetKey, decode
+from shareq.model.records import NO_PRODUCER_ID
+
+
+class Stored(NamedTuple):
+    """A committed offset, and where in the log it stands."""
+
+    commit: OffsetCommit
+    record_offset: int
+
+
+class Offsets:
+    """Committed offsets by group, topic and partition; pending ones by producer id."""
+
+    __slots__ = ("_committed", "_pending", "_producers")
+
+    def __init__(self) -> None:
+        self._committed: dict[str, dict[str, dict[int, Stored]]] = {}
+        self._pending: dict[int, dict[OffsetKey, Stored]] = {}
+        self._producers: dict[OffsetKey, set[int]] = {}
+        """In whose transactions an offset is about to be replaced."""
+
+    # ---- questions ---------------------------------------------------------------------------------------------------
+
+    def get(self, key: OffsetKey) -> OffsetCommit | None:
+        """What is committed."""
+        stored = self._committed.get(key.group_id, {}).get(key.topic, {}).get(key.partition)
+        return stored.commit if stored else None
+
+    def topics(self, group_id: str) -> Iterator[tuple[str, dict[int, Stored]]]:
+        """All that is committed for the group."""
+        return iter(self._committed.get(group_id, {}).items())
+
+    def commits(self) -> Iterator[tuple[OffsetKey, OffsetCommit, bool]]:
+        """Everything that is committed, or pending (True) in an open transaction."""
+        for group_id, topics in self._committed.items():
+            for topic, partitions in topics.items():
+                for index, stored in partitions.items():
+                    yield OffsetKey(group_id, topic, index), stored.commit, False
+        for pending in self._pending.values():
+            for key, stored in pending.items():
+                yield key, stored.commit, True
+
+    def is_pending(self, key: OffsetKey) -> bool:
+        """Whether an open transaction is about to replace it."""
+        return key in self._producers
+
+    def pending_keys(self, group_id: str) -> Iterator[OffsetKey]:
+        """What open transactions are about to commit for the group."""
+        return (key for key in self._producers if key.group_id == group_id)
+
+    # ---- replay ------------------------------------------------------------------------------------------------------
+
+    def replay(
+        self,
+        groups: dict[str, Group],
+        offset: int,
+        key: bytes,
+        value: bytes | None,
+        producer_id: int = NO_PRODUCER_ID,
+    ) -> None:
+        """Take one record in. Offsets without a group make one, which has nothing but its name."""
+        whose, commit = decode(key, value)
+        if commit is None:
+            self._remove(whose)
+            return
+        groups.setdefault(whose.group_id, ClassicGroup(whose.group_id))
+        stored = Stored(commit, offset)
+        if producer_id == NO_PRODUCER_ID:
+            self._put(whose, stored)
+        else:
+            self._pending.setdefault(producer_id, {})[whose] = stored
+            self._producers.setdefault(whose, set()).add(producer_id)
+
+    def replay_marker(self, producer_id: int, committed: bool) -> None:
+        """The producer's transaction is over. What was committed after its record has the last word."""
+        for key, stored in self._pending.pop(producer_id, {}).items():
+            producers = self._producers[key]
+            producers.discard(producer_id)
+            if not producers:
+                del self._producers[key]
+            if committed:
+                self._put(key, stored)
+
+    def _put(self, key: OffsetKey, stored: Stored) -> None:
+        partitions = self._committed.setdefault(key.group_id, {}).setdefault(key.topic, {})
+        former = partitions.get(key.partition)
+        if former is None or stored.record_offset > former.record_offset:
+            partitions[key.partition] = stored
+
+    def _remove(self, key: OffsetKey) -> None:
+        for producer_id in self._producers.pop(key, ()):
+            self._pending[producer_id].pop(key, None)
+        topics = self._committed.get(key.group_id, {})
+        partitions = topics.get(key.topic, {})
+        if partitions.pop(key.partition, None) is None:
+            return
+        if not partitions:
+            del topics[key.topic]
+        if not topics:
+            del self._committed[key.group_id]

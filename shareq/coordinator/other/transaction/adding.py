@@ -1,0 +1,72 @@
+"""Partitions join a transaction: at the client's request, with its first batch there, or by committed offsets.
+
+Source: KIP-98; KIP-890 for the questions of partition leaders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+from shareq.coordinator.other.transaction.context import Context
+from shareq.coordinator.other.transaction.records import Transaction, encode_transaction
+from shareq.coordinator.other.transaction.states import TRANSITIONS, TransactionEvent, TransactionState
+from shareq.coordinator.turn import Append
+from shareq.model.errors import Errors
+from shareq.model.ids import TopicPartition
+from shareq.model.workflow import Workflow
+
+R = TypeVar("R")
+Results = dict[TopicPartition, Errors]
+"""The error of each partition."""
+
+
+class Addition(NamedTuple):
+    """Who wants which partitions in its transaction; `client_version` as in `Transaction`."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    partitions: frozenset[TopicPartition]
+    client_version: int = 0
+
+
+def check_producer(known: Transaction | None, producer_id: int, producer_epoch: int) -> Errors:
+    """Why this producer may do nothing with the transaction now."""
+    if known is None or known.producer_id != producer_id:
+        return Errors.INVALID_PRODUCER_ID_MAPPING
+    if known.producer_epoch != producer_epoch:
+        return Errors.PRODUCER_FENCED
+    return Errors.CONCURRENT_TRANSACTIONS if known.state.is_preparing else Errors.NONE
+
+
+def add_partitions(context: Context, addition: Addition, failure: Callable[[Errors], R]) -> Workflow[R]:
+    """Add all the partitions, which begins the transaction where none is open. Those that are in it cost nothing.
+
+    The result is `failure(error)`, also where that is NONE.
+    """
+    shard = yield context.turn(addition.transactional_id, failure)
+    known = shard.transactions.get(addition.transactional_id)
+    error = check_producer(known, addition.producer_id, addition.producer_epoch)
+    if error or known is None:
+        return failure(error)
+    is_open = known.state is TransactionState.ONGOING
+    if is_open and addition.partitions <= known.partitions:
+        return failure(Errors.NONE)
+    grown = known._replace(
+        state=TRANSITIONS[known.state, TransactionEvent.ADD],
+        partitions=known.partitions | addition.partitions,
+        last_update_ms=context.now_ms,
+        start_ms=known.start_ms if is_open else context.now_ms,
+        client_version=addition.client_version,
+    )
+    return failure((yield Append([encode_transaction(grown)])))
+
+
+def verify_partitions(context: Context, addition: Addition, failure: Callable[[Errors], Results]) -> Workflow[Results]:
+    """Which of the partitions belong to the open transaction; nothing is added."""
+    shard = yield context.turn(addition.transactional_id, failure)
+    known = shard.transactions.get(addition.transactional_id)
+    error = check_producer(known, addition.producer_id, addition.producer_epoch)
+    inside = known.partitions if known else frozenset()
+    return {at: error or (Errors.NONE if at in inside else Errors.TRANSACTION_ABORTABLE) for at in addition.partitions}

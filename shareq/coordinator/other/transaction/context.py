@@ -1,0 +1,38 @@
+"""What the parts of the transaction coordinator share: the image, the shards, the stock of producer ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from shareq.coordinator.other.transaction.producer_ids import ProducerIds
+from shareq.coordinator.other.transaction.state import TransactionShard
+from shareq.coordinator.runtime import ShardRuntime
+from shareq.coordinator.turn import NO_PARTITION, Turn
+from shareq.model.errors import Errors
+from shareq.model.ids import TRANSACTION_STATE_TOPIC, partition_for
+from shareq.model.image import ClusterImage
+
+
+class Context:
+    """Shared by all parts of one coordinator. `epochs`: the leader epoch of each partition that this broker leads."""
+
+    def __init__(self, broker_id: int, runtime: ShardRuntime[TransactionShard]) -> None:
+        self.runtime = runtime
+        self.image = ClusterImage()
+        self.ids = ProducerIds(broker_id)
+        self.epochs: dict[int, int] = {}
+
+    @property
+    def now_ms(self) -> int:
+        """The time of the message that is being handled."""
+        return self.runtime.now_ms
+
+    def partition_of(self, transactional_id: str) -> int:
+        """The partition that holds the id; NO_PARTITION as long as the topic does not exist."""
+        topic = self.image.topics.get(TRANSACTION_STATE_TOPIC)
+        return partition_for(transactional_id, len(topic.partitions)) if topic else NO_PARTITION
+
+    def turn(self, transactional_id: str, failure: Callable[[Errors], Any]) -> Turn:
+        """A turn at the shard of the id."""
+        return Turn(self.partition_of(transactional_id), failure)

@@ -1,0 +1,177 @@
+"""DescribeShareGroupOffsets: where a group stands in each partition, and how much is left (its lag).
+
+The persister knows the start offset and how many records after it are done with, the partition's leader knows the end.
+Lag = high watermark - start offset - delivery complete count (KIP-1226), not clamped.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+from shareq.coordinator.groups.context import Context
+from shareq.coordinator.groups.shard import GroupShard
+from shareq.coordinator.share_group.partitions import SharePartitions
+from shareq.coordinator.share_group.state import ShareGroup
+from shareq.model.errors import Errors
+from shareq.model.ids import ZERO_TOPIC_ID, TopicId, TopicIdPartition
+from shareq.model.image import NO_LEADER, ClusterImage
+from shareq.model.messages.data import LATEST_TIMESTAMP, ListOffsetsRequest, ListOffsetsResponse
+from shareq.model.messages.share_group import DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse
+from shareq.model.messages.share_state import ReadShareGroupStateSummaryRequest, ReadShareGroupStateSummaryResponse
+from shareq.model.workflow import Ask, AskPersister, Workflow
+
+Group = DescribeShareGroupOffsetsResponse.Group
+Partition = DescribeShareGroupOffsetsResponse.Partition
+Summary = ReadShareGroupStateSummaryResponse.Partition
+
+UNKNOWN = -1
+"""A start offset or count that is not known, and the lag that follows from it."""
+
+
+class EndOffset(NamedTuple):
+    error: Errors
+    offset: int = UNKNOWN
+
+
+class AskedTopic(NamedTuple):
+    """`topic_id` is the zero id where the name is unknown."""
+
+    name: str
+    topic_id: TopicId
+    partitions: tuple[int, ...]
+
+
+Asked = tuple[AskedTopic, ...]
+Summaries = dict[TopicIdPartition, Summary]
+Ends = dict[TopicIdPartition, EndOffset]
+
+
+def describe_offsets(
+    context: Context, request: DescribeShareGroupOffsetsRequest
+) -> Workflow[DescribeShareGroupOffsetsResponse]:
+    """Each group for itself, an error included."""
+    groups = yield [_describe(context, group) for group in request.groups]
+    return DescribeShareGroupOffsetsResponse(groups=tuple(groups))
+
+
+def _describe(context: Context, group: DescribeShareGroupOffsetsRequest.Group) -> Workflow[Group]:
+    """All topics of the group, which its coordinator knows, or the given ones, which any broker can describe."""
+    failure = partial(_failure, group.group_id)
+    if context.image.share_version == 0:
+        return failure(Errors.UNSUPPORTED_VERSION)
+    if not group.group_id:
+        return failure(Errors.INVALID_GROUP_ID)
+    if group.topics is None:
+        shard = yield context.turn(group.group_id, failure)
+        asked = _all_topics(shard, group.group_id, context.image)
+    else:
+        asked = tuple(_asked(topic, context.image) for topic in group.topics)
+    summaries: Summaries = {}
+    request = _summary_request(group.group_id, asked, context.image)
+    if request.topics:
+        reply = yield AskPersister(request)
+        if not isinstance(reply.response, ReadShareGroupStateSummaryResponse):
+            return failure(reply.error)
+        summaries = {
+            TopicIdPartition(topic.topic_id, partition.partition): partition
+            for topic in reply.response.results
+            for partition in topic.partitions
+        }
+    ends = yield from _find_ends(context, summaries)
+    return Group(group_id=group.group_id, topics=tuple(_topic(topic, summaries, ends) for topic in asked))
+
+
+def _failure(group_id: str, error: Errors) -> Group:
+    return Group(group_id=group_id, error_code=error)
+
+
+def _all_topics(shard: GroupShard, group_id: str, image: ClusterImage) -> Asked:
+    """The initialized partitions of topics that exist; an unknown group has none, and that is no error."""
+    group = shard.find(ShareGroup, group_id)
+    known = (group.share_partitions if group else None) or SharePartitions()
+    topics = image.topics_by_id
+    return tuple(
+        AskedTopic(topics[topic_id].name, topic_id, tuple(sorted(partitions)))
+        for topic_id, partitions in known.initialized.items()
+        if topic_id in topics
+    )
+
+
+def _asked(topic: DescribeShareGroupOffsetsRequest.Topic, image: ClusterImage) -> AskedTopic:
+    known = image.topics.get(topic.topic_name)
+    return AskedTopic(topic.topic_name, known.topic_id if known else ZERO_TOPIC_ID, topic.partitions)
+
+
+def _summary_request(group_id: str, asked: Asked, image: ClusterImage) -> ReadShareGroupStateSummaryRequest:
+    """About the partitions that exist."""
+    request = ReadShareGroupStateSummaryRequest
+    known = [(t.topic_id, [index for index in t.partitions if image.partition(t.topic_id, index)]) for t in asked]
+    topics = tuple(
+        request.Topic(topic_id=topic_id, partitions=tuple(request.Partition(partition=i) for i in indexes))
+        for topic_id, indexes in known
+        if indexes
+    )
+    return request(group_id=group_id, topics=topics)
+
+
+def _find_ends(context: Context, summaries: Summaries) -> Workflow[Ends]:
+    """Ask each leader once for the ends of the partitions whose lag can be known."""
+    by_leader: dict[int, list[TopicIdPartition]] = {}
+    for key, summary in summaries.items():
+        if _countable(summary):
+            partition = context.image.partition(*key)
+            by_leader.setdefault(partition.leader if partition else NO_LEADER, []).append(key)
+    ends: Ends = dict.fromkeys(by_leader.pop(NO_LEADER, ()), EndOffset(Errors.LEADER_NOT_AVAILABLE))
+    for found in (yield [_list_ends(context, leader, keys) for leader, keys in by_leader.items()]):
+        ends.update(found)
+    return ends
+
+
+def _list_ends(context: Context, leader: int, keys: list[TopicIdPartition]) -> Workflow[Ends]:
+    """High watermarks, whatever the group's isolation level."""
+    topic_ids: dict[str, TopicId] = {}
+    ask = ListOffsetsRequest
+    wanted: dict[str, list[ListOffsetsRequest.Partition]] = {}
+    for topic_id, index in keys:
+        name = context.image.topics_by_id[topic_id].name
+        topic_ids[name] = topic_id
+        wanted.setdefault(name, []).append(ask.Partition(partition_index=index, timestamp=LATEST_TIMESTAMP))
+    request = ask(topics=tuple(ask.Topic(name=name, partitions=tuple(parts)) for name, parts in wanted.items()))
+    reply = yield Ask(leader, request)
+    ends = dict.fromkeys(keys, EndOffset(reply.error or Errors.UNKNOWN_SERVER_ERROR))
+    if isinstance(reply.response, ListOffsetsResponse):
+        for topic in reply.response.topics:
+            for p in topic.partitions:
+                ends[TopicIdPartition(topic_ids[topic.name], p.partition_index)] = EndOffset(p.error_code, p.offset)
+    return ends
+
+
+def _countable(summary: Summary) -> bool:
+    """Whether a lag can be computed from what the persister knows."""
+    return not summary.error_code and UNKNOWN not in (summary.start_offset, summary.delivery_complete_count)
+
+
+def _topic(asked: AskedTopic, summaries: Summaries, ends: Ends) -> DescribeShareGroupOffsetsResponse.Topic:
+    keys = [TopicIdPartition(asked.topic_id, index) for index in asked.partitions]
+    return DescribeShareGroupOffsetsResponse.Topic(
+        topic_name=asked.name,
+        topic_id=asked.topic_id,
+        partitions=tuple(_partition(key.partition, summaries.get(key), ends.get(key)) for key in keys),
+    )
+
+
+def _partition(index: int, summary: Summary | None, end: EndOffset | None) -> Partition:
+    """An unknown topic and an error of the persister look like an offset that is not known, as in Kafka."""
+    if summary is None or summary.error_code:
+        return Partition(partition_index=index)
+    if end is None:
+        return Partition(partition_index=index, start_offset=summary.start_offset, leader_epoch=summary.leader_epoch)
+    if end.error:
+        return Partition(partition_index=index, start_offset=0, error_code=end.error)
+    return Partition(
+        partition_index=index,
+        start_offset=summary.start_offset,
+        leader_epoch=summary.leader_epoch,
+        lag=end.offset - summary.start_offset - summary.delivery_complete_count,
+    )

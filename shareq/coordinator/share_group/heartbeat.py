@@ -1,0 +1,229 @@
+"""The heartbeat: a member joins, keeps in touch, changes its subscription, learns its assignment.
+
+The steps are Kafka's, in its order. The group is not touched: what a heartbeat changes goes into records.
+Source: KIP-932, "Share group heartbeat"; Kafka's GroupMetadataManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from shareq.coordinator.groups.context import Context
+from shareq.coordinator.groups.deadlines import Due, What
+from shareq.coordinator.groups.shard import GroupShard
+from shareq.coordinator.share_group.assignor import EMPTY_ASSIGNMENT
+from shareq.coordinator.share_group.initialize import (
+    StartOffsets,
+    initialize,
+    look_again_at_ms,
+    missing_partitions,
+    start_offsets,
+)
+from shareq.coordinator.share_group.partitions import SharePartitions
+from shareq.coordinator.share_group.records import CurrentMemberAssignment, MemberMetadata, Metadata, Value, encode
+from shareq.coordinator.share_group.refusal import Refusal, refuse_member
+from shareq.coordinator.share_group.state import Member, ShareGroup, existing, to_topic_partitions
+from shareq.coordinator.share_group.target import TargetAssignment, by_name
+from shareq.model.actor import ClientContext
+from shareq.model.configs import INT_MAX
+from shareq.model.events import Event, GroupEpochBumped, MemberJoined, MemberReconciled, TargetAssignmentComputed
+from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from shareq.model.records import CoordinatorRecord
+
+STABLE = 0
+"""The only state that a member of a share group is ever in."""
+
+
+def heartbeat(
+    context: Context, shard: GroupShard, request: ShareGroupHeartbeatRequest, client: ClientContext
+) -> Heartbeat | Refusal:
+    """A heartbeat that is not a leave: refused, or worked out."""
+    return refuse_member(shard, request, context.image) or Heartbeat(context, shard, request, client)
+
+
+class Heartbeat:
+    """One heartbeat, worked out: `response`, the `records` to append first, and what follows once they are `committed`.
+
+    `before` and `member` are the sender before and after it, `group_epoch` is the epoch after it, `target` the target
+    assignment where it has computed one.
+    """
+
+    __slots__ = (
+        "before",
+        "context",
+        "group",
+        "group_epoch",
+        "image",
+        "member",
+        "now_ms",
+        "reason",
+        "records",
+        "refreshed",
+        "request",
+        "response",
+        "shard",
+        "starts",
+        "subscribed",
+        "target",
+    )
+
+    def __init__(
+        self,
+        context: Context,
+        shard: GroupShard,
+        request: ShareGroupHeartbeatRequest,
+        client: ClientContext,
+    ) -> None:
+        self.context, self.shard, self.request, self.now_ms = context, shard, request, context.runtime.now_ms
+        self.image = context.image
+        self.group = shard.find(ShareGroup, request.group_id) or ShareGroup(request.group_id)
+        self.group_epoch = self.group.group_epoch
+        self.before = self.group.members.get(request.member_id)
+        self.member = _updated(self.before or Member(request.member_id), request, client)
+        self.subscribed: Collection[str] = self.group.subscriptions.keys()
+        self.reason = ""
+        self.refreshed = False
+        self.target: TargetAssignment | None = None
+        self.records: list[CoordinatorRecord] = []
+        self.starts: StartOffsets = {}
+        assigned_before = self.before.assigned if self.before else EMPTY_ASSIGNMENT
+        resubscribed = self._update_member()
+        self._bump_epoch()
+        self._assign()
+        self._reconcile()
+        self._initialize(resubscribed)
+        # Kafka sends everything at epoch 0, too; a request with that epoch has to name its topics, so this covers it.
+        asked = request.subscribed_topic_names is not None
+        self.response = self._response(with_assignment=asked or self.member.assigned != assigned_before)
+
+    # ---- the steps ---------------------------------------------------------------------------------------------------
+
+    def _update_member(self) -> bool:
+        """Record what the member says of itself. True where its topics change: only that bumps the epoch."""
+        before, member = self.before, self.member
+        if member is before:
+            return False
+        topics = tuple(sorted(member.subscribed_topic_names))
+        self._record(MemberMetadata(member.rack_id, member.client_id, member.client_host, topics), member.member_id)
+        if before and before.subscribed_topic_names == member.subscribed_topic_names:
+            return False
+        self.reason = "subscription changed" if before else "member joined"
+        names = before.subscribed_topic_names if before else frozenset[str]()
+        self.subscribed = self.group.subscribed_after(names, member.subscribed_topic_names)
+        return True
+
+    def _bump_epoch(self) -> None:
+        """Raise the group epoch by one where members, topics or initialized partitions are not what they were."""
+        group = self.group
+        if not self.reason and group.assignment_epoch >= group.group_epoch and group.assignment_pending(self.image):
+            self.reason = "share-partitions initialized"
+        if not self.reason and self.now_ms < group.refresh_at_ms:
+            return
+        self.refreshed = True
+        metadata_hash = self.context.metadata_hash.of(self.subscribed, self.image)
+        if not self.reason and metadata_hash != group.metadata_hash:
+            self.reason = "topics changed"
+        if self.reason:
+            self.group_epoch += 1
+            self._record(Metadata(self.group_epoch, metadata_hash))
+
+    def _assign(self) -> None:
+        """Compute the target assignment anew, unless that was done a moment ago."""
+        group = self.group
+        if group.assignment_epoch >= self.group_epoch:
+            return
+        last_ms = group.assignment_timestamp_ms
+        interval_ms = self.image.group_config(group.group_id).assignment_interval_ms
+        if last_ms and self.now_ms < last_ms + interval_ms:
+            return
+        self.target = TargetAssignment.compute(group, self.member, self.subscribed, self.image)
+        self.records += self.target.records(group, self.group_epoch, self.now_ms)
+
+    def _reconcile(self) -> None:
+        """Bring the sender, and nobody else, to the target."""
+        member = self.member
+        target_epoch = self.group_epoch if self.target else self.group.assignment_epoch
+        moved = target_epoch != member.member_epoch
+        if not (moved or self.reason):
+            return
+        targets = self.target.targets if self.target else self.group.targets
+        target = targets.get(member.member_id, EMPTY_ASSIGNMENT)
+        assigned = existing(target, member.subscribed_topic_names, self.image)
+        if moved:
+            member = member._replace(member_epoch=target_epoch, previous_member_epoch=member.member_epoch)
+        elif assigned == member.assigned:
+            return
+        self.member = member = member._replace(assigned=assigned)
+        partitions = to_topic_partitions(assigned)
+        epochs = member.member_epoch, member.previous_member_epoch
+        self._record(CurrentMemberAssignment(*epochs, STABLE, partitions), member.member_id)
+
+    def _initialize(self, resubscribed: bool) -> None:
+        """Begin to initialize what is subscribed and has no state yet."""
+        group = self.group
+        if not resubscribed and self.now_ms < group.uninitialized_at_ms:
+            return
+        missing = missing_partitions(group, self.subscribed, self.image, self.now_ms)
+        if missing:
+            known = group.share_partitions or SharePartitions()
+            self._record(known.begin(missing).to_value(self.image))
+            self.starts = start_offsets(missing, known)
+        elif not resubscribed:
+            group.uninitialized_at_ms = look_again_at_ms(group, self.image)
+
+    # ---- the results -------------------------------------------------------------------------------------------------
+
+    def _record(self, value: Value, member_id: str = "") -> None:
+        self.records.append(encode(self.group.group_id, value, member_id))
+
+    def _response(self, *, with_assignment: bool) -> ShareGroupHeartbeatResponse:
+        answer = ShareGroupHeartbeatResponse
+        assignment = None
+        if with_assignment:
+            listed = (answer.TopicPartitions(topic_id=t, partitions=p) for t, p in self.member.assigned.items())
+            assignment = answer.Assignment(topic_partitions=tuple(listed))
+        return answer(
+            member_id=self.member.member_id,
+            member_epoch=self.member.member_epoch,
+            heartbeat_interval_ms=self.image.group_config(self.group.group_id).heartbeat_interval_ms,
+            assignment=assignment,
+        )
+
+    def committed(self) -> None:
+        """The heartbeat is committed: the session starts anew, and new share-partitions are initialized."""
+        context, group_id = self.context, self.group.group_id
+        group = self.shard.find(ShareGroup, group_id)
+        if group and self.refreshed and context.image is self.image:
+            group.refresh_at_ms = self.now_ms + INT_MAX
+        timeout_ms = context.image.group_config(group_id).session_timeout_ms
+        due = Due(What.SHARE_SESSION, group_id, self.member.member_id)
+        context.deadlines.restart(due, context.runtime.now_ms + timeout_ms)
+        if context.traced:
+            context.trace(*self._events())
+        if self.starts:
+            context.runtime.start(initialize(context, group_id, self.group_epoch, self.starts))
+
+    def _events(self) -> Iterator[Event]:
+        group_id, member = self.group.group_id, self.member
+        if self.before is None:
+            names = tuple(sorted(member.subscribed_topic_names))
+            yield MemberJoined(group_id, member.member_id, member.client_id, names)
+        if self.reason:
+            yield GroupEpochBumped(group_id, self.group_epoch, self.reason)
+        if self.target:
+            targets = self.target.targets.items()
+            listed = tuple((member_id, by_name(target, self.image)) for member_id, target in targets)
+            yield TargetAssignmentComputed(group_id, self.group_epoch, listed)
+        if self.before is None or member.member_epoch != self.before.member_epoch:
+            assigned = by_name(member.assigned, self.image)
+            yield MemberReconciled(group_id, member.member_id, member.member_epoch, assigned)
+
+
+def _updated(member: Member, request: ShareGroupHeartbeatRequest, client: ClientContext) -> Member:
+    """The member as the request tells of it, the same object where it tells nothing new. None keeps what was."""
+    names = member.subscribed_topic_names
+    if request.subscribed_topic_names is not None:
+        names = frozenset(request.subscribed_topic_names)
+    rack_id = member.rack_id if request.rack_id is None else request.rack_id
+    told = rack_id, client.client_id, client.client_host, names
+    return member if told == member[1:5] else Member(member.member_id, *told, *member[5:])

@@ -1,0 +1,61 @@
+"""The members of share groups: their heartbeats, and what happens to them when the world around them changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from shareq.coordinator.groups.context import Context
+from shareq.coordinator.groups.deadlines import Due, What
+from shareq.coordinator.groups.group_hooks import GroupHooks, TopicsChanged
+from shareq.coordinator.share_group.heartbeat import heartbeat
+from shareq.coordinator.share_group.leave import leave
+from shareq.coordinator.share_group.refusal import Refusal, refuse_request
+from shareq.coordinator.share_group.state import LEAVE_EPOCH, ShareGroup
+from shareq.coordinator.turn import Append
+from shareq.model.actor import ClientContext
+from shareq.model.errors import Errors
+from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from shareq.model.workflow import Workflow
+
+Response = ShareGroupHeartbeatResponse
+
+
+def share_heartbeat(context: Context, request: ShareGroupHeartbeatRequest, client: ClientContext) -> Workflow[Response]:
+    """ShareGroupHeartbeat: join, stay, or leave."""
+    refusal = refuse_request(request, context.image)
+    if refusal:
+        return refusal.heartbeat()
+    shard = yield context.turn(request.group_id, _failure)
+    if request.member_epoch == LEAVE_EPOCH:
+        return (yield from leave(context, shard, request))
+    beat = heartbeat(context, shard, request, client)
+    if isinstance(beat, Refusal):
+        return beat.heartbeat()
+    if beat.records:
+        error = yield Append(beat.records)
+        if error:
+            return _failure(error)
+    beat.committed()
+    return beat.response
+
+
+def _failure(error: Errors) -> Response:
+    return Refusal(error).heartbeat()
+
+
+def _loaded(context: Context, group: ShareGroup) -> Iterable[Workflow[object]]:
+    """Every member gets a full new session."""
+    deadline_ms = context.now_ms + context.image.group_config(group.group_id).session_timeout_ms
+    for member_id in group.members:
+        context.deadlines.restart(Due(What.SHARE_SESSION, group.group_id, member_id), deadline_ms)
+    return ()
+
+
+def _topics_changed(context: Context, group: ShareGroup, change: TopicsChanged) -> None:
+    """Groups whose topics changed look again at their next heartbeat."""
+    del context
+    if change.everybody or not change.names.isdisjoint(group.subscriptions):
+        group.look_again()
+
+
+SHARE = GroupHooks(loaded=_loaded, topics_changed=_topics_changed)

@@ -1,0 +1,202 @@
+"""The assignor "simple": balanced and sticky, the same result as Kafka's on the same input.
+
+Each partition is shared by S members, each member wants W partitions; what members had they keep as far as that goes,
+the rest is dealt round. Where Kafka walks through a hash table, the order of that table decides who gets what, so
+`hash_order` reproduces it. Source: Apache Kafka 4.2 and later, SimpleAssignor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import TypeVar
+
+from shareq.coordinator.share_group.assignor import Assignment, AssignorInput
+from shareq.model.ids import TopicId, java_hash, topic_id_to_bytes
+
+K = TypeVar("K")
+P = TypeVar("P")
+
+_MIN_BUCKETS = 16
+_LOAD_FACTOR = 0.75
+
+_member_hash = lru_cache(maxsize=1 << 14)(java_hash)
+
+
+@lru_cache(maxsize=1 << 12)
+def topic_hash(topic_id: TopicId) -> int:
+    """Java's hash code of a topic id, unsigned."""
+    raw = topic_id_to_bytes(topic_id)
+    folded = int.from_bytes(raw[:8], "big") ^ int.from_bytes(raw[8:], "big")
+    return folded >> 32 ^ folded & 0xFFFFFFFF
+
+
+def hash_order(
+    items: Collection[K],
+    hash_of: Callable[[K], int],
+    *,
+    buckets: int = _MIN_BUCKETS,
+    count: int = 0,
+    newest_first: bool = False,
+) -> list[K]:
+    """The items as a Java hash table of them is walked: by bucket, and within a bucket in order of insertion.
+
+    `buckets` is the table's first size (a power of 2), `count` the most items it ever held if more than now; a table
+    doubles beyond 3/4 and never shrinks. `newest_first`: insertions that prepend (Java's computeIfAbsent).
+    """
+    most = max(count, len(items))
+    while most > _LOAD_FACTOR * buckets:
+        buckets *= 2
+    mask = buckets - 1
+
+    def bucket(item: K) -> int:
+        x = hash_of(item) & 0xFFFFFFFF
+        return (x ^ x >> 16) & mask
+
+    return sorted(reversed(list(items)) if newest_first else items, key=bucket)
+
+
+def assign_simple(given: AssignorInput) -> dict[str, Assignment]:
+    """The balanced sticky assignment.
+
+    With equal subscriptions sizes differ by at most 1. Each partition gets at most S members and at least one, S not
+    always: Kafka may deal a partition twice to the last member that still wants some, and so do we.
+    """
+    # Kafka leaves open who is first in a bucket; by id, it is the same on every coordinator.
+    members = hash_order(sorted(given.members), _member_hash)
+    subscriptions = set(given.members.values())
+    if len(subscriptions) > 1:
+        return _assign_by_topic(members, given)
+    names = next(iter(subscriptions), frozenset())
+    return _assign_together(members, names, given)
+
+
+def _assign_together(members: list[str], names: frozenset[str], given: AssignorInput) -> dict[str, Assignment]:
+    """Everybody subscribes to the same topics: all partitions are dealt in one go."""
+    topics = [given.topics[name] for name in hash_order(sorted(names), _member_hash) if name in given.topics]
+    targets = [(topic.topic_id, index) for topic in topics for index in topic.partitions]
+    subscribed = {topic.topic_id for topic in topics}
+    old = [
+        [(topic, index) for topic, indexes in _old(given, member) if topic in subscribed for index in indexes]
+        for member in members
+    ]
+    sharing = _sharing(len(members), len(targets))
+    wanted = _wanted(len(members), sharing, len(targets))
+    held = _share_out(old, wanted, sharing, targets, _topic_partition_hash)
+    result: dict[str, Assignment] = {}
+    for member, partitions in zip(members, held, strict=True):
+        by_topic: dict[TopicId, list[int]] = {topic: [] for topic, _ in _old(given, member) if topic in subscribed}
+        for topic, index in partitions:
+            by_topic.setdefault(topic, []).append(index)
+        result[member] = {topic: tuple(sorted(indexes)) for topic, indexes in by_topic.items()}
+    return result
+
+
+def _assign_by_topic(members: list[str], given: AssignorInput) -> dict[str, Assignment]:
+    """Subscriptions differ: each topic is dealt among its own subscribers.
+
+    A topic that nobody subscribes to any more is not visited and stays in the targets; the coordinator hides it.
+    """
+    result = {member: dict(_old(given, member)) for member in members}
+    for name, topic in given.topics.items():
+        subscribers = [i for i, member in enumerate(members) if name in given.members[member]]
+        if not subscribers:
+            continue
+        sharing = _sharing(len(subscribers), len(topic.partitions))
+        wanted = [0] * len(members)
+        shares = _wanted(len(subscribers), sharing, len(topic.partitions))
+        for i, share in zip(subscribers, shares, strict=True):
+            wanted[i] = share
+        old = [result[member].get(topic.topic_id, ()) for member in members]
+        held = _share_out(old, wanted, sharing, topic.partitions, _identity)
+        for member, partitions in zip(members, held, strict=True):
+            if partitions or topic.topic_id in result[member]:
+                result[member][topic.topic_id] = tuple(sorted(partitions))
+    return dict(result)
+
+
+def _old(given: AssignorInput, member: str) -> Iterable[tuple[TopicId, tuple[int, ...]]]:
+    target = given.targets.get(member)
+    return target.items() if target else ()
+
+
+def _identity(x: int) -> int:
+    return x
+
+
+def _topic_partition_hash(partition: tuple[TopicId, int]) -> int:
+    return 31 * topic_hash(partition[0]) + partition[1]
+
+
+def _sharing(member_count: int, target_count: int) -> int:
+    """How many members each partition shall have."""
+    return math.ceil(member_count / target_count) if target_count else 0
+
+
+def _wanted(member_count: int, sharing: int, target_count: int) -> list[int]:
+    """How many partitions each member shall have, `sharing` times `target_count` in all, roundings spread evenly."""
+    quota = sharing * target_count / member_count if member_count else 0.0
+    edges = [math.ceil(quota * i) for i in range(member_count + 1)]
+    return [after - before for before, after in pairwise(edges)]
+
+
+def _share_out(
+    old: Sequence[Iterable[P]], wanted: list[int], sharing: int, targets: Sequence[P], hash_of: Callable[[P], int]
+) -> list[dict[P, None]]:
+    """Bring what the members (by index) held to what they want, moving as little as possible."""
+    held = [dict.fromkeys(partitions) for partitions in old]
+    holders: dict[P, dict[int, None]] = {}
+    for member, partitions in enumerate(held):
+        for partition in partitions:
+            holders.setdefault(partition, {})[member] = None
+    most_holders = {partition: len(members) for partition, members in holders.items()}
+    unfilled = {member for member, partitions in enumerate(held) if len(partitions) < wanted[member]}
+
+    for member, partitions in enumerate(held):
+        surplus = len(partitions) - wanted[member]
+        if surplus > 0:
+            for partition in hash_order(partitions, hash_of)[:surplus]:
+                del partitions[partition], holders[partition][member]
+
+    for partition, members in holders.items():
+        surplus = len(members) - sharing
+        if surplus > 0:
+            for member in hash_order(members, _identity, count=most_holders[partition])[:surplus]:
+                del members[member], held[member][partition]
+                unfilled.add(member)
+
+    for partition in targets:
+        holders.setdefault(partition, {})
+    buckets = 1 << (int((len(targets) + 1) / _LOAD_FACTOR + 1) - 1).bit_length()
+    needs = [
+        (partition, holders[partition], sharing - len(holders[partition]))
+        for partition in hash_order(holders, hash_of, buckets=buckets, newest_first=True)
+    ]
+    _deal(needs, sorted(unfilled), held, wanted)
+    return held
+
+
+def _deal(
+    needs: list[tuple[P, dict[int, None], int]], ring: list[int], held: list[dict[P, None]], wanted: list[int]
+) -> None:
+    """Deal partitions (each with its holders so far, and how many more it needs) round the ring of unfilled members."""
+    at, progress = 0, False
+    for partition, before, need in needs:
+        while need > 0 and ring:
+            if at == len(ring):
+                if not progress:
+                    break
+                at, progress = 0, False
+            member = ring[at]
+            if member in before:
+                at += 1
+                continue
+            held[member][partition] = None
+            need -= 1
+            progress = True
+            if len(held[member]) >= wanted[member]:
+                del ring[at]
+            else:
+                at += 1

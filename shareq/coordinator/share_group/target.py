@@ -1,0 +1,57 @@
+"""The target assignment of a group: computed by the configured assignor, recorded where it differs from the last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from shareq.coordinator.share_group.assignor import AssignableTopic, Assignment, Assignor, AssignorInput, assign_all
+from shareq.coordinator.share_group.partitions import SharePartitions
+from shareq.coordinator.share_group.records import TargetAssignmentMember, TargetAssignmentMetadata, encode
+from shareq.coordinator.share_group.simple_assignor import assign_simple
+from shareq.coordinator.share_group.state import Member, ShareGroup, to_topic_partitions
+from shareq.model.image import ClusterImage
+from shareq.model.records import CoordinatorRecord
+
+ASSIGNORS: Mapping[str, Assignor] = {"simple": assign_simple, "all_to_all": assign_all}
+
+
+def assignor_name(image: ClusterImage) -> str:
+    """The name that is described to admins."""
+    name: str = image.broker_config["group.share.assignors"]
+    return name
+
+
+class TargetAssignment(NamedTuple):
+    """What every member shall have."""
+
+    targets: Mapping[str, Assignment]
+
+    @classmethod
+    def compute(
+        cls, group: ShareGroup, sender: Member, subscribed: Iterable[str], image: ClusterImage
+    ) -> TargetAssignment:
+        """For the group as it is, but for the sender, which is new or has changed."""
+        members = {member_id: member.subscribed_topic_names for member_id, member in group.members.items()}
+        members[sender.member_id] = sender.subscribed_topic_names
+        initialized = (group.share_partitions or SharePartitions()).initialized
+        topics = {
+            topic.name: AssignableTopic(topic.topic_id, tuple(sorted(initialized.get(topic.topic_id, ()))))
+            for topic in map(image.topics.get, sorted(subscribed))
+            if topic
+        }
+        return cls(ASSIGNORS[assignor_name(image)](AssignorInput(members, group.targets, topics)))
+
+    def records(self, group: ShareGroup, epoch: int, now_ms: int) -> Iterator[CoordinatorRecord]:
+        """A record for each member whose target is not what it was, or who had none; then the epoch."""
+        for member_id, target in self.targets.items():
+            if group.targets.get(member_id) != target:
+                value = TargetAssignmentMember(to_topic_partitions(target))
+                yield encode(group.group_id, value, member_id)
+        yield encode(group.group_id, TargetAssignmentMetadata(epoch, now_ms))
+
+
+def by_name(assignment: Assignment, image: ClusterImage) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """An assignment as people read it: (topic name, partitions) each, without topics that exist no more."""
+    topics = ((image.topics_by_id.get(topic_id), partitions) for topic_id, partitions in assignment.items())
+    return tuple((topic.name, partitions) for topic, partitions in topics if topic)

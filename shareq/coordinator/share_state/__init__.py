@@ -1,0 +1,24 @@
+"""The share coordinator: the durable state of share-partitions in `__share_group_state`, for leaders and onlookers."""
+
+from shareq.coordinator.share_state.coordinator import ShareCoordinator
+from shareq.coordinator.share_state.lookup import find_share_coordinator, parse_key
+from shareq.coordinator.share_state.merge import combine
+from shareq.coordinator.share_state.records import (
+    StateRecord,
+    StateSnapshot,
+    StateTombstone,
+    StateUpdate,
+    decode_state_record,
+)
+
+__all__ = [
+    "ShareCoordinator",
+    "StateRecord",
+    "StateSnapshot",
+    "StateTombstone",
+    "StateUpdate",
+    "combine",
+    "decode_state_record",
+    "find_share_coordinator",
+    "parse_key",
+]

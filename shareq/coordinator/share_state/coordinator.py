@@ -1,0 +1,175 @@
+"""The share coordinator of one broker: it answers the share-state requests for the partitions of the state topic that
+the broker leads.
+
+Source: Kafka's ShareCoordinatorService; KIP-932, "Share coordinator".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, TypeVar
+
+from shareq.coordinator.runtime import ShardRuntime
+from shareq.coordinator.share_state.housekeeping import Housekeeping, forget_deleted_topics
+from shareq.coordinator.share_state.lookup import state_partition_count
+from shareq.coordinator.share_state.records import encode_state_record
+from shareq.coordinator.share_state.rules import RPCS, Rpc, event_of, failed
+from shareq.coordinator.share_state.state import StateShard
+from shareq.coordinator.turn import Append, Turn
+from shareq.model.actor import (
+    Effect,
+    ImageChanged,
+    Incoming,
+    Message,
+    RecordsDeleted,
+    Respond,
+    ShardElected,
+    ShardResigned,
+    Tick,
+)
+from shareq.model.errors import Errors
+from shareq.model.ids import SHARE_STATE_TOPIC, SharePartitionKey, TopicId, partition_for
+from shareq.model.image import ClusterImage
+from shareq.model.messages.base import Response
+from shareq.model.workflow import Workflow
+
+R = TypeVar("R")
+
+MAX_KNOWN_PARTITIONS = 100_000
+"""So many keys are remembered with their partition of the state topic, which spares hashing them again."""
+
+
+def _joined(rpc: Rpc, results: Iterable[tuple[TopicId, Any]]) -> Response:
+    """The response with the results of all partitions. A partition that is named twice has been served twice, and the
+    later result counts."""
+    by_topic: dict[TopicId, dict[int, Any]] = {}
+    for topic_id, result in results:
+        by_topic.setdefault(topic_id, {})[result.partition] = result
+    topic = rpc.response.Topic
+    topics = [topic(topic_id=topic_id, partitions=tuple(found.values())) for topic_id, found in by_topic.items()]
+    response: Response = rpc.response(results=tuple(topics))
+    return response
+
+
+class ShareCoordinator:
+    """The actor. Until it knows the cluster's metadata it is inactive and answers COORDINATOR_NOT_AVAILABLE."""
+
+    def __init__(self, broker_id: int, *, traced: bool) -> None:
+        self.broker_id = broker_id
+        self._image = ClusterImage()
+        self._active = False
+        self._runtime: ShardRuntime[StateShard] = ShardRuntime(
+            SHARE_STATE_TOPIC, lambda _: StateShard(lambda: self._image), self._on_load, traced=traced
+        )
+        self._housekeeping = Housekeeping(self._runtime)
+        self._partition_count = 1
+        self._known_partitions: dict[SharePartitionKey, int] = {}
+
+    @property
+    def wake_at_ms(self) -> int | None:
+        runtime, housekeeping = self._runtime.wake_at_ms, self._housekeeping.wake_at_ms
+        if runtime is None or housekeeping is None:
+            return runtime if housekeeping is None else housekeeping
+        return min(runtime, housekeeping)
+
+    def handle(self, message: Message, now_ms: int) -> list[Effect]:
+        runtime = self._runtime
+        runtime.now_ms = now_ms
+        if isinstance(message, Incoming):
+            self._requested(message)
+            return runtime.take_effects()
+        if isinstance(message, ImageChanged):
+            self._image_changed(message.image, now_ms)
+            return runtime.take_effects()
+        if isinstance(message, RecordsDeleted):
+            return self._housekeeping.records_deleted(message, now_ms)
+        if isinstance(message, ShardElected | ShardResigned):
+            self._housekeeping.leader_changed(message.partition)
+        effects = runtime.handle(message, now_ms)
+        if isinstance(message, Tick):
+            effects += self._housekeeping.tick(now_ms)
+            effects += runtime.take_effects()
+        return effects
+
+    def _on_load(self, partition: int, shard: StateShard) -> Iterable[Workflow[object]]:
+        del shard
+        return (forget_deleted_topics(self._runtime, partition),)
+
+    # ---- requests ----------------------------------------------------------------------------------------------------
+
+    def _requested(self, message: Incoming) -> None:
+        """Answer what can be answered without looking at a shard, else serve each partition for itself."""
+        request: Any = message.request
+        rpc = RPCS[type(request)]
+        asks_nothing = not request.group_id or not all(t.partitions or rpc.skips_empty_topics for t in request.topics)
+        parts = [(t.topic_id, wanted) for t in request.topics for wanted in t.partitions]
+        if not parts or (asks_nothing and (self._active or not rpc.inactive_first)):
+            self._runtime.effects.append(Respond(message.id, _joined(rpc, ())))
+        else:
+            self._runtime.start(self._serve(rpc, request.group_id, parts), partial(self._respond, message.id))
+
+    def _respond(self, request_id: int, response: Response) -> None:
+        self._runtime.effects.append(Respond(request_id, response))
+
+    def _serve(self, rpc: Rpc, group_id: str, parts: list[tuple[TopicId, Any]]) -> Workflow[Response]:
+        """The partitions of a request are served at the same time. One alone, as of a leader's write, needs no more
+        than its own turn."""
+        if not self._active:
+            unavailable = Errors.COORDINATOR_NOT_AVAILABLE
+            named = rpc.response.Partition
+            return _joined(rpc, [(t, failed(named, wanted.partition, unavailable)) for t, wanted in parts])
+        if len(parts) == 1:
+            topic_id, wanted = parts[0]
+            key = SharePartitionKey(group_id, topic_id, wanted.partition)
+            return (yield from self._serve_one(rpc, key, wanted, lambda result: _joined(rpc, ((topic_id, result),))))
+        results = yield [
+            self._serve_one(rpc, SharePartitionKey(group_id, topic_id, wanted.partition), wanted, _itself)
+            for topic_id, wanted in parts
+        ]
+        return _joined(rpc, zip([topic_id for topic_id, _ in parts], results, strict=True))
+
+    def _serve_one(self, rpc: Rpc, key: SharePartitionKey, wanted: Any, shape: Callable[[Any], R]) -> Workflow[R]:
+        """One partition; `shape` makes the workflow's result of the partition's."""
+
+        def failure(error: Errors) -> R:
+            return shape(failed(rpc.response.Partition, key.partition, error))
+
+        runtime = self._runtime
+        shard = yield Turn(self._partition_for(key), failure)
+        ruling = rpc.compute(key, wanted, shard, runtime.now_ms)
+        if ruling.records:
+            error = yield Append([encode_state_record(record) for record in ruling.records])
+            if error:
+                return failure(error)
+            if runtime.traced:
+                runtime.effects += [event_of(record) for record in ruling.records]
+        return shape(ruling.response)
+
+    def _partition_for(self, key: SharePartitionKey) -> int:
+        """The partition of the state topic that holds the key."""
+        partition = self._known_partitions.get(key)
+        if partition is None:
+            if len(self._known_partitions) >= MAX_KNOWN_PARTITIONS:
+                self._known_partitions.clear()
+            partition = self._known_partitions[key] = partition_for(str(key), self._partition_count)
+        return partition
+
+    # ---- metadata ----------------------------------------------------------------------------------------------------
+
+    def _image_changed(self, image: ClusterImage, now_ms: int) -> None:
+        """Forget the state of deleted topics. A shard that is still loading does so when it is loaded."""
+        gone = self._image.topics_by_id.keys() - image.topics_by_id.keys()
+        self._image, self._active = image, True
+        self._runtime.write_timeout_ms = image.broker_config["share.coordinator.write.timeout.ms"]
+        if (count := state_partition_count(image)) != self._partition_count:
+            self._partition_count = count
+            self._known_partitions.clear()
+        self._housekeeping.image_changed(image, now_ms)
+        if gone:
+            for partition, _ in self._runtime.active():
+                self._runtime.start(forget_deleted_topics(self._runtime, partition))
+
+
+def _itself(result: R) -> R:
+    return result

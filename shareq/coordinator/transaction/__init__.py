@@ -1,5 +1,0 @@
-"""The transaction coordinator: transactional ids, their producers and their decisions on `__transaction_state`."""
-
-from shareq.coordinator.transaction.coordinator import TransactionCoordinator
-
-__all__ = ["TransactionCoordinator"]

@@ -1,0 +1,232 @@
+"""The coordinator moves: what survives, what starts anew, and what was under way."""
+
+import pytest
+
+from shareq.coordinator.groups.deadlines import Deadlines, Due, What
+from shareq.model.actor import ImageChanged, ShardElected
+from shareq.model.errors import Errors
+from shareq.model.events import (
+    CoordinatorLoaded,
+    Event,
+    GroupDeleted,
+    GroupEpochBumped,
+    HeartbeatReceived,
+    MemberJoined,
+    MemberLeft,
+    MemberReconciled,
+    SharePartitionsInitialized,
+    TargetAssignmentComputed,
+)
+from shareq.model.messages.cluster import DeleteGroupsRequest, ListGroupsRequest, ListGroupsResponse, MetadataRequest
+from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from tests.coordinator.share_group.test_initialize import settled
+from tests.coordinator.share_group.world import GROUP, World
+
+
+def test_4_members_epochs_and_assignments_survive() -> None:
+    world = settled(t1=2)
+    world.heartbeat("B", 0, ["t1"])
+    before = world.describe()
+    world.fail_over()
+    assert world.describe() == before
+    assert world.heartbeat("A", 3) == "3 null"
+
+
+def test_4_the_assignment_interval_survives() -> None:
+    world = settled(t1=2)
+    world.heartbeat("B", 0, ["t1"])
+    world.fail_over()
+    assert world.heartbeat("A", 3) == "3 null"
+    assert world.beat("A", 3) == "4 {t1:1}"
+
+
+def test_4_every_loaded_member_gets_a_full_new_session() -> None:
+    world = settled(t1=1)
+    world.wait(44_000)
+    world.fail_over()
+    world.wait(44_999)
+    assert len(world.describe().members) == 1
+    world.wait(1)
+    assert len(world.describe().members) == 0
+
+
+def test_4_a_refresh_is_due_after_loading() -> None:
+    world = settled(t1=1)
+    world.resign()
+    world.grow_topic("t1", 2)
+    world.elect()
+    assert world.beat("A", 3) == "4 null"
+    assert world.initialized() == ["t1:1@0 epoch 4"]
+
+
+def test_a_member_knows_of_nothing_when_its_answer_is_lost_with_the_coordinator() -> None:
+    """The commit was made, the answer was not: the previous epoch is still good."""
+    world = World(t1=1)
+    world.heartbeat("A", 0, ["t1"])
+    assert world.beat("A", 2) == "3 {t1:0}"
+    world.fail_over()
+    assert world.heartbeat("A", 2) == "3 null"
+
+
+def heartbeat(member: str, epoch: int, *topics: str) -> ShareGroupHeartbeatRequest:
+    return ShareGroupHeartbeatRequest(
+        group_id=GROUP, member_id=member, member_epoch=epoch, subscribed_topic_names=topics or None
+    )
+
+
+def test_what_waits_for_its_commit_is_answered_when_the_leader_resigns() -> None:
+    world = settled(t1=1)
+    world.appending = False
+    ids = [world.send(heartbeat(member, 0, "t1")) for member in "BC"]
+    world.resign()
+    for request_id in ids:
+        answer = world.answer(request_id, ShareGroupHeartbeatResponse)
+        assert answer.error_code is Errors.NOT_COORDINATOR
+
+
+def test_heartbeats_queue_behind_a_commit_and_see_it() -> None:
+    world = settled(t1=2)
+    world.wait(1000)
+    world.appending = False
+    ids = [world.send(heartbeat(member, 0, "t1")) for member in "BC"]
+    world.release()
+    epochs = [world.answer(i, ShareGroupHeartbeatResponse).member_epoch for i in ids]
+    assert epochs == [4, 4]
+    assert world.describe().group_epoch == 5
+
+
+def test_a_commit_after_its_time_out_counts_and_the_client_was_told_otherwise() -> None:
+    world = World(t1=1)
+    world.appending = False
+    request_id = world.send(heartbeat("A", 0, "t1"))
+    world.wait(5000)
+    assert world.answer(request_id, ShareGroupHeartbeatResponse).error_code is Errors.COORDINATOR_NOT_AVAILABLE
+    world.release()
+    assert world.heartbeat("A", 0, ["t1"]) == "3 {t1:0}"
+    assert len(world.describe().members) == 1
+
+
+def test_while_loading_requests_are_told_so() -> None:
+    world = settled(t1=1)
+    world.resign()
+    world.epoch += 1
+    for partition in range(3):  # elected, and the log is never read
+        world.coordinator.handle(ShardElected(partition, world.epoch), world.now_ms)
+    assert world.heartbeat("A", 3) == "COORDINATOR_LOAD_IN_PROGRESS"
+    listed = world.ask(ListGroupsRequest(), ListGroupsResponse)
+    assert listed.error_code is Errors.COORDINATOR_LOAD_IN_PROGRESS
+
+
+def test_a_deletion_lost_with_its_coordinator_can_be_asked_for_again() -> None:
+    world = settled(t1=1)
+    world.heartbeat("A", -1)
+    world.persisting = False
+    world.send(DeleteGroupsRequest(groups_names=(GROUP,)))
+    world.fail_over()
+    world.persisting = True
+    assert world.describe().group_state == "Empty"
+    world.send(DeleteGroupsRequest(groups_names=(GROUP,)))
+    assert world.describe().error_code is Errors.GROUP_ID_NOT_FOUND
+
+
+def test_sessions_of_a_shard_that_went_away_end_quietly() -> None:
+    world = settled(t1=1)
+    world.resign()
+    world.wait(100_000)
+    assert world.written() == []
+    assert world.coordinator.wake_at_ms is None
+
+
+def test_a_request_that_is_none_of_ours_is_the_callers_mistake() -> None:
+    with pytest.raises(TypeError, match="MetadataRequest"):
+        World().send(MetadataRequest())
+
+
+def test_ticks_and_images_out_of_the_blue_do_no_harm() -> None:
+    world = settled(t1=1)
+    world.wait(10)
+    world.handle(ImageChanged(world.image))
+    assert (world.heartbeat("A", 3), world.written()) == ("3 null", [])
+
+
+# ---- events ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_journal_tells_the_life_of_a_group() -> None:
+    world = World(t1=1)
+    world.events.clear()
+    world.heartbeat("A", 0, ["t1"])
+    world.beat("A", 2)
+    world.heartbeat("A", 9)
+    world.heartbeat("A", -1)
+    world.send(DeleteGroupsRequest(groups_names=(GROUP,)))
+    expected: list[Event] = [
+        MemberJoined("g", "A", "", ("t1",)),
+        GroupEpochBumped("g", 2, "member joined"),
+        TargetAssignmentComputed("g", 2, (("A", ()),)),
+        MemberReconciled("g", "A", 2, ()),
+        HeartbeatReceived("g", "A", 2, 0),
+        SharePartitionsInitialized("g", "t1", (0,)),
+        GroupEpochBumped("g", 3, "share-partitions initialized"),
+        TargetAssignmentComputed("g", 3, (("A", (("t1", (0,)),)),)),
+        MemberReconciled("g", "A", 3, (("t1", (0,)),)),
+        HeartbeatReceived("g", "A", 3, 0),
+        HeartbeatReceived("g", "A", 9, 110),
+        MemberLeft("g", "A", "left"),
+        GroupEpochBumped("g", 4, "member left"),
+        HeartbeatReceived("g", "A", -1, 0),
+        GroupDeleted("g"),
+    ]
+    assert world.events == expected
+
+
+def test_an_untraced_coordinator_makes_no_events() -> None:
+    world = World(t1=1, traced=False)
+    world.heartbeat("A", 0, ["t1"])
+    world.beat("A", 2)
+    world.heartbeat("A", -1)
+    world.fail_over()
+    assert world.events == []
+
+
+def test_a_load_is_told_with_its_records() -> None:
+    world = settled(t1=1)
+    world.events.clear()
+    world.fail_over()
+    loaded = [event for event in world.events if isinstance(event, CoordinatorLoaded)]
+    assert sum(event.record_count for event in loaded) == 11
+
+
+# ---- deadlines -----------------------------------------------------------------------------------------------
+
+A, B = Due(What.SHARE_SESSION, "g", "A"), Due(What.SHARE_SESSION, "g", "B")
+
+
+def test_deadlines_expire_in_order_and_once() -> None:
+    deadlines = Deadlines()
+    deadlines.restart(A, 20)
+    deadlines.restart(B, 10)
+    assert deadlines.wake_at_ms == 10
+    assert deadlines.take_expired(9) == []
+    assert deadlines.take_expired(20) == [B, A]
+    assert deadlines.take_expired(99) == []
+    assert deadlines.wake_at_ms is None
+
+
+def test_a_restarted_deadline_moves_either_way() -> None:
+    deadlines = Deadlines()
+    deadlines.restart(A, 10)
+    deadlines.restart(A, 30)
+    assert deadlines.take_expired(29) == []
+    deadlines.restart(A, 20)
+    assert deadlines.wake_at_ms == 20
+    assert deadlines.take_expired(20) == [A]
+    assert deadlines.take_expired(99) == []
+
+
+def test_a_forgotten_deadline_never_expires() -> None:
+    deadlines = Deadlines()
+    deadlines.restart(A, 10)
+    deadlines.forget(A)
+    assert not deadlines.is_over(A, 99)
+    assert deadlines.take_expired(99) == []

@@ -1,0 +1,377 @@
+"""Share-partitions come into being: two phases, retries, growth, topics that vanish and come back."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from shareq.coordinator.runtime import RETRY_MS
+from shareq.coordinator.share_group.partitions import SharePartitions, difference, union
+from shareq.coordinator.share_group.state import ShareGroup
+from shareq.model.errors import Errors
+from shareq.model.ids import TopicId
+from shareq.model.messages.base import Request
+from shareq.model.messages.share_group import AlterShareGroupOffsetsRequest, ShareGroupHeartbeatRequest
+from tests.coordinator.share_group.world import GROUP, World
+
+A, B = TopicId("a"), TopicId("b")
+
+
+def with_topics(topics: Mapping[str, int]) -> World:
+    world = World()
+    for name, count in topics.items():
+        world.create_topic(name, count)
+    return world
+
+
+def joined(**topics: int) -> World:
+    """A has joined with all topics, nothing is initialized yet: what went to the persister is lost."""
+    world = with_topics(topics)
+    world.persisting = False
+    world.heartbeat("A", 0, topics)
+    world.held.clear()
+    world.persisting = True
+    world.written()
+    return world
+
+
+def settled(**topics: int) -> World:
+    """A has joined with all topics and holds them, at epoch 3."""
+    world = with_topics(topics)
+    world.heartbeat("A", 0, topics)
+    world.beat("A", 2)
+    world.written()
+    world.initialized()
+    return world
+
+
+def test_3_all_partitions_go_out_in_one_request_and_come_back_in_one_record() -> None:
+    world = World(t1=2, t2=1)
+    world.persisting = False
+    world.heartbeat("A", 0, ["t1", "t2"])
+    assert world.written()[-1] == "R15(initializing {t1:0,1 t2:0})"
+    world.release()
+    assert world.initialized() == ["t1:0@-1 t1:1@-1 t2:0@-1 epoch 2"]
+    assert world.written() == ["R15(initialized {t1:0,1 t2:0})"]
+
+
+@pytest.mark.parametrize("whole_call", [False, True], ids=["one partition fails", "the call fails"])
+def test_3_a_failure_takes_the_whole_request_back_and_the_next_heartbeat_tries_at_once(whole_call: bool) -> None:
+    world = World(t1=2)
+    if whole_call:
+        world.persister_error = Errors.COORDINATOR_NOT_AVAILABLE
+    else:
+        world.persister = lambda _, index: Errors.NETWORK_EXCEPTION if index else Errors.NONE
+    world.heartbeat("A", 0, ["t1"])
+    assert world.written()[-2:] == ["R15(initializing {t1:0,1})", "R15()"]
+    world.persister_error, world.persister = Errors.NONE, lambda _, index: Errors.NONE
+    world.initialized()
+    assert world.heartbeat("A", 2) == "2 null"
+    assert world.initialized() == ["t1:0@-1 t1:1@-1 epoch 2"]
+    assert world.written() == ["R15(initializing {t1:0,1})", "R15(initialized {t1:0,1})"]
+
+
+def test_3_when_the_success_cannot_be_recorded_it_is_taken_back() -> None:
+    world = World(t1=1)
+    world.persisting = False
+    world.heartbeat("A", 0, ["t1"])
+    world.written()
+    world.appending = False
+    world.release_next()
+    world.append_error = Errors.NOT_ENOUGH_REPLICAS
+    world.release_next()
+    world.append_error = Errors.NONE
+    world.release()
+    world.wait(RETRY_MS)
+    assert world.written() == ["R15()"]
+    world.heartbeat("A", 2)
+    assert world.written() == ["R15(initializing {t1:0})", "R15(initialized {t1:0})"]
+
+
+@pytest.mark.parametrize(
+    ("wait_ms", "retry_ms", "expected"),
+    [
+        pytest.param(29_999, None, [], id="younger than the interval"),
+        pytest.param(30_000, None, ["t1:0@0 epoch 2"], id="as old as the interval"),
+        pytest.param(6_000, 6_000, ["t1:0@0 epoch 2"], id="a shorter interval"),
+        pytest.param(4_999, 1, [], id="never shorter than the commit time-out"),
+        pytest.param(5_000, 1, ["t1:0@0 epoch 2"], id="as old as the commit time-out"),
+    ],
+)
+def test_3_a_lost_initialization_is_tried_again(wait_ms: int, retry_ms: int | None, expected: list[str]) -> None:
+    world = joined(t1=1)
+    if retry_ms:
+        world.configure(group_share_initialize_retry_interval_ms=retry_ms)
+    assert (world.heartbeat("A", 2), world.initialized()) == ("2 null", [])
+    world.wait(wait_ms)
+    world.heartbeat("A", 2)
+    assert world.initialized() == expected
+
+
+def test_3_every_write_of_the_record_stamps_all_entries_anew() -> None:
+    world = joined(t1=1, t2=1)
+    world.create_topic("t3", 1)
+    world.wait(20_000)
+    world.heartbeat("A", 2, ["t1", "t2", "t3"])
+    assert world.initialized() == ["t3:0@-1 epoch 3"]
+    world.wait(29_999)
+    world.heartbeat("A", 3)
+    assert world.initialized() == []
+    world.wait(1)
+    world.heartbeat("A", 3)
+    assert world.initialized() == ["t1:0@0 t2:0@0 epoch 4"]
+
+
+def test_3_growth_new_partitions_start_at_0() -> None:
+    world = settled(t1=2)
+    world.grow_topic("t1", 4)
+    assert world.beat("A", 3) == "4 null"
+    records = ["R11(4)", "R12(4)", "R14(A 4<3 {t1:0,1})", "R15(initializing {t1:2,3}, initialized {t1:0,1})",
+               "R15(initialized {t1:0,1,2,3})"]  # fmt: skip
+    assert world.written() == records
+    assert world.initialized() == ["t1:2@0 t1:3@0 epoch 4"]
+    assert world.beat("A", 4) == "5 {t1:0,1,2,3}"
+
+
+def test_3_a_topic_created_after_the_subscription_starts_by_the_reset_strategy() -> None:
+    world = World(t1=1)
+    world.heartbeat("A", 0, ["t1", "t2"])
+    world.beat("A", 2)
+    world.initialized()
+    world.create_topic("t2", 1)
+    assert world.beat("A", 3) == "4 null"
+    assert world.initialized() == ["t2:0@-1 epoch 4"]
+    assert world.beat("A", 4) == "5 {t1:0 t2:0}"
+
+
+def test_3_a_subscription_to_a_topic_that_is_there_begins_at_once() -> None:
+    world = settled(t1=1)
+    world.create_topic("t2", 1)
+    world.heartbeat("A", 3)
+    world.heartbeat("A", 3, ["t1", "t2"])
+    assert world.initialized() == ["t2:0@-1 epoch 4"]
+
+
+def test_3_a_first_attempt_lost_with_its_coordinator_is_repeated_from_0() -> None:
+    world = joined(t1=1)
+    world.fail_over()
+    world.wait(29_999)
+    world.heartbeat("A", 2)
+    assert world.initialized() == []
+    world.wait(1)
+    world.heartbeat("A", 2)
+    assert world.initialized() == ["t1:0@0 epoch 2"]
+
+
+def test_3_a_deleted_topic_is_forgotten_without_asking_the_persister() -> None:
+    world = settled(t1=1, t2=1)
+    world.delete_topic("t1")
+    assert world.written() == ["R15(initialized {t2:0})"]
+    assert world.persisted == []
+    assert world.beat("A", 3) == "4 {t2:0}"
+
+
+def test_3_a_topic_in_no_list_vanishes_without_a_record() -> None:
+    world = settled(t1=1, other=1)
+    world.create_topic("third", 1)
+    world.delete_topic("third")
+    assert world.written() == []
+
+
+def test_3_a_topic_deleted_while_its_coordinator_moves_is_forgotten_by_the_next_one() -> None:
+    world = settled(t1=1, t2=1)
+    world.resign()
+    world.delete_topic("t1")
+    world.elect()
+    assert world.written() == ["R15(initialized {t2:0})"]
+
+
+def test_hard_case_30_a_recreated_topic_has_a_new_id_and_a_new_start() -> None:
+    world = settled(t1=2)
+    world.delete_topic("t1")
+    world.create_topic("t1", 1)
+    assert world.beat("A", 3) == "4 {}"
+    assert world.initialized() == ["t1:0@-1 epoch 4"]
+    assert world.beat("A", 4) == "5 {t1:0}"
+
+
+def test_3_a_success_that_comes_after_the_topic_vanished_is_none() -> None:
+    world = World(t1=1)
+    world.persisting = False
+    world.heartbeat("A", 0, ["t1"])
+    world.delete_topic("t1")
+    world.written()
+    world.release()
+    assert world.written() == []
+
+
+def test_3_a_success_for_a_vanished_topic_is_none_even_where_that_could_not_be_recorded() -> None:
+    world = World(t1=1)
+    world.persisting = False
+    world.heartbeat("A", 0, ["t1"])
+    world.append_error = Errors.NOT_ENOUGH_REPLICAS
+    world.delete_topic("t1")
+    world.append_error = Errors.NONE
+    world.written()
+    world.release()
+    assert world.written() == []
+
+
+# ---- a log that stalls or fails --------------------------------------------------------------------------------------
+
+
+def recorded(world: World) -> SharePartitions | None:
+    """What the shard knows of the group's share-partitions."""
+    shard = world.coordinator._runtime.shard(world.shard_of())
+    group = shard.find(ShareGroup, GROUP) if shard else None
+    return group.share_partitions if group else None
+
+
+HEARTBEAT = ShareGroupHeartbeatRequest(
+    group_id=GROUP, member_id="A", member_epoch=0, subscribed_topic_names=("t1", "t2")
+)
+ALTER = AlterShareGroupOffsetsRequest(
+    group_id=GROUP,
+    topics=(
+        AlterShareGroupOffsetsRequest.Topic(
+            topic_name="t1",
+            partitions=(AlterShareGroupOffsetsRequest.Partition(partition_index=0, start_offset=5),),
+        ),
+    ),
+)
+
+
+@pytest.mark.parametrize("persisting", [True, False], ids=["the persister answers", "the persister is slow"])
+@pytest.mark.parametrize("request_", [HEARTBEAT, ALTER], ids=["heartbeat", "alter offsets"])
+def test_a_topic_deleted_between_the_append_and_its_commit_is_forgotten(request_: Request, persisting: bool) -> None:
+    """The group does not even exist when the topic goes."""
+    world = World(t1=1, t2=1)
+    world.appending = False
+    world.send(request_)
+    gone = world.image.topics["t1"].topic_id
+    world.delete_topic("t1")
+    world.appending, world.persisting = True, persisting
+    world.release_next()
+    world.release()
+    known = recorded(world)
+    assert known is not None
+    assert gone not in known.topics()
+    assert not known.initializing
+
+
+@pytest.mark.parametrize("error", [Errors.NOT_ENOUGH_REPLICAS, Errors.KAFKA_STORAGE_ERROR], ids=lambda e: e.name)
+def test_a_deleted_topic_is_forgotten_though_the_append_of_that_fails_at_first(error: Errors) -> None:
+    world = settled(t1=1, t2=1)
+    world.append_error = error
+    world.delete_topic("t1")
+    world.wait(20_000)
+    assert world.written() == []
+    world.append_error = Errors.NONE
+    world.wait(RETRY_MS)
+    assert world.written() == ["R15(initialized {t2:0})"]
+
+
+@pytest.mark.parametrize("initialized", [True, False], ids=["well", "not well"])
+def test_an_initialization_ends_though_it_waits_behind_an_append_that_stalls(initialized: bool) -> None:
+    """Its record has more than the write time-out to wait; and the next one does not start at 0."""
+    world = World(t1=1)
+    world.persisting = False
+    world.heartbeat("A", 0, ["t1"])
+    if not initialized:
+        world.persister_error = Errors.COORDINATOR_NOT_AVAILABLE
+    world.appending = False
+    world.send(replace(HEARTBEAT, member_id="B", subscribed_topic_names=("t1",)))
+    world.release_next()
+    world.wait(20_000)
+    world.persister_error = Errors.NONE
+    world.release()
+    known = recorded(world)
+    assert known is not None
+    assert not known.initializing
+    assert bool(known.initialized) == initialized
+    world.initialized()
+    world.beat("A", 2)
+    assert world.initialized() == ([] if initialized else ["t1:0@-1 epoch 3"])
+
+
+@pytest.mark.parametrize("error", [Errors.NOT_ENOUGH_REPLICAS, Errors.KAFKA_STORAGE_ERROR], ids=lambda e: e.name)
+def test_an_initialization_that_failed_is_taken_back_as_soon_as_that_can_be_recorded(error: Errors) -> None:
+    world = World(t1=1)
+    world.persisting = False
+    world.heartbeat("A", 0, ["t1"])
+    world.persister_error, world.append_error = Errors.COORDINATOR_NOT_AVAILABLE, error
+    world.release()
+    world.persister_error = Errors.NONE
+    world.wait(20_000)
+    world.append_error = Errors.NONE
+    world.wait(RETRY_MS)
+    assert recorded(world) == SharePartitions()
+    world.initialized()
+    world.heartbeat("A", 2)
+    assert world.initialized() == ["t1:0@-1 epoch 2"]
+
+
+def test_a_partition_is_assigned_to_nobody_before_it_is_initialized() -> None:
+    world = joined(t1=1)
+    assert world.beat("A", 2, ["t1"]) == "2 {}"
+    world.wait(30_000)
+    world.heartbeat("A", 2)
+    assert world.beat("A", 2) == "3 {t1:0}"
+
+
+# ---- the moves -------------------------------------------------------------------------------------------------------
+
+PART = frozenset
+
+
+@pytest.mark.parametrize(
+    ("before", "move", "after"),
+    [
+        pytest.param(
+            SharePartitions({}, {}, frozenset({A, B})),
+            lambda known: known.begin({A: PART({0})}),
+            SharePartitions({A: PART({0})}, {}, frozenset({B})),
+            id="begin: the topic is wanted again",
+        ),
+        pytest.param(
+            SharePartitions({A: PART({0, 1})}, {A: PART({2})}),
+            lambda known: known.finish({A: PART({1})}),
+            SharePartitions({A: PART({0})}, {A: PART({1, 2})}),
+            id="finish: one of two",
+        ),
+        pytest.param(
+            SharePartitions({A: PART({0})}, {A: PART({0})}),
+            lambda known: known.finish({A: PART({0})}),
+            SharePartitions({}, {A: PART({0})}),
+            id="finish: an altered partition was in both lists",
+        ),
+        pytest.param(
+            SharePartitions({A: PART({0}), B: PART({0})}),
+            lambda known: known.abandon({A: PART({0, 5})}),
+            SharePartitions({B: PART({0})}),
+            id="abandon",
+        ),
+        pytest.param(
+            SharePartitions({A: PART({1})}, {A: PART({0}), B: PART({0})}),
+            lambda known: known.begin_delete([A]),
+            SharePartitions({A: PART({1})}, {B: PART({0})}, frozenset({A})),
+            id="begin to delete: what is initializing stays",
+        ),
+        pytest.param(
+            SharePartitions({}, {}, frozenset({A, B})),
+            lambda known: known.finish_delete([A]),
+            SharePartitions({}, {}, frozenset({B})),
+            id="finish to delete",
+        ),
+    ],
+)
+def test_the_moves_of_share_partitions(before: SharePartitions, move: object, after: SharePartitions) -> None:
+    assert callable(move)
+    assert move(before) == after
+
+
+def test_sets_of_partitions_by_topic() -> None:
+    some, others = {A: PART({0, 1})}, {A: PART({1, 2}), B: PART({0})}
+    assert union(some, others) == {A: PART({0, 1, 2}), B: PART({0})}
+    assert difference(some, others) == {A: PART({0})}
+    assert difference({B: PART({0})}, others) == {}

@@ -1,0 +1,439 @@
+"""Offsets of a group: described with lag, altered, deleted; and groups deleted."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from shareq.model.errors import Errors
+from shareq.model.ids import ZERO_TOPIC_ID
+from shareq.model.messages.cluster import DeleteGroupsRequest, DeleteGroupsResponse
+from shareq.model.messages.data import ListOffsetsRequest
+from shareq.model.messages.share_group import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsResponse,
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsResponse,
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsResponse,
+)
+from shareq.model.messages.share_state import DeleteShareGroupStateRequest
+from tests.coordinator.share_group.test_initialize import settled
+from tests.coordinator.share_group.world import GROUP, World
+
+Offsets = Mapping[str, Mapping[int, int]]
+
+
+def empty_group(**topics: int) -> World:
+    """A group without members whose share-partitions are initialized, at epoch 4."""
+    world = settled(**topics)
+    world.heartbeat("A", -1)
+    world.written()
+    world.persisted.clear()
+    return world
+
+
+def short(response: DescribeShareGroupOffsetsResponse) -> list[str]:
+    """`t1:0 start/epoch/lag`, errors by name."""
+    lines = []
+    for group in response.groups:
+        if group.error_code:
+            lines.append(group.error_code.name)
+        for topic in group.topics:
+            for p in topic.partitions:
+                text = f"{topic.topic_name}:{p.partition_index} {p.start_offset}/{p.leader_epoch}/{p.lag}"
+                lines.append(f"{text} {p.error_code.name}" if p.error_code else text)
+    return lines
+
+
+def describe(world: World, topics: Mapping[str, tuple[int, ...]] | None = None, group: str = GROUP) -> list[str]:
+    ask = DescribeShareGroupOffsetsRequest
+    listed = None
+    if topics is not None:
+        listed = tuple(ask.Topic(topic_name=name, partitions=indexes) for name, indexes in topics.items())
+    request = ask(groups=(ask.Group(group_id=group, topics=listed),))
+    return short(world.ask(request, DescribeShareGroupOffsetsResponse))
+
+
+def alter(world: World, offsets: Offsets, group: str = GROUP) -> int:
+    ask = AlterShareGroupOffsetsRequest
+    return world.send(
+        ask(
+            group_id=group,
+            topics=tuple(
+                ask.Topic(
+                    topic_name=name,
+                    partitions=tuple(ask.Partition(partition_index=i, start_offset=o) for i, o in starts.items()),
+                )
+                for name, starts in offsets.items()
+            ),
+        )
+    )
+
+
+def altered(world: World, request_id: int) -> str:
+    """`t1:0 NONE, t1:1 ...`, or the error at the top level."""
+    response = world.answer(request_id, AlterShareGroupOffsetsResponse)
+    if response.error_code:
+        assert response.responses == ()
+        return response.error_code.name
+    return ", ".join(
+        f"{t.topic_name}:{p.partition_index} {p.error_code.name}" for t in response.responses for p in t.partitions
+    )
+
+
+def delete(world: World, *topics: str, group: str = GROUP) -> str:
+    ask = DeleteShareGroupOffsetsRequest
+    request = ask(group_id=group, topics=tuple(ask.Topic(topic_name=name) for name in topics))
+    response = world.ask(request, DeleteShareGroupOffsetsResponse)
+    if response.error_code:
+        assert response.responses == ()
+        return response.error_code.name
+    return ", ".join(f"{topic.topic_name} {topic.error_code.name}" for topic in response.responses)
+
+
+def delete_groups(world: World, *groups: str) -> list[str]:
+    response = world.ask(DeleteGroupsRequest(groups_names=groups), DeleteGroupsResponse)
+    assert tuple(result.group_id for result in response.results) == groups
+    return [result.error_code.name for result in response.results]
+
+
+def deleted_at_persister(world: World) -> list[str]:
+    """The Delete requests since the last question: `t1:0 t1:1`."""
+    asked = [request for request in world.persisted if isinstance(request, DeleteShareGroupStateRequest)]
+    world.persisted.clear()
+    return [" ".join(f"{world.name(t.topic_id)}:{p.partition}" for t in r.topics for p in t.partitions) for r in asked]
+
+
+# ---- describe --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("summary", "end", "expected"),
+    [
+        pytest.param((10, 3), 100, "t1:0 10/7/87", id="lag = end - start - count"),
+        pytest.param((10, 0), 10, "t1:0 10/7/0", id="nothing left"),
+        pytest.param((100, 0), 10, "t1:0 100/7/-90", id="altered beyond the end: not clamped"),
+        pytest.param((10, -1), 100, "t1:0 10/7/-1", id="the count is not known"),
+        pytest.param((-1, 0), 100, "t1:0 -1/7/-1", id="the start is not known"),
+        pytest.param((10, 3), None, "t1:0 0/0/-1 NOT_LEADER_OR_FOLLOWER", id="the leader does not know the end"),
+    ],
+)
+def test_6_lag(summary: tuple[int, int], end: int | None, expected: str) -> None:
+    world = settled(t1=1)
+    world.summaries["t1", 0] = summary
+    if end is not None:
+        world.ends["t1", 0] = end
+    assert describe(world) == [expected]
+
+
+def test_6_describe_a_partition_without_leader() -> None:
+    world = settled()
+    world.create_topic("t1", 1, leader=-1)
+    world.summaries["t1", 0] = (0, 0)
+    assert describe(world, {"t1": (0,)}) == ["t1:0 0/0/-1 LEADER_NOT_AVAILABLE"]
+
+
+def test_6_describe_an_error_of_the_persister_on_a_partition_is_no_error() -> None:
+    world = settled(t1=2)
+    world.summaries.update({("t1", 0): (5, 0), ("t1", 1): (5, 0)})
+    world.ends.update({("t1", 0): 6, ("t1", 1): 6})
+    world.persister = lambda _, index: Errors.INVALID_REQUEST if index else Errors.NONE
+    assert describe(world) == ["t1:0 5/7/1", "t1:1 -1/0/-1"]
+    (call,) = world.calls
+    assert isinstance(call.request, ListOffsetsRequest)
+    assert [partition.partition_index for partition in call.request.topics[0].partitions] == [0]
+
+
+def test_6_describe_a_failed_call_of_the_persister_is_the_groups_error() -> None:
+    world = settled(t1=1)
+    world.persister_error = Errors.COORDINATOR_NOT_AVAILABLE
+    assert describe(world) == ["COORDINATOR_NOT_AVAILABLE"]
+
+
+def test_6_describe_asks_each_leader_once() -> None:
+    world = settled()
+    world.create_topic("t1", 2, leader=1)
+    world.create_topic("t2", 1, leader=2)
+    for at in (("t1", 0), ("t1", 1), ("t2", 0)):
+        world.summaries[at], world.ends[at] = (0, 0), 9
+    assert describe(world, {"t1": (0, 1), "t2": (0,)}) == ["t1:0 0/7/9", "t1:1 0/7/9", "t2:0 0/7/9"]
+    assert [call.node for call in world.calls] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("topics", "group", "expected"),
+    [
+        pytest.param(None, "unknown", [], id="an unknown group, all topics: nothing, and no error"),
+        pytest.param({}, "g", [], id="no topics"),
+        pytest.param({"t1": (0,)}, "unknown", ["t1:0 -1/7/-1"], id="explicit topics go to the persister"),
+        pytest.param({"nope": (0, 1)}, "g", ["nope:0 -1/0/-1", "nope:1 -1/0/-1"], id="an unknown topic is no error"),
+        pytest.param(None, "g", ["t1:0 -1/7/-1", "t1:1 -1/7/-1"], id="all initialized partitions"),
+    ],
+)
+def test_6_describe_existence(topics: Mapping[str, tuple[int, ...]] | None, group: str, expected: list[str]) -> None:
+    assert describe(settled(t1=2), topics, group) == expected
+
+
+def test_6_describe_all_topics_asks_the_coordinator_explicit_ones_any_broker() -> None:
+    world = settled(t1=1)
+    world.resign()
+    assert describe(world) == ["NOT_COORDINATOR"]
+    assert describe(world, {"t1": (0,)}) == ["t1:0 -1/7/-1"]
+
+
+def test_6_describe_an_unknown_topic_has_the_zero_id() -> None:
+    ask = DescribeShareGroupOffsetsRequest
+    topics = (ask.Topic(topic_name="nope", partitions=(0,)),)
+    request = ask(groups=(ask.Group(group_id=GROUP, topics=topics),))
+    response = settled().ask(request, DescribeShareGroupOffsetsResponse)
+    assert response.groups[0].topics[0].topic_id == ZERO_TOPIC_ID
+
+
+# ---- alter -----------------------------------------------------------------------------------------------------------
+
+
+def test_6_alter_raises_the_group_epoch_and_uses_it_as_state_epoch() -> None:
+    """Kafka raises it only after 4.4; an initialization that is late could undo what has been altered."""
+    world = empty_group(t1=2)
+    world.persisting = False
+    request_id = alter(world, {"t1": {0: 42}})
+    assert world.written() == ["R11(5)", "R15(initializing {t1:0}, initialized {t1:0,1})"]
+    world.release()
+    assert altered(world, request_id) == "t1:0 NONE"
+    assert world.initialized() == ["t1:0@42 epoch 5"]
+    assert world.written() == ["R15(initialized {t1:0,1})"]
+    assert world.describe().group_epoch == 5
+    alter(world, {"t1": {0: 42}})
+    assert world.initialized() == ["t1:0@42 epoch 6"], "altering twice resets twice"
+
+
+@pytest.mark.parametrize("offset", [-5, 0, 10**12])
+def test_6_alter_takes_any_offset(offset: int) -> None:
+    world = empty_group(t1=1)
+    assert altered(world, alter(world, {"t1": {0: offset}})) == "t1:0 NONE"
+    assert world.initialized() == [f"t1:0@{offset} epoch 5"]
+
+
+def test_hard_case_29_alter_creates_a_group_of_nothing_but_share_partitions() -> None:
+    world = World(t1=3)
+    assert altered(world, alter(world, {"t1": {0: 7}})) == "t1:0 NONE"
+    assert world.written() == ["R11(2)", "R15(initializing {t1:0})", "R15(initialized {t1:0})"]
+    described = world.describe()
+    assert (described.group_state, described.group_epoch, described.assignment_epoch) == ("Empty", 2, 1)
+    world.initialized()
+    world.heartbeat("A", 0, ["t1"])
+    assert world.initialized() == ["t1:1@0 t1:2@0 epoch 3"]
+
+
+def test_hard_case_28_lag_after_alter_counts_from_the_new_start() -> None:
+    world = empty_group(t1=1)
+    assert altered(world, alter(world, {"t1": {0: 40}})) == "t1:0 NONE"
+    world.summaries["t1", 0], world.ends["t1", 0] = (40, 0), 100
+    assert describe(world) == ["t1:0 40/7/60"]
+
+
+@pytest.mark.parametrize(
+    ("offsets", "expected", "records"),
+    [
+        pytest.param({"nope": {0: 1}}, "nope:0 UNKNOWN_TOPIC_OR_PARTITION", 0, id="all topics unknown"),
+        pytest.param({"t1": {9: 1}}, "t1:9 UNKNOWN_TOPIC_OR_PARTITION", 0, id="no such partition"),
+        pytest.param({"t1": {-1: 1}}, "t1:-1 UNKNOWN_TOPIC_OR_PARTITION", 0, id="a negative partition"),
+        pytest.param(
+            {"nope": {0: 1}, "t1": {2: 1, 0: 1}},
+            "nope:0 UNKNOWN_TOPIC_OR_PARTITION, t1:2 UNKNOWN_TOPIC_OR_PARTITION, t1:0 NONE",
+            3,
+            id="some are fine",
+        ),
+    ],
+)
+def test_6_alter_what_does_not_exist(offsets: Offsets, expected: str, records: int) -> None:
+    world = World(t1=2)
+    assert altered(world, alter(world, offsets)) == expected
+    assert len(world.written()) == records
+    assert world.describe().error_code is (Errors.NONE if records else Errors.GROUP_ID_NOT_FOUND)
+
+
+def test_6_alter_refused() -> None:
+    world = settled(t1=1)
+    assert altered(world, alter(world, {"t1": {0: 1}, "nope": {0: 1}})) == "NON_EMPTY_GROUP"
+    assert altered(world, alter(world, {"t1": {0: 1}}, group="")) == "INVALID_GROUP_ID"
+    world.resign()
+    assert altered(world, alter(world, {"t1": {0: 1}})) == "NOT_COORDINATOR"
+    world.delete_topic("__consumer_offsets")
+    assert altered(world, alter(world, {"t1": {0: 1}}, group="")) == "COORDINATOR_NOT_AVAILABLE"
+    world.change_image(share_version=0)
+    assert altered(world, alter(world, {"t1": {0: 1}})) == "UNSUPPORTED_VERSION"
+
+
+def test_6_alter_one_partition_fails_and_nothing_becomes_initialized() -> None:
+    world = World(t1=2)
+    world.persister = lambda _, index: Errors.FENCED_STATE_EPOCH if index else Errors.NONE
+    assert altered(world, alter(world, {"t1": {0: 5, 1: 5}})) == "t1:0 NONE, t1:1 FENCED_STATE_EPOCH"
+    assert world.written() == ["R11(2)", "R15(initializing {t1:0,1})"]
+    world.persister = lambda _, index: Errors.NONE
+    world.initialized()
+    world.heartbeat("A", 0, ["t1"])
+    assert world.initialized() == []
+    world.wait(30_000)
+    world.heartbeat("A", 3)
+    assert world.initialized() == ["t1:0@0 t1:1@0 epoch 3"]
+
+
+def test_6_alter_a_failed_call_is_the_error_of_all() -> None:
+    world = World(t1=1)
+    world.persister_error = Errors.COORDINATOR_LOAD_IN_PROGRESS
+    assert altered(world, alter(world, {"t1": {0: 5}})) == "COORDINATOR_LOAD_IN_PROGRESS"
+    assert world.written() == ["R11(2)", "R15(initializing {t1:0})"]
+
+
+def test_6_alter_is_answered_once_when_its_commit_comes_after_the_time_out() -> None:
+    world = empty_group(t1=1)
+    world.appending = False
+    request_id = alter(world, {"t1": {0: 5}})
+    world.wait(5000)
+    assert altered(world, request_id) == "COORDINATOR_NOT_AVAILABLE"
+    world.release()
+    assert altered(world, request_id) == "COORDINATOR_NOT_AVAILABLE"
+    assert world.initialized() == ["t1:0@5 epoch 5"]
+
+
+# ---- delete offsets --------------------------------------------------------------------------------------------------
+
+
+def test_6_delete_offsets_in_two_phases() -> None:
+    world = empty_group(t1=2, t2=1)
+    assert delete(world, "t1") == "t1 NONE"
+    assert deleted_at_persister(world) == ["t1:0 t1:1"]
+    assert world.written() == ["R15(initialized {t2:0}, deleting t1)", "R15(initialized {t2:0})"]
+    world.heartbeat("A", 0, ["t1", "t2"])
+    assert world.initialized() == ["t1:0@-1 t1:1@-1 epoch 5"]
+
+
+def test_6_delete_offsets_a_failed_topic_stays_and_is_deleted_again_with_all_its_partitions() -> None:
+    world = empty_group(t1=2, t2=1)
+    t1 = world.image.topics["t1"].topic_id
+    world.persister = lambda topic, index: Errors.NETWORK_EXCEPTION if (topic, index) == (t1, 1) else Errors.NONE
+    assert delete(world, "t1", "t2") == "t1 NETWORK_EXCEPTION, t2 NONE"
+    assert world.written() == ["R15(deleting t1,t2)", "R15(deleting t1)"]
+    deleted_at_persister(world)
+    world.grow_topic("t1", 3)
+    world.persister = lambda topic, index: Errors.NONE
+    assert delete(world, "t1") == "t1 NONE"
+    assert deleted_at_persister(world) == ["t1:0 t1:1 t1:2"]
+    assert world.written() == ["R15(deleting t1)", "R15()"]
+
+
+@pytest.mark.parametrize(
+    ("topics", "expected", "records"),
+    [
+        pytest.param(("nope",), "nope UNKNOWN_TOPIC_OR_PARTITION", ["R15(initialized {t1:0})"], id="unknown"),
+        pytest.param(("t2",), "t2 UNKNOWN_TOPIC_OR_PARTITION", ["R15(initialized {t1:0})"], id="not the group's"),
+        pytest.param(
+            ("t2", "t1"),
+            "t2 UNKNOWN_TOPIC_OR_PARTITION, t1 NONE",
+            ["R15(deleting t1)", "R15()"],
+            id="one of two",
+        ),
+    ],
+)
+def test_6_delete_offsets_of_topics_without_any(topics: tuple[str, ...], expected: str, records: list[str]) -> None:
+    world = empty_group(t1=1)
+    world.create_topic("t2", 1)
+    assert (delete(world, *topics), world.written()) == (expected, records)
+
+
+def test_6_delete_offsets_of_a_topic_that_is_only_initializing() -> None:
+    world = World(t1=1)
+    world.persister_error = Errors.NETWORK_EXCEPTION
+    alter(world, {"t1": {0: 5}})
+    assert delete(world, "t1") == "t1 UNKNOWN_TOPIC_OR_PARTITION"
+
+
+def test_6_delete_offsets_of_a_group_without_share_partitions() -> None:
+    world = World()
+    world.heartbeat("A", 0, ["later"])
+    world.heartbeat("A", -1)
+    assert delete(world, "later") == ""
+
+
+def test_6_delete_offsets_refused() -> None:
+    world = settled(t1=1)
+    assert delete(world, "t1") == "NON_EMPTY_GROUP"
+    assert delete(world, "t1", group="other") == "GROUP_ID_NOT_FOUND"
+    assert delete(world, "t1", group="") == "INVALID_GROUP_ID"
+    world.resign()
+    assert delete(world, "t1") == "NOT_COORDINATOR"
+    world.change_image(share_version=0)
+    assert delete(world, "t1") == "UNSUPPORTED_VERSION"
+
+
+def test_6_delete_offsets_a_failed_call_is_the_error_of_all() -> None:
+    world = empty_group(t1=1)
+    world.persister_error = Errors.COORDINATOR_NOT_AVAILABLE
+    assert delete(world, "t1") == "COORDINATOR_NOT_AVAILABLE"
+    assert world.written() == ["R15(deleting t1)"]
+
+
+# ---- delete groups ---------------------------------------------------------------------------------------------------
+
+
+def test_6_delete_a_group() -> None:
+    world = empty_group(t1=2)
+    assert delete_groups(world, GROUP) == ["NONE"]
+    assert deleted_at_persister(world) == ["t1:0 t1:1"]
+    assert world.written() == ["R15(deleting t1)", "R12T", "R15T", "R11T"]
+    assert delete_groups(world, GROUP) == ["GROUP_ID_NOT_FOUND"]
+    world.fail_over()
+    assert world.describe().error_code is Errors.GROUP_ID_NOT_FOUND
+    assert world.heartbeat("A", 0, ["t1"]) == "2 {}"
+
+
+def test_6_delete_a_group_with_everything_that_it_ever_began() -> None:
+    world = empty_group(t1=1, t2=2, t3=1)
+    world.persister_error = Errors.NETWORK_EXCEPTION
+    alter(world, {"t1": {0: 5}})
+    delete(world, "t2")
+    deleted_at_persister(world)
+    assert delete_groups(world, GROUP) == ["NETWORK_EXCEPTION"]
+    world.persister_error = Errors.NONE
+    assert delete_groups(world, GROUP) == ["NONE"]
+    assert deleted_at_persister(world) == ["t2:0 t2:1 t1:0 t3:0", "t1:0 t2:0 t2:1 t3:0"]
+
+
+def test_6_delete_a_group_that_failed_stays_and_may_be_deleted_again() -> None:
+    world = empty_group(t1=1)
+    world.persister = lambda topic, index: Errors.NETWORK_EXCEPTION
+    assert delete_groups(world, GROUP) == ["NETWORK_EXCEPTION"]
+    assert world.written() == ["R15(deleting t1)"]
+    world.persister = lambda topic, index: Errors.NONE
+    assert delete_groups(world, GROUP) == ["NONE"]
+    assert deleted_at_persister(world) == ["t1:0", "t1:0"]
+
+
+def test_6_delete_a_group_somebody_joins_in_the_middle() -> None:
+    world = empty_group(t1=1)
+    world.persisting = False
+    request_id = world.send(DeleteGroupsRequest(groups_names=(GROUP,)))
+    world.heartbeat("A", 0, ["t1"])
+    world.release()
+    result = world.answer(request_id, DeleteGroupsResponse).results[0]
+    assert result.error_code is Errors.NON_EMPTY_GROUP
+    assert world.beat("A", 5) == "6 {t1:0}"
+
+
+def test_6_delete_groups_each_for_itself() -> None:
+    world = settled(t1=1)
+    world.heartbeat("A", 0, ["later"], group="g2")
+    world.heartbeat("A", -1, group="g2")
+    world.written()
+    assert delete_groups(world, "g2", GROUP, "nope", "g2") == [
+        "NONE",
+        "NON_EMPTY_GROUP",
+        "GROUP_ID_NOT_FOUND",
+        "GROUP_ID_NOT_FOUND",
+    ]
+    assert world.written() == ["R12T", "R15T", "R11T"]
+
+
+def test_delete_no_groups_at_all() -> None:
+    assert delete_groups(World()) == []

@@ -1,0 +1,296 @@
+"""A group under random treatment: members come and go, topics come, grow and go, the persister and the log fail, the
+coordinator moves. First safety: checked after every step. Then liveness: when the trouble ends, all settles."""
+
+import os
+import random
+import subprocess
+import sys
+
+import pytest
+
+from shareq.coordinator.groups.shard import GroupShard
+from shareq.coordinator.share_group.state import ShareGroup
+from shareq.model.errors import Errors
+from shareq.model.messages.base import Request
+from shareq.model.messages.cluster import DeleteGroupsRequest
+from shareq.model.messages.share_group import (
+    AlterShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequest,
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
+from tests.coordinator.quiet import check_group_coordinator
+from tests.coordinator.share_group.world import GROUP, World
+
+MEMBERS = tuple("ABCDEFG")
+TOPICS = "t1", "t2", "t3"
+STEPS = 150
+REJOIN = {Errors.UNKNOWN_MEMBER_ID, Errors.FENCED_MEMBER_EPOCH, Errors.GROUP_ID_NOT_FOUND}
+
+
+class Client:
+    """A member as a client library would play it. One request is under way at a time."""
+
+    def __init__(self, member: str, topics: tuple[str, ...]) -> None:
+        self.member = member
+        self.topics = topics
+        self.epoch = 0
+        self.held: frozenset[tuple[str, int]] = frozenset()
+        self.request_id: int | None = None
+
+    def request(self) -> ShareGroupHeartbeatRequest:
+        return ShareGroupHeartbeatRequest(
+            group_id=GROUP, member_id=self.member, member_epoch=self.epoch, subscribed_topic_names=self.topics
+        )
+
+    def take(self, answer: ShareGroupHeartbeatResponse) -> None:
+        self.request_id = None
+        if answer.error_code in REJOIN:
+            self.epoch, self.held = 0, frozenset()
+        elif not answer.error_code:
+            assert self.epoch <= answer.member_epoch
+            self.epoch = answer.member_epoch
+            assert answer.assignment is not None, "topics were sent, so everything is told"
+            self.held = frozenset((t.topic_id, i) for t in answer.assignment.topic_partitions for i in t.partitions)
+
+
+class Trial:
+    """One run. `clients`: who takes part now; others are silent until they expire."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.world = World(t1=2, traced=False)
+        self.clients: dict[str, Client] = {}
+        self.asked: list[int] = []
+        self.epochs = 0
+        self.moving = True
+
+    # ---- one step ----------------------------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        actions = [self.beat] * 12 + [self.wait] * 4 + [self.join] * 4 + [self.resubscribe, self.silence, self.leave]
+        actions += [self.change_topics] * 2 + [self.trouble, self.calm, self.calm, self.move, self.administer]
+        self.rng.choice(actions)()
+        self.collect()
+        self.check()
+
+    def join(self) -> None:
+        member = self.rng.choice(MEMBERS)
+        if member not in self.clients:
+            self.clients[member] = Client(member, self.some_topics())
+
+    def some_topics(self) -> tuple[str, ...]:
+        return tuple(self.rng.sample(TOPICS, self.rng.randint(1, 3)))
+
+    def resubscribe(self) -> None:
+        if self.clients:
+            self.rng.choice(list(self.clients.values())).topics = self.some_topics()
+
+    def silence(self) -> None:
+        if self.clients:
+            self.clients.pop(self.rng.choice(list(self.clients)))
+
+    def leave(self) -> None:
+        if self.clients:
+            client = self.clients.pop(self.rng.choice(list(self.clients)))
+            client.epoch = -1
+            self.send(client.request())
+
+    def beat(self) -> None:
+        idle = [client for client in self.clients.values() if client.request_id is None]
+        if idle:
+            client = self.rng.choice(idle)
+            client.request_id = self.send(client.request())
+
+    def wait(self) -> None:
+        self.world.wait(self.rng.choice([1, 200, 1000, 1000, 6000, 31_000]))
+
+    def change_topics(self) -> None:
+        world, name = self.world, self.rng.choice(TOPICS)
+        topic = world.image.topics.get(name)
+        if topic is None:
+            world.create_topic(name, self.rng.randint(1, 4))
+        elif self.rng.random() < 0.4:
+            world.delete_topic(name)
+        else:
+            world.grow_topic(name, len(topic.partitions) + self.rng.randint(1, 2))
+
+    def trouble(self) -> None:
+        world, rng = self.world, self.rng
+        world.appending, world.persisting = rng.random() < 0.6, rng.random() < 0.6
+        world.append_error = rng.choice([Errors.NONE, Errors.NOT_ENOUGH_REPLICAS, Errors.KAFKA_STORAGE_ERROR])
+        failing = rng.choice([-1, 0, 1])
+        world.persister = lambda _, index: Errors.NETWORK_EXCEPTION if index == failing else Errors.NONE
+        world.persister_error = rng.choice([Errors.NONE, Errors.NONE, Errors.COORDINATOR_NOT_AVAILABLE])
+
+    def calm(self) -> None:
+        world = self.world
+        world.append_error = world.persister_error = Errors.NONE
+        world.persister = lambda _, index: Errors.NONE
+        world.release()
+
+    def move(self) -> None:
+        if self.moving:
+            self.world.fail_over()
+
+    def administer(self) -> None:
+        """Requests of admins, most of which are refused because members are there."""
+        alter, delete, describe = (
+            AlterShareGroupOffsetsRequest,
+            DeleteShareGroupOffsetsRequest,
+            DescribeShareGroupOffsetsRequest,
+        )
+        partitions = (alter.Partition(partition_index=self.rng.randint(0, 3), start_offset=5),)
+        requests: list[Request] = [
+            alter(group_id=GROUP, topics=(alter.Topic(topic_name=self.rng.choice(TOPICS), partitions=partitions),)),
+            delete(group_id=GROUP, topics=(delete.Topic(topic_name=self.rng.choice(TOPICS)),)),
+            describe(groups=(describe.Group(group_id=GROUP),)),
+        ]
+        if not self.clients:
+            requests.append(DeleteGroupsRequest(groups_names=(GROUP,)))
+        self.send(self.rng.choice(requests))
+
+    # ---- safety ------------------------------------------------------------------------------------------------------
+
+    def send(self, request: Request) -> int:
+        request_id = self.world.send(request)
+        self.asked.append(request_id)
+        return request_id
+
+    def collect(self) -> None:
+        """Hand answers to the clients. What a dead coordinator held back is never answered: the client gives up."""
+        for client in self.clients.values():
+            if client.request_id is None:
+                continue
+            answers = self.world.responses[client.request_id]
+            assert len(answers) <= 1
+            if answers:
+                (answer,) = answers
+                assert isinstance(answer, ShareGroupHeartbeatResponse)
+                client.take(answer)
+
+    def group(self) -> ShareGroup | None:
+        shard = self.world.coordinator._runtime.shard(self.world.shard_of())
+        return shard.find(ShareGroup, GROUP) if shard else None
+
+    def check(self) -> None:
+        assert all(len(self.world.responses[request_id]) <= 1 for request_id in self.asked)
+        group = self.group()
+        if group is None:
+            self.epochs = 0  # deleted, or moved and its log not read: a new life
+            return
+        assert group.group_epoch >= self.epochs, "the group epoch went back"
+        self.epochs = group.group_epoch
+        assert group.assignment_epoch <= group.group_epoch
+        for member in group.members.values():
+            assert member.previous_member_epoch < member.member_epoch <= group.assignment_epoch
+        counted: dict[str, int] = {}
+        for member in group.members.values():
+            for name in member.subscribed_topic_names:
+                counted[name] = counted.get(name, 0) + 1
+        assert group.subscriptions == counted
+        assert group.targets.keys() <= group.members.keys()
+        self.check_replay(group)
+
+    def check_replay(self, group: ShareGroup) -> None:
+        """The log alone gives the same group."""
+        shard = GroupShard()
+        for offset, (key, value) in enumerate(self.world.log[self.world.shard_of()]):
+            shard.replay(offset, key, value, 0)
+        again = shard.groups[GROUP]
+        soft = {"pending", "refresh_at_ms", "uninitialized_at_ms", "recorded_at_ms"}
+        for slot in set(ShareGroup.__slots__) - soft:
+            assert getattr(again, slot) == getattr(group, slot), slot
+
+    # ---- liveness ----------------------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        self.calm()
+        self.world.configure_group(share_assignment_interval_ms=1000)
+        self.collect()
+        for client in self.clients.values():
+            client.request_id = None
+        for _ in range(60):
+            self.world.wait(5000)
+            for client in self.clients.values():
+                client.request_id = self.send(client.request())
+            self.collect()
+            self.check()
+
+    def check_settled(self) -> None:
+        check_group_coordinator(self.world.coordinator)
+        group = self.group()
+        if not self.clients:
+            assert group is None or group.members == {}
+            return
+        assert group is not None
+        assert group.members.keys() == self.clients.keys()
+        assert group.share_partitions is not None or not any(n in self.world.image.topics for n in group.subscriptions)
+        for client in self.clients.values():
+            assert client.epoch == group.group_epoch == group.assignment_epoch
+        self.check_coverage()
+
+    def check_coverage(self) -> None:
+        """Every partition of a subscribed topic is with some subscriber, nothing is anywhere else, shares are even."""
+        equal = len({frozenset(client.topics) for client in self.clients.values()}) == 1
+        for name in TOPICS:
+            topic = self.world.image.topics.get(name)
+            if topic is None:
+                continue
+            subscribers = [client for client in self.clients.values() if name in client.topics]
+            mine = {c.member: {i for t, i in c.held if t == topic.topic_id} for c in self.clients.values()}
+            held = set().union(*mine.values())
+            assert held == (set(range(len(topic.partitions))) if subscribers else set())
+            assert not any(mine[client.member] for client in self.clients.values() if client not in subscribers)
+            if subscribers and not equal:
+                sizes = [len(mine[client.member]) for client in subscribers]
+                assert max(sizes) - min(sizes) <= 1
+        if equal:
+            sizes = [len(client.held) for client in self.clients.values()]
+            assert max(sizes) - min(sizes) <= 1
+
+    def answered(self) -> bool:
+        """Requests since the last move have all been answered, exactly once."""
+        return all(len(self.world.responses[request_id]) == 1 for request_id in self.asked)
+
+
+def run(trial: Trial, *, moving: bool) -> None:
+    trial.moving = moving
+    for _ in range(STEPS):
+        trial.step()
+    trial.settle()
+    trial.check_settled()
+
+
+@pytest.mark.parametrize("round_number", range(12))
+def test_a_random_life_settles(seed: int, round_number: int) -> None:
+    run(Trial(seed + round_number), moving=True)
+
+
+@pytest.mark.parametrize("round_number", range(6))
+def test_with_one_coordinator_every_request_is_answered_exactly_once(seed: int, round_number: int) -> None:
+    trial = Trial(seed * 31 + round_number)
+    run(trial, moving=False)
+    assert trial.answered()
+
+
+def test_the_same_seed_writes_the_same_records_whatever_the_hashes_of_strings() -> None:
+    script = (
+        "from tests.coordinator.share_group.test_random import Trial, run\n"
+        "import hashlib\n"
+        "trial = Trial(5)\n"
+        "run(trial, moving=True)\n"
+        "print(hashlib.sha256(repr(trial.world.log).encode()).hexdigest())\n"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for hash_seed in ("1", "2")
+    }
+    assert len(printed) == 1

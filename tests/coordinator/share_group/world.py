@@ -1,0 +1,428 @@
+"""A world for one group coordinator: its log, the persister, the leaders and the metadata, all worked by hand.
+
+Records and answers are written short, so that a test reads like the tables of the specification.
+"""
+
+import random
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from shareq.coordinator.groups.coordinator import GroupCoordinator
+from shareq.coordinator.share_group.records import (
+    CurrentMemberAssignment,
+    GroupRecord,
+    MemberMetadata,
+    Metadata,
+    NamedTopicPartitions,
+    StatePartitionMetadata,
+    TargetAssignmentMember,
+    TargetAssignmentMetadata,
+    TopicPartitions,
+    decode,
+)
+from shareq.model.actor import (
+    IN_PROCESS,
+    Answer,
+    Appended,
+    AppendRecords,
+    Call,
+    ClientContext,
+    Effect,
+    ImageChanged,
+    Incoming,
+    Message,
+    Persist,
+    ReadRecords,
+    RecordsRead,
+    Respond,
+    ShardElected,
+    ShardResigned,
+    Tick,
+)
+from shareq.model.configs import BrokerConfig
+from shareq.model.errors import Errors
+from shareq.model.events import Event
+from shareq.model.ids import GROUP_METADATA_TOPIC, TopicId, partition_for, topic_id_from_bytes
+from shareq.model.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
+from shareq.model.messages.base import Request, Response
+from shareq.model.messages.data import ListOffsetsRequest, ListOffsetsResponse
+from shareq.model.messages.share_group import (
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
+from shareq.model.messages.share_state import (
+    DeleteShareGroupStateRequest,
+    DeleteShareGroupStateResponse,
+    InitializeShareGroupStateRequest,
+    InitializeShareGroupStateResponse,
+    ReadShareGroupStateSummaryRequest,
+    ReadShareGroupStateSummaryResponse,
+)
+from shareq.model.records import CoordinatorRecord
+
+R = TypeVar("R", bound=Response)
+GROUP = "g"
+BROKER = 1
+SHARDS = 3
+PartitionError = Callable[[TopicId, int], Errors]
+
+
+class World:
+    """`persister` decides what becomes of each share-partition; with `persisting` False its answers wait."""
+
+    def __init__(self, *, configs: Mapping[str, object] | None = None, traced: bool = True, **topics: int) -> None:
+        self.now_ms = 1_000_000
+        self.rng = random.Random(1)
+        self.log: dict[int, list[CoordinatorRecord]] = {partition: [] for partition in range(SHARDS)}
+        self.epoch = 0
+        self.appending = True
+        self.append_error = Errors.NONE
+        self.persisting = True
+        self.persister: PartitionError = lambda topic_id, partition: Errors.NONE
+        self.persister_error = Errors.NONE
+        self.summaries: dict[tuple[str, int], tuple[int, int]] = {}
+        self.ends: dict[tuple[str, int], int] = {}
+        self.held: deque[Effect] = deque()
+        self.calls: list[Call] = []
+        self.persisted: list[Request] = []
+        self.events: list[Event] = []
+        self.responses: dict[int, list[Response]] = {}
+        self.last_id = 0
+        self.next_topic = 64
+        self.image = ClusterImage(
+            version=1,
+            brokers={i: BrokerImage(broker_id=i, host=f"b{i}", port=9092, rack=f"r{i}") for i in (1, 2)},
+            broker_config=BrokerConfig(configs),
+        )
+        self.traced = traced
+        self.coordinator = self._new_coordinator()
+        self.create_topic(GROUP_METADATA_TOPIC, SHARDS)
+        for name, count in topics.items():
+            self.create_topic(name, count)
+        self.elect()
+        self._seen = 0
+        self._written: list[CoordinatorRecord] = []
+
+    def _new_coordinator(self) -> GroupCoordinator:
+        return GroupCoordinator(BROKER, random.Random(2), traced=self.traced)
+
+    # ---- the machinery -----------------------------------------------------------------------------------------------
+
+    def handle(self, message: Message) -> None:
+        """Hand a message over, and carry out all that follows from it."""
+        todo = deque(self.coordinator.handle(message, self.now_ms))
+        while todo:
+            for answer in self._carry_out(todo.popleft()):
+                todo.extend(self.coordinator.handle(answer, self.now_ms))
+
+    def _carry_out(self, effect: Effect) -> Iterable[Message]:
+        match effect:
+            case Respond(request_id, response):
+                self.responses[request_id].append(response)
+            case AppendRecords() if not self.appending:
+                self.held.append(effect)
+            case AppendRecords():
+                yield self._append(effect)
+            case ReadRecords(read_id, at, offset):
+                stored = self.log[at.partition]
+                chunk = [(i, *stored[i]) for i in range(offset, min(offset + 4, len(stored)))]
+                end = offset + len(chunk)
+                yield RecordsRead(read_id, Errors.NONE, chunk, end, end == len(stored))
+            case Persist() if not self.persisting:
+                self.held.append(effect)
+            case Persist():
+                yield self._persist(effect)
+            case Call():
+                self.calls.append(effect)
+                yield self._list_offsets(effect)
+            case _:
+                assert isinstance(effect, Event), effect
+                self.events.append(effect)
+
+    def _append(self, effect: AppendRecords) -> Appended:
+        if self.append_error:
+            return Appended(effect.id, self.append_error)
+        log = self.log[effect.topic_partition.partition]
+        base = len(log)
+        log.extend(effect.records)
+        self._written.extend(effect.records)
+        return Appended(effect.id, Errors.NONE, base)
+
+    def _persist(self, effect: Persist) -> Answer:
+        request = effect.request
+        self.persisted.append(request)
+        if self.persister_error:
+            return Answer(effect.id, None, self.persister_error)
+        if isinstance(request, InitializeShareGroupStateRequest):
+            initialized = InitializeShareGroupStateResponse
+            response: Response = initialized(
+                results=tuple(
+                    initialized.Topic(
+                        topic_id=topic.topic_id,
+                        partitions=tuple(
+                            initialized.Partition(
+                                partition=p.partition, error_code=self.persister(topic.topic_id, p.partition)
+                            )
+                            for p in topic.partitions
+                        ),
+                    )
+                    for topic in request.topics
+                )
+            )
+        elif isinstance(request, DeleteShareGroupStateRequest):
+            deleted = DeleteShareGroupStateResponse
+            response = deleted(
+                results=tuple(
+                    deleted.Topic(
+                        topic_id=topic.topic_id,
+                        partitions=tuple(
+                            deleted.Partition(
+                                partition=p.partition, error_code=self.persister(topic.topic_id, p.partition)
+                            )
+                            for p in topic.partitions
+                        ),
+                    )
+                    for topic in request.topics
+                )
+            )
+        else:
+            assert isinstance(request, ReadShareGroupStateSummaryRequest)
+            response = self._summarize(request)
+        return Answer(effect.id, response)
+
+    def _summarize(self, request: ReadShareGroupStateSummaryRequest) -> ReadShareGroupStateSummaryResponse:
+        """`summaries`: (start offset, delivery complete count) by (topic, partition); leader epoch 7."""
+        answer = ReadShareGroupStateSummaryResponse
+        topics = []
+        for topic in request.topics:
+            name = self.image.topics_by_id[topic.topic_id].name if topic.topic_id in self.image.topics_by_id else ""
+            partitions = []
+            for p in topic.partitions:
+                start, count = self.summaries.get((name, p.partition), (-1, -1))
+                error = self.persister(topic.topic_id, p.partition)
+                partitions.append(
+                    answer.Partition(
+                        partition=p.partition,
+                        error_code=error,
+                        leader_epoch=7,
+                        start_offset=start,
+                        delivery_complete_count=count,
+                    )
+                )
+            topics.append(answer.Topic(topic_id=topic.topic_id, partitions=tuple(partitions)))
+        return answer(results=tuple(topics))
+
+    def _list_offsets(self, call: Call) -> Answer:
+        request = call.request
+        assert isinstance(request, ListOffsetsRequest)
+        answer = ListOffsetsResponse
+        topics = []
+        for topic in request.topics:
+            partitions = []
+            for p in topic.partitions:
+                end = self.ends.get((topic.name, p.partition_index))
+                error = Errors.NONE if end is not None else Errors.NOT_LEADER_OR_FOLLOWER
+                partitions.append(
+                    answer.Partition(partition_index=p.partition_index, offset=end or 0, error_code=error)
+                )
+            topics.append(answer.Topic(name=topic.name, partitions=tuple(partitions)))
+        return Answer(call.id, answer(topics=tuple(topics)))
+
+    def release(self) -> None:
+        """Carry out what was held back, in order."""
+        self.appending = self.persisting = True
+        while self.held:
+            effect = self.held.popleft()
+            for answer in self._carry_out(effect):
+                self.handle(answer)
+
+    def release_next(self) -> None:
+        """Carry out the first effect that was held back; what follows from it may be held back again."""
+        effect = self.held.popleft()
+        appending, persisting = self.appending, self.persisting
+        self.appending = self.persisting = True
+        answers = list(self._carry_out(effect))
+        self.appending, self.persisting = appending, persisting
+        for answer in answers:
+            self.handle(answer)
+
+    def hold(self) -> None:
+        self.appending = self.persisting = False
+
+    # ---- what happens around -----------------------------------------------------------------------------------------
+
+    def change_image(self, **changes: Any) -> None:
+        self.image = replace(self.image, version=self.image.version + 1, _effective={}, **changes)
+        self.handle(ImageChanged(self.image))
+
+    def create_topic(self, name: str, count: int, leader: int = BROKER) -> TopicId:
+        topic_id = topic_id_from_bytes(self.next_topic.to_bytes(16, "big"))
+        self.next_topic += 4
+        partitions = (PartitionImage(leader=leader, leader_epoch=0, replicas=(1, 2), isr=(1, 2)),) * count
+        self._put_topic(TopicImage(name=name, topic_id=topic_id, partitions=partitions))
+        return topic_id
+
+    def grow_topic(self, name: str, count: int) -> None:
+        topic = self.image.topics[name]
+        self._put_topic(replace(topic, partitions=(topic.partitions[0],) * count))
+
+    def _put_topic(self, topic: TopicImage) -> None:
+        self.change_image(
+            topics={**self.image.topics, topic.name: topic},
+            topics_by_id={**self.image.topics_by_id, topic.topic_id: topic},
+        )
+
+    def delete_topic(self, name: str) -> None:
+        gone = self.image.topics[name]
+        self.change_image(
+            topics={n: t for n, t in self.image.topics.items() if n != name},
+            topics_by_id={i: t for i, t in self.image.topics_by_id.items() if i != gone.topic_id},
+        )
+
+    def configure(self, **values: object) -> None:
+        """Broker configurations, with `_` for `.`."""
+        changes = {key.replace("_", "."): value for key, value in values.items()}
+        self.change_image(broker_config=self.image.broker_config.with_overrides(changes))
+
+    def configure_group(self, **values: object) -> None:
+        overrides = {key.replace("_", "."): str(value) for key, value in values.items()}
+        self.change_image(group_configs={**self.image.group_configs, GROUP: overrides})
+
+    def elect(self) -> None:
+        self.epoch += 1
+        for partition in range(SHARDS):
+            self.handle(ShardElected(partition, self.epoch))
+
+    def resign(self) -> None:
+        for partition in range(SHARDS):
+            self.handle(ShardResigned(partition))
+
+    def fail_over(self) -> None:
+        """Another broker takes over: nothing survives but the log. What was under way is lost."""
+        self.resign()
+        self.held.clear()
+        self.coordinator = self._new_coordinator()
+        self.handle(ImageChanged(self.image))
+        self.elect()
+
+    def wait(self, duration_ms: int) -> None:
+        """Let time pass, waking the coordinator whenever it asks for it."""
+        until_ms = self.now_ms + duration_ms
+        while (wake := self.coordinator.wake_at_ms) is not None and wake <= until_ms:
+            self.now_ms = max(self.now_ms, wake)
+            self.handle(Tick())
+        self.now_ms = until_ms
+
+    # ---- requests ----------------------------------------------------------------------------------------------------
+
+    def send(self, request: Request, client: ClientContext = IN_PROCESS) -> int:
+        self.last_id += 1
+        self.responses[self.last_id] = []
+        self.handle(Incoming(self.last_id, request, client))
+        return self.last_id
+
+    def answer(self, request_id: int, kind: type[R]) -> R:
+        answers = self.responses[request_id]
+        assert len(answers) == 1, f"request {request_id} has {len(answers)} answers"
+        assert isinstance(answers[0], kind)
+        return answers[0]
+
+    def ask(self, request: Request, kind: type[R], client: ClientContext = IN_PROCESS) -> R:
+        return self.answer(self.send(request, client), kind)
+
+    def heartbeat(
+        self,
+        member: str,
+        epoch: int,
+        topics: Iterable[str] | None = None,
+        *,
+        rack: str | None = None,
+        client: ClientContext = IN_PROCESS,
+        group: str = GROUP,
+    ) -> str:
+        """One heartbeat; the answer as `short`."""
+        request = ShareGroupHeartbeatRequest(
+            group_id=group,
+            member_id=member,
+            member_epoch=epoch,
+            rack_id=rack,
+            subscribed_topic_names=None if topics is None else tuple(topics),
+        )
+        self.heartbeat_answer = self.ask(request, ShareGroupHeartbeatResponse, client)
+        return self.short(self.heartbeat_answer)
+
+    def beat(self, member: str, epoch: int, topics: Iterable[str] | None = None) -> str:
+        """A heartbeat after the assignment interval."""
+        self.wait(1000)
+        return self.heartbeat(member, epoch, topics)
+
+    def describe(self, group: str = GROUP) -> ShareGroupDescribeResponse.DescribedGroup:
+        request = ShareGroupDescribeRequest(group_ids=(group,))
+        return self.ask(request, ShareGroupDescribeResponse).groups[0]
+
+    # ---- in short ----------------------------------------------------------------------------------------------------
+
+    def short(self, response: ShareGroupHeartbeatResponse) -> str:
+        """Epoch and assignment such as `3 {t1:0,1}`, `3 null`, or the name of the error."""
+        if response.error_code:
+            return response.error_code.name
+        if response.assignment is None:
+            return f"{response.member_epoch} null"
+        return f"{response.member_epoch} {self._assignment(response.assignment.topic_partitions)}"
+
+    def name(self, topic_id: TopicId) -> str:
+        topic = self.image.topics_by_id.get(topic_id)
+        return topic.name if topic else "?"
+
+    def _assignment(
+        self, topics: Iterable[TopicPartitions | ShareGroupHeartbeatResponse.TopicPartitions | NamedTopicPartitions]
+    ) -> str:
+        return "{" + " ".join(sorted(f"{self.name(t.topic_id)}:{_list(t.partitions)}" for t in topics)) + "}"
+
+    def written(self) -> list[str]:
+        """The records written since the last question, such as `R11(2)` or `R13T(A)`."""
+        records, self._written = self._written, []
+        return [self.show(decode(*record)) for record in records]
+
+    def show(self, record: GroupRecord) -> str:
+        kind = f"R{int(record.type)}"
+        match record.value:
+            case None:
+                return f"{kind}T({record.name})" if record.name else f"{kind}T"
+            case MemberMetadata(subscribed_topic_names=names):
+                return f"{kind}({record.name} [{_list(names)}])"
+            case Metadata(epoch=epoch) | TargetAssignmentMetadata(assignment_epoch=epoch):
+                return f"{kind}({epoch})"
+            case TargetAssignmentMember(topics):
+                return f"{kind}({record.name} {self._assignment(topics)})"
+            case CurrentMemberAssignment(epoch, previous, _, topics):
+                return f"{kind}({record.name} {epoch}<{previous} {self._assignment(topics)})"
+            case StatePartitionMetadata(initializing, initialized, deleting):
+                lists = (initializing, "initializing"), (initialized, "initialized")
+                parts = [f"{word} {self._assignment(topics)}" for topics, word in lists if topics]
+                if deleting:
+                    parts.append("deleting " + _list(self.name(topic.topic_id) for topic in deleting))
+                return f"{kind}({', '.join(parts)})"
+
+    def initialized(self) -> list[str]:
+        """The Initialize requests since the last question: `t1:0@-1 t1:1@-1 epoch 2`."""
+        asked = [r for r in self.persisted if isinstance(r, InitializeShareGroupStateRequest)]
+        self.persisted.clear()
+        return [
+            " ".join(
+                [f"{self.name(t.topic_id)}:{p.partition}@{p.start_offset}" for t in r.topics for p in t.partitions]
+                + [f"epoch {r.topics[0].partitions[0].state_epoch}"]
+            )
+            for r in asked
+        ]
+
+    def shard_of(self, group: str = GROUP) -> int:
+        return partition_for(group, SHARDS)
+
+
+def _list(items: Iterable[object]) -> str:
+    return ",".join(map(str, items))

@@ -1,0 +1,238 @@
+"""A stage for the share coordinator: one broker whose log can hold appends back and make them fail."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from shareq.coordinator.share_state import ShareCoordinator, StateRecord, decode_state_record
+from shareq.model.actor import (
+    Appended,
+    AppendRecords,
+    DeleteRecordsBefore,
+    Effect,
+    ImageChanged,
+    Incoming,
+    Message,
+    ReadRecords,
+    RecordsDeleted,
+    RecordsRead,
+    Respond,
+    ShardElected,
+    ShardResigned,
+    Tick,
+)
+from shareq.model.configs import BrokerConfig
+from shareq.model.errors import Errors
+from shareq.model.ids import SHARE_STATE_TOPIC, SharePartitionKey, TopicId, partition_for, topic_id_from_bytes
+from shareq.model.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
+from shareq.model.messages.base import Request
+from shareq.model.messages.share_state import (
+    DeleteShareGroupStateRequest,
+    InitializeShareGroupStateRequest,
+    ReadShareGroupStateRequest,
+    ReadShareGroupStateSummaryRequest,
+    StateBatch,
+    WriteShareGroupStateRequest,
+)
+from shareq.model.records import CoordinatorRecord
+
+TOPIC = topic_id_from_bytes(bytes.fromhex("00112233445566778899aabbccddeeff"))
+OTHER = topic_id_from_bytes(bytes.fromhex("ffeeddccbbaa99887766554433221100"))
+STATE_TOPIC_ID = topic_id_from_bytes(b"S" * 16)
+KEY = SharePartitionKey("g1", TOPIC, 3)
+HOME = 15
+"""The partition of the state topic that holds KEY."""
+
+Initialize = InitializeShareGroupStateRequest
+Read = ReadShareGroupStateRequest
+Write = WriteShareGroupStateRequest
+Summary = ReadShareGroupStateSummaryRequest
+Delete = DeleteShareGroupStateRequest
+
+
+def batches(text: str) -> tuple[StateBatch, ...]:
+    """`100-104/2/1 105-109/0/2`: first-last/state/count each."""
+    made = []
+    for word in text.split():
+        span, state, count = word.split("/")
+        first, last = span.split("-")
+        made.append(StateBatch(int(first), int(last), int(state), int(count)))
+    return tuple(made)
+
+
+def topic_image(name: str, topic_id: TopicId, partitions: int, leader: int = 1) -> TopicImage:
+    partition = PartitionImage(leader=leader, leader_epoch=0, replicas=(1,), isr=(1,))
+    return TopicImage(name=name, topic_id=topic_id, partitions=(partition,) * partitions)
+
+
+def image(*topics: TopicImage, state_partitions: int = 50, share_version: int = 1, **configs: object) -> ClusterImage:
+    """A cluster of one broker with a state topic. Configs by their keys, with underscores for dots and dashes."""
+    every = (*topics, topic_image(SHARE_STATE_TOPIC, STATE_TOPIC_ID, state_partitions))
+    return ClusterImage(
+        version=1,
+        brokers={1: BrokerImage(broker_id=1, host="b1", port=9092)},
+        topics={t.name: t for t in every},
+        topics_by_id={t.topic_id: t for t in every},
+        broker_config=BrokerConfig({f"share.coordinator.{k.replace('_', '.')}": v for k, v in configs.items()}),
+        share_version=share_version,
+    )
+
+
+def named(request: type[Any], key: SharePartitionKey = KEY, **fields: Any) -> Request:
+    """A request for one share-partition."""
+    entry = request.Partition(partition=key.partition, **fields)
+    topic = request.Topic(topic_id=key.topic_id, partitions=(entry,))
+    return cast(Request, request(group_id=key.group_id, topics=(topic,)))
+
+
+def partition_of(key: SharePartitionKey, count: int = 50) -> int:
+    return partition_for(str(key), count)
+
+
+class Stage:
+    """Hands the coordinator its messages and carries out its effects. While `holding`, appends wait for `release`."""
+
+    def __init__(self, first: ClusterImage | None = None, *, traced: bool = False, load: bool = True) -> None:
+        self.image = first or image(topic_image("t", TOPIC, 4), topic_image("u", OTHER, 4))
+        self.traced = traced
+        self.now_ms = 0
+        self.logs: dict[int, list[CoordinatorRecord]] = {}
+        self.starts: dict[int, int] = {}
+        self.holding = False
+        self.held: list[AppendRecords] = []
+        self.loads: list[ReadRecords] = []
+        self.deletions: list[DeleteRecordsBefore] = []
+        self.answers: dict[int, Any] = {}
+        self.told: list[Effect] = []
+        self.append_error = Errors.NONE
+        self.epoch = 0
+        self.last_id = 0
+        self.load = load
+        self.coordinator = ShareCoordinator(1, traced=traced)
+        self.start()
+
+    def start(self) -> None:
+        """A broker with this log, and leader of all of its partitions."""
+        self.coordinator = ShareCoordinator(1, traced=self.traced)
+        self.held.clear()
+        self.send(ImageChanged(self.image))
+        if self.load:
+            self.elect()
+
+    def elect(self, *partitions: int) -> None:
+        self.epoch += 1
+        count = len(self.image.topics[SHARE_STATE_TOPIC].partitions)
+        for partition in partitions or range(count):
+            self.send(ShardElected(partition, self.epoch))
+
+    def resign(self, partition: int) -> None:
+        self.send(ShardResigned(partition))
+
+    def change(self, new: ClusterImage) -> None:
+        self.image = new
+        self.send(ImageChanged(new))
+
+    # ---- carrying out ------------------------------------------------------------------------------------------------
+
+    def send(self, *messages: Message) -> None:
+        todo = list(messages)
+        while todo:
+            effects = self.coordinator.handle(todo.pop(0), self.now_ms)
+            todo.extend(answer for effect in effects if (answer := self.perform(effect)) is not None)
+
+    def perform(self, effect: Effect) -> Message | None:
+        if isinstance(effect, AppendRecords):
+            if not self.holding:
+                return self.append(effect, self.append_error)
+            self.held.append(effect)
+        elif isinstance(effect, ReadRecords):
+            if self.load:
+                return self.chunk(effect)
+            self.loads.append(effect)
+        elif isinstance(effect, DeleteRecordsBefore):
+            self.deletions.append(effect)
+        elif isinstance(effect, Respond):
+            assert effect.id not in self.answers, "a request was answered twice"
+            self.answers[effect.id] = effect.response
+        else:
+            self.told.append(effect)
+        return None
+
+    def append(self, effect: AppendRecords, error: Errors) -> Appended:
+        partition = effect.topic_partition.partition
+        if error:
+            return Appended(effect.id, error)
+        log = self.logs.setdefault(partition, [])
+        log.extend(effect.records)
+        return Appended(effect.id, Errors.NONE, len(log) - len(effect.records))
+
+    def chunk(self, effect: ReadRecords, size: int = 3) -> RecordsRead:
+        """Three records of a log at a time."""
+        partition = effect.topic_partition.partition
+        log, first = self.logs.get(partition, []), max(effect.offset, self.starts.get(partition, 0))
+        end = min(first + size, len(log))
+        records = [(offset, *log[offset]) for offset in range(first, end)]
+        return RecordsRead(effect.id, Errors.NONE, records, end, end == len(log))
+
+    def release(self, error: Errors = Errors.NONE, index: int = 0) -> None:
+        """Let one of the appends that are held back come to its end."""
+        self.send(self.append(self.held.pop(index), error))
+
+    def delete_records(self, error: Errors = Errors.NONE) -> None:
+        """Carry out one of the deletions asked for, or let it fail."""
+        effect = self.deletions.pop(0)
+        if not error:
+            self.starts[effect.topic_partition.partition] = effect.offset
+        self.send(RecordsDeleted(effect.id, error))
+
+    def wait(self, now_ms: int) -> None:
+        """Let time pass as a broker does: ticks come when they were asked for."""
+        while (wake_at_ms := self.coordinator.wake_at_ms) is not None and wake_at_ms <= now_ms:
+            self.now_ms = max(self.now_ms, wake_at_ms)
+            self.send(Tick())
+        self.now_ms = now_ms
+
+    # ---- asking ------------------------------------------------------------------------------------------------------
+
+    def begin(self, request: Request) -> int:
+        """Send a request; answers its id."""
+        self.last_id += 1
+        self.send(Incoming(self.last_id, request))
+        return self.last_id
+
+    def ask(self, request: Request) -> Any:
+        """Send a request that is answered at once."""
+        return self.answers[self.begin(request)]
+
+    def one(self, request: Request) -> Any:
+        """Ask about one share-partition; answers its entry."""
+        (topic,) = self.ask(request).results
+        (entry,) = topic.partitions
+        return entry
+
+    def initialize(self, state_epoch: int = 3, start_offset: int = 0, key: SharePartitionKey = KEY) -> Errors:
+        entry = self.one(named(Initialize, key, state_epoch=state_epoch, start_offset=start_offset))
+        return cast(Errors, entry.error_code)
+
+    def read(self, leader_epoch: int = 5, key: SharePartitionKey = KEY) -> Any:
+        return self.one(named(Read, key, leader_epoch=leader_epoch))
+
+    def write(
+        self, text: str = "", *, so: int = -1, dcc: int = -1, se: int = 3, le: int = 5, key: SharePartitionKey = KEY
+    ) -> Errors:
+        fields = {"state_epoch": se, "leader_epoch": le, "start_offset": so, "delivery_complete_count": dcc}
+        return cast(Errors, self.one(named(Write, key, **fields, state_batches=batches(text))).error_code)
+
+    def summary(self, key: SharePartitionKey = KEY) -> Any:
+        return self.one(named(Summary, key, leader_epoch=-1))
+
+    def delete(self, key: SharePartitionKey = KEY) -> Errors:
+        return cast(Errors, self.one(named(Delete, key)).error_code)
+
+    # ---- looking -----------------------------------------------------------------------------------------------------
+
+    def written(self, key: SharePartitionKey = KEY) -> list[StateRecord]:
+        """The records in the log of the key's partition, typed."""
+        log = self.logs.get(partition_of(key, len(self.image.topics[SHARE_STATE_TOPIC].partitions)), [])
+        decoded = [decode_state_record(*record) for record in log]
+        return [record for record in decoded if record is not None]
