@@ -18,11 +18,11 @@ NO_SEQUENCE = -1
 MAX_SEQUENCE = (1 << 31) - 1
 
 OnSettled = Callable[[PartitionQueue, ProducerBatch, int, KafkaError | None, int], None]
-"""(lane, batch, base_offset, error, now_ms)."""
+"""(queue, batch, base_offset, error, now_ms)."""
 
 
 class Sender:
-    """Knows the lanes that have something to send."""
+    """The queues with closed batches."""
 
     def __init__(
         self,
@@ -50,11 +50,11 @@ class Sender:
         return bool(self._queues)
 
     def ready(self, queue: PartitionQueue) -> None:
-        """The lane has a closed batch."""
+        """The queue has a closed batch."""
         self._queues[queue.topic, queue.partition] = queue
 
     def withdraw(self, queue: PartitionQueue) -> None:
-        """Forget the lane's batches that wait, which the caller takes away: their partition is gone."""
+        """Forget the queue's waiting batches, which the caller removes: their partition no longer exists."""
         if queue.under_way is None:
             self._queues.pop((queue.topic, queue.partition), None)
         self._given_up(queue.waiting)
@@ -69,7 +69,7 @@ class Sender:
         return earliest(*deadlines, *(queue.not_before_ms for queue in queues if queue.under_way is None))
 
     def pump(self, now_ms: int) -> None:
-        """Send one batch of each lane that may, together by leader."""
+        """Send one batch of each queue that may send, grouped by leader."""
         if not self._queues or not self._identity.known:
             return
         nodes: dict[int, list[tuple[TopicIdPartition, PartitionQueue]]] = {}
@@ -111,7 +111,7 @@ class Sender:
         )
         sent = [(key, queue, queue.under_way) for key, queue in queues]
         self._calls.send(node, request, lambda *answer: self._answered(sent, *answer))
-        if self._acks == 0:  # nobody answers; what is sent counts as written
+        if self._acks == 0:  # no response follows; sent records count as written
             for _, queue, under_way in sent:
                 assert under_way is not None
                 self._settle(queue, under_way, -1, None, now_ms)
@@ -155,7 +155,7 @@ class Sender:
                 self._settle(queue, batch, offset, KafkaError(failure, text) if failure else None, now_ms)
 
     def _retry(self, queue: PartitionQueue, batch: ProducerBatch, now_ms: int, *, at_once: bool) -> None:
-        """Back to the head of the lane. Any retriable failure may mean that the leader has moved; where the broker has
+        """Back to the head of the queue. Any retriable failure may mean that the leader has moved; where the broker has
         named the new one there is nothing to wait for."""
         queue.under_way = None
         queue.waiting.appendleft(batch)
@@ -165,7 +165,7 @@ class Sender:
     def _settle(
         self, queue: PartitionQueue, batch: ProducerBatch, base_offset: int, error: KafkaError | None, now_ms: int
     ) -> None:
-        """Report the batch at the lane's head, then take it away."""
+        """Report the batch at the queue's head, then remove it."""
         self._on_settled(queue, batch, base_offset, error, now_ms)
         if queue.under_way is batch:
             queue.under_way = None

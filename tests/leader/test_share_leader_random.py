@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from shareq.leader.share_partition import SharePartition
-from shareq.leader.window import TERMINAL
 from shareq.model.errors import Errors
 from shareq.model.events import SharePartitionDropped
 from shareq.model.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
+from shareq.model.states import TERMINAL
 from tests.leader.leader_harness import FakeLog, LeaderHarness, Member, SentRequest, offsets
 
 PARTITIONS = 4
