@@ -41,8 +41,8 @@ class Report:
         return self.deliveries.total()
 
     def __repr__(self) -> str:
-        said = ", ".join(f"{name.lower()} {count:,}" for name, count in sorted(self.verdicts.items()))
-        return f"{self.delivered:,} deliveries to {len(self.deliveries)} consumers: {said}"
+        counts = ", ".join(f"{name.lower()} {count:,}" for name, count in sorted(self.verdicts.items()))
+        return f"{self.delivered:,} deliveries to {len(self.deliveries)} consumers: {counts}"
 
 
 def failing_once(poison: Callable[[Message], bool], *, failure_rate: float, rng: random.Random) -> Verdict:
@@ -101,9 +101,9 @@ def work_off(
 def _judge(consumer: ShareConsumer, messages: Iterable[Message], verdict: Verdict, report: Report) -> None:
     counts = dict.fromkeys(AcknowledgeType, 0)
     for message in messages:
-        said = verdict(message)
-        consumer.acknowledge(message, said)
-        counts[said] += 1
-    for said, count in counts.items():
+        kind = verdict(message)
+        consumer.acknowledge(message, kind)
+        counts[kind] += 1
+    for kind, count in counts.items():
         if count:
-            report.verdicts[said.name] += count
+            report.verdicts[kind.name] += count

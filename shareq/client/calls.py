@@ -19,7 +19,7 @@ UNREACHABLE_MS = 3000
 
 
 class Calls:
-    """Sends requests and hands each answer to whoever waits for it; collects the effects of one turn of the actor."""
+    """Sends requests, passes each answer to its handler, and collects the effects of one turn of the actor."""
 
     __slots__ = (
         "_effects",
@@ -50,11 +50,11 @@ class Calls:
         self._effects.append(Call(self._last_id, node, request, self._timeout_ms))
 
     def emit(self, event: Event) -> None:
-        """Tell the journal."""
+        """Write an event to the journal."""
         self._effects.append(event)
 
     def answered(self, answer: Answer, now_ms: int) -> None:
-        """Hand an answer on; one that nobody waits for (a duplicate) is dropped."""
+        """Pass an answer to its handler; a duplicate is dropped."""
         self.reason = answer.reason
         if not self._reached:
             self._watch_first_response(answer, now_ms)

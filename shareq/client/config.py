@@ -16,7 +16,7 @@ from shareq.model.errors import ConfigException, KafkaError, KafkaException
 
 COMMON = (
     ConfigDef("bootstrap.servers", "", "Where the cluster is: inproc://name, or host:port."),
-    ConfigDef("client.id", "shareq", "What brokers, members and the journal call this client."),
+    ConfigDef("client.id", "shareq", "The name of this client in requests, descriptions and the journal."),
     ConfigDef("request.timeout.ms", 30000, "How long a request may take.", 1, INT_MAX),
     ConfigDef("retry.backoff.ms", 100, "The pause before the first retry.", 1, 300000),
     ConfigDef("retry.backoff.max.ms", 1000, "The longest pause between two retries.", 1, 300000),
@@ -27,12 +27,12 @@ SOCKETS = (
     ConfigDef("reconnect.backoff.ms", 50, "The pause before a broken connection is made anew.", 0, 3600000),
     ConfigDef("reconnect.backoff.max.ms", 1000, "The longest such pause; each failure doubles it.", 0, 3600000),
     ConfigDef("socket.connection.setup.timeout.ms", 10000, "How long connecting may take.", 1000, INT_MAX),
-    ConfigDef("socket.keepalive.enable", False, "Whether silent connections are probed."),
+    ConfigDef("socket.keepalive.enable", False, "Probe idle connections."),
     ConfigDef("socket.nagle.disable", True, "Whether small requests go out at once."),
     ConfigDef("socket.receive.buffer.bytes", 0, "The system's buffer; 0 leaves it to the system.", 0, 100000000),
     ConfigDef("socket.send.buffer.bytes", 0, "The system's buffer; 0 leaves it to the system.", 0, 100000000),
 )
-"""The keys about connections over TCP. In this process they are checked, and have nothing to say."""
+"""The keys about connections over TCP. In this process they are checked, and have no effect."""
 
 _CARRIED_OVER = """
 api.version.fallback.ms api.version.request api.version.request.timeout.ms broker.address.family broker.address.ttl
@@ -106,7 +106,7 @@ class ClientConfig:
 
     @property
     def sockets(self) -> Mapping[str, Any]:
-        """What it says about connections over TCP."""
+        """The keys about connections over TCP, with their values."""
         return {definition.key: self._values[definition.key] for definition in SOCKETS}
 
 
@@ -139,9 +139,9 @@ def _check_text(key: str, value: str) -> None:
 
 
 def _check_security(bootstrap_servers: str, protocol: object) -> None:
-    """Sockets are plain; who asks for more must not get less. In this process there is nothing to protect."""
+    """Connections are plaintext only. In this process there are none, and any value is accepted."""
     if "://" not in bootstrap_servers and str(protocol).lower() != "plaintext":
-        raise _refusal(f"security.protocol={protocol!r}: only plaintext is spoken")
+        raise _refusal(f"security.protocol={protocol!r}: must be plaintext")
 
 
 def merged(conf: Mapping[str, Any] | None, kwargs: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Where the coordinator of a group or of transactions is: asked once, forgotten when it turns out to be wrong."""
+"""The coordinator of a group or of transactions: looked up once, and again after it turns out to be wrong."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class CoordinatorLookup:
 
     @property
     def looking(self) -> bool:
-        """Whether the answer is awaited: until then there is nobody to send to."""
+        """True while the lookup is under way: until then no coordinator is known."""
         return self._wanted
 
     @property

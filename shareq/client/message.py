@@ -24,7 +24,7 @@ class Origin(NamedTuple):
 
 
 class Fields(NamedTuple):
-    """A record that nobody decoded: built by hand, or changed by a setter."""
+    """The fields of a record that was not decoded: built by hand, or changed by a setter."""
 
     offset: int | None = None
     key: Any = None
@@ -110,7 +110,7 @@ class Message:
         return self._origin.delivery_count
 
     def _changing(self) -> None:
-        """Whoever made the message may want to know that it is not the record's any more."""
+        """Called before a change, for the sequence that created the message."""
 
     def set_key(self, key: Any) -> None:
         """Replace the key, as a deserializer does."""

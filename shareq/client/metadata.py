@@ -1,4 +1,4 @@
-"""Which topics there are and who leads their partitions, as far as this client has asked."""
+"""The topics and partition leaders that this client has asked for."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Metadata:
         return topic.leaders[key.partition][0]
 
     def moved(self, key: TopicIdPartition, leader: LeaderIdAndEpoch) -> bool:
-        """Take a broker's word for a new leader (KIP-951); False where it says nothing new: refresh then."""
+        """Use a hint to a new leader (KIP-951). False if the hint is not newer: then metadata must be requested."""
         topic = self.by_id.get(key.topic_id)
         if topic is None or key.partition >= len(topic.leaders):
             return False

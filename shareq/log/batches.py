@@ -49,7 +49,7 @@ class CorruptBatch(ValueError):
 
 
 class ControlType(IntEnum):
-    """What a control batch says of its producer's transaction; the value is the type in the record's key."""
+    """How a control batch ends its producer's transaction; the value is the type in the record's key."""
 
     ABORT = 0
     COMMIT = 1

@@ -53,9 +53,11 @@ class LogConfig:
 
     @classmethod
     def effective(cls, overrides: Mapping[str, object], broker: BrokerConfig) -> LogConfig:
-        """The configuration of a topic with these overrides: for all other keys the broker's word holds."""
-        said = {key: broker.overrides[d.synonym] for key, d in TOPIC_CONFIGS.items() if d.synonym in broker.overrides}
-        return cls.from_overrides({**said, **overrides})
+        """The configuration of a topic with these overrides: all other keys follow the broker."""
+        inherited = {
+            key: broker.overrides[d.synonym] for key, d in TOPIC_CONFIGS.items() if d.synonym in broker.overrides
+        }
+        return cls.from_overrides({**inherited, **overrides})
 
     @classmethod
     def from_overrides(cls, overrides: Mapping[str, object]) -> LogConfig:

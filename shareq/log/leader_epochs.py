@@ -29,7 +29,7 @@ class LeaderEpochs:
         self._starts.append(start_offset)
 
     def at(self, offset: int) -> int:
-        """The epoch that wrote `offset`, or will; -1 where nobody knows."""
+        """The epoch that wrote `offset`, or will; -1 if unknown."""
         index = bisect_right(self._starts, offset) - 1
         return self._epochs[index] if index >= 0 else -1
 

@@ -25,7 +25,7 @@ from shareq.model.states import IsolationLevel
 class MemoryLog:
     """One topic-partition. `config` may be replaced at any time and applies from the next call.
 
-    `capacity_bytes` bounds the log, so that a full disk can be had: what does not fit is a KAFKA_STORAGE_ERROR.
+    `capacity_bytes` bounds the log, to simulate a full disk: what does not fit is a KAFKA_STORAGE_ERROR.
     """
 
     def __init__(self, config: LogConfig | None = None, *, capacity_bytes: int | None = None) -> None:
@@ -250,7 +250,7 @@ class MemoryLog:
         return self._epochs.end_offset(leader_epoch, self._log_end_offset)
 
     def active_producers(self) -> list[ProducerState]:
-        """Kafka's DescribeProducers: who has written here lately."""
+        """The producers that have written here lately, for DescribeProducers."""
         return self._producers.states()
 
     def delete_records(self, offset: int) -> Errors:

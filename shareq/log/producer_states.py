@@ -171,7 +171,7 @@ class ProducerStates:
         return {known.batches[-1].last_offset for known in self._known.values() if known.batches}
 
     def states(self) -> list[ProducerState]:
-        """Everybody who is remembered, by producer id."""
+        """The state of every known producer, by producer id."""
         return [
             ProducerState(
                 producer_id=producer_id,

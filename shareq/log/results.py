@@ -30,7 +30,7 @@ class AppendResult(NamedTuple):
 
 
 class ReadResult(NamedTuple):
-    """Whole batches in offset order, and where the log stood; the watermarks are told on an error too.
+    """Whole batches in offset order, and where the log stood; the watermarks are set on an error, too.
 
     `batches` may begin below the offset asked for, where a batch contains it. `aborted` is filled for READ_COMMITTED:
     the aborted transactions that reach into these batches.
@@ -63,7 +63,7 @@ class EpochEndOffset(NamedTuple):
 class ProducerState(NamedTuple):
     """What a log remembers of one producer; -1 where there is nothing to remember.
 
-    `open_from` is the first offset of its open transaction, `last_timestamp_ms` when it was last heard of.
+    `open_from` is the first offset of its open transaction, `last_timestamp_ms` the time of its last batch.
     """
 
     producer_id: int

@@ -65,7 +65,7 @@ def admit(
 
 
 def looks_transactional(data: bytes) -> bool:
-    """Whether `data` begins with a batch that says that it belongs to a transaction."""
+    """True if `data` begins with a transactional batch."""
     return len(data) >= HEADER_BYTES and data[_MAGIC_AT] == MAGIC and bool(data[ATTRIBUTES_AT + 1] & TRANSACTIONAL)
 
 
@@ -101,7 +101,7 @@ def _check_header(batch: RecordBatch, config: LogConfig, validate: bool) -> Refu
 
 
 def _check_producer(batch: RecordBatch) -> Refusal | None:
-    """What a producer's batch has to say of itself; a coordinator writes for producers, without sequences."""
+    """Check the producer fields of a batch. A coordinator writes for producers, without sequences."""
     if batch.producer_id >= 0 and batch.base_sequence < 0:
         return Refusal(Errors.INVALID_RECORD, f"producer {batch.producer_id} sent sequence {batch.base_sequence}")
     if batch.producer_id < 0 and batch.is_transactional:

@@ -31,9 +31,9 @@ RESPONSES: dict[type[Request], type[Any]] = {
 
 
 class CombinedResponse:
-    """The answer to one request, entry by entry in the request's own order; complete when every entry has a result.
+    """The response to one request, entry by entry in the order of the request; complete when every entry has a result.
 
-    Raises ValueError for a request that nobody should make: no group, no topics, no partitions, a negative partition.
+    Raises ValueError for a request without group, topics or partitions, or with a negative partition.
     """
 
     __slots__ = ("_open", "_results", "id", "request", "response")

@@ -56,8 +56,9 @@ class BrokerChannel:
         self.waiting: list[RequestEntry] = []
 
     def next_round(self) -> list[list[RequestEntry]]:
-        """What may go out now, by group. Of two entries for one share-partition the later one waits for another round,
-        so that each gets its own answer: within one request Kafka's coordinator tells both the later one's result."""
+        """The entries to send now, by group. Of two entries for one share-partition the later one waits for another
+        round, so that each gets its own result: within one request Kafka's coordinator answers both with the later
+        one's."""
         first: dict[SharePartitionKey, RequestEntry] = {}
         self.waiting = [part for part in self.waiting if first.setdefault(part.key, part) is not part]
         groups: dict[str, list[RequestEntry]] = {}
@@ -168,7 +169,7 @@ class StateTopicPersister:
     # ---- on the way back ---------------------------------------------------------------------------------------------
 
     def _answered(self, answer: Answer, now_ms: int, effects: list[Effect]) -> None:
-        """An answer to one of our calls; one that comes twice or too late finds nobody."""
+        """An answer to a request of this actor; duplicate and late ones are ignored."""
         if part := self._lookups.pop(answer.id, None):
             error, node = _coordinator(answer)
             if error:

@@ -268,10 +268,11 @@ class ProducerCore:
         self._report(record, error)
 
     def _report(self, record: ProducedRecord, error: KafkaError) -> None:
+        if record[6] is None:
+            self._count_lost(record[0], error, 1)
         self.settled_bytes += record[7]
         if record[6] is None:
             self.settled_count += 1
-            self._count_lost(record[0], error, 1)
         else:
             origin = Origin(record[0], record[1], None, None, error, 0.0)
             self.deliveries.append(Delivery(record, OFFSET_INVALID, self._now_ms, origin))
@@ -281,10 +282,9 @@ class ProducerCore:
     ) -> None:
         if error is not None:
             self.identity.record_failed()
+            self._count_lost(queue.topic, error, sum([record[6] is None for record in batch.records]))
         records, batch.records = batch.records, []
         self.settled_bytes += self._batch_bytes - batch.room_bytes
-        if error is not None:
-            self._count_lost(queue.topic, error, sum(record[6] is None for record in records))
         if not batch.wants_reports:
             self.settled_count += len(records)
             return

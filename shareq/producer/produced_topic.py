@@ -1,4 +1,4 @@
-"""A topic that records go to: how many partitions it has, its queues, and the records that cannot be placed yet."""
+"""A topic that records go to: its partitions, their queues, and records without a partition yet."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from shareq.producer.partitioner import Partitioner
 
 
 class ProducedTopic:
-    """`unplaced` holds (record, since when it waits, ms), oldest first.
+    """`unplaced` holds (record, ms since when it waits), oldest first.
 
-    A topic that is made anew may have fewer partitions: queues from `partition_count` on are then closed to records.
+    A topic that is created again may have fewer partitions: queues from `partition_count` on then take no records.
     """
 
     __slots__ = (
@@ -51,8 +51,8 @@ class ProducedTopic:
         return self.queues[self.partitioner.place(key)]
 
     def learn(self, known: Topic, partitioner: str, rng: random.Random) -> None:
-        """Take in what metadata says. Topics only grow, unless they are made anew: fewer partitions of the same topic
-        are the answer of a broker that lags."""
+        """Use new metadata. Topics only grow, unless they are created again: fewer partitions of the same topic come
+        from a broker with old metadata."""
         count = len(known.leaders)
         same = known.topic_id == self.topic_id != ZERO_TOPIC_ID
         if count == 0 or (same and count < self.partition_count):
@@ -68,7 +68,7 @@ class ProducedTopic:
 
     @property
     def removed_queues(self) -> list[PartitionQueue]:
-        """The queues of partitions that are gone."""
+        """The queues of partitions that no longer exist."""
         return self.queues[self.partition_count :]
 
     @property

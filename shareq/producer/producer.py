@@ -1,4 +1,4 @@
-"""The producer that an application holds: confluent-kafka's calls around `ProducerCore`."""
+"""The producer for applications: confluent-kafka's calls around `ProducerCore`."""
 
 from __future__ import annotations
 
@@ -223,7 +223,8 @@ class Producer(UntilClosed):
         return served
 
     def flush(self, timeout: float = -1) -> int:
-        """Send everything and wait until the fate of all records is known and told; how many are still open."""
+        """Send everything, and wait until every record has its result and every callback was called. Returns the number
+        of records without a result."""
         self._check_open()
         with self._waiting:
             self._run(self._core.flush)
@@ -311,7 +312,7 @@ class Producer(UntilClosed):
         `positions`: the next offset to consume of each partition, confluent-kafka's TopicPartitions too.
         `group_metadata`: what confluent-kafka's `Consumer.consumer_group_metadata()` returns, or a
         ConsumerGroupMetadata. Share groups acknowledge records instead: they have no such offsets.
-        KafkaException: _TIMED_OUT may be repeated; a fatal error wants a new producer; after all others abort.
+        KafkaException: _TIMED_OUT may be repeated; a fatal error ends the producer; after any other one abort.
         """
         self._check_open()
         offsets, group = committed_offsets(positions), ConsumerGroupMetadata.of(group_metadata)

@@ -22,7 +22,7 @@ OnSettled = Callable[[PartitionQueue, ProducerBatch, int, KafkaError | None, int
 
 
 class Sender:
-    """Knows the queues that have something to send."""
+    """The queues with closed batches."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Sender:
         self._queues[queue.topic, queue.partition] = queue
 
     def withdraw(self, queue: PartitionQueue) -> None:
-        """Forget the queue's batches that wait, which the caller takes away: their partition is gone."""
+        """Forget the queue's waiting batches, which the caller removes: their partition no longer exists."""
         if queue.under_way is None:
             self._queues.pop((queue.topic, queue.partition), None)
         self._given_up(queue.waiting)
@@ -71,7 +71,7 @@ class Sender:
         return earliest(*deadlines, *(queue.not_before_ms for queue in queues if queue.under_way is None))
 
     def pump(self, now_ms: int) -> None:
-        """Send one batch of each queue that may, together by leader."""
+        """Send one batch of each queue that may send, grouped by leader."""
         if not self._queues or not self._identity.known:
             return
         nodes: dict[int, list[tuple[TopicIdPartition, PartitionQueue]]] = {}
@@ -113,7 +113,7 @@ class Sender:
         )
         sent = [(key, queue, queue.under_way) for key, queue in queues]
         self._calls.send(node, request, lambda *answer: self._answered(sent, *answer))
-        if self._acks == 0:  # nobody answers; what is sent counts as written
+        if self._acks == 0:  # no response follows; sent records count as written
             for _, queue, under_way in sent:
                 assert under_way is not None
                 self._settle(queue, under_way, -1, None, now_ms)
@@ -167,7 +167,7 @@ class Sender:
     def _settle(
         self, queue: PartitionQueue, batch: ProducerBatch, base_offset: int, error: KafkaError | None, now_ms: int
     ) -> None:
-        """Report the batch at the queue's head, then take it away."""
+        """Report the batch at the queue's head, then remove it."""
         self._on_settled(queue, batch, base_offset, error, now_ms)
         if queue.under_way is batch:
             queue.under_way = None

@@ -20,7 +20,7 @@ from shareq.model.messages.transactions import (
 
 
 class ProducerTransactionState(StrEnum):
-    """FATAL: another producer has taken over, or the broker will not have us."""
+    """FATAL: the producer is fenced, or the broker refuses it."""
 
     UNINITIALIZED = "uninitialized"
     INITIALIZING = "initializing"

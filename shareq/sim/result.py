@@ -176,6 +176,6 @@ def _occupancy(outcome: FinishedRun, ended_ms: int) -> float:
 
 def _jain(counts: list[int], consumers: int) -> float:
     """(sum x)^2 / (n sum x^2); a member that took a crashed one's place counts as one more."""
-    everybody = max(len(counts), consumers)
+    members = max(len(counts), consumers)
     squares = sum(count * count for count in counts)
-    return sum(counts) ** 2 / (everybody * squares) if squares else NO_FIGURE
+    return sum(counts) ** 2 / (members * squares) if squares else NO_FIGURE

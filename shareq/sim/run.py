@@ -42,7 +42,7 @@ def check_seed(seed: object) -> None:
 
 
 class _Worker:
-    """A consumer's place in the team: whoever takes it after a crash goes on under the same number."""
+    """A consumer's number: the consumer that replaces a crashed one keeps it."""
 
     __slots__ = ("consumer", "number")
 
@@ -52,7 +52,7 @@ class _Worker:
 
 
 class Simulation:
-    """A run under way, for those who want to look at its cluster (`cluster.journal`, `view`, ...) afterwards."""
+    """A run whose cluster (`cluster.journal`, `view`, ...) can be inspected afterwards."""
 
     def __init__(self, scenario: Scenario, seed: int = 0) -> None:
         check_seed(seed)
@@ -89,8 +89,8 @@ class Simulation:
         team = [_Worker(number) for number in range(self.scenario.consumers)]
         for worker in team:
             self._join(worker)
-        everybody = list(self._idle.values())
-        assert self.cluster.wait(lambda: all(c.assignment() for c in everybody), 3600)
+        consumers = list(self._idle.values())
+        assert self.cluster.wait(lambda: all(c.assignment() for c in consumers), 3600)
 
     def _join(self, worker: _Worker) -> None:
         worker.consumer = consumer = ShareConsumer(
@@ -125,9 +125,7 @@ class Simulation:
         cluster = self.cluster
         end_ms = self.started_ms + self.scenario.max_duration_s * 1000
         while cluster.now_ms < end_ms and not self._done():
-            cluster.wait(
-                lambda: self._somebody_is_ready() or self._done(), max(self._agenda[0][0] - cluster.now_ms, 0) / 1000
-            )
+            cluster.wait(lambda: self._any_ready() or self._done(), max(self._agenda[0][0] - cluster.now_ms, 0) / 1000)
             for worker in [w for w, consumer in self._idle.items() if consumer.ready()]:
                 self._poll(worker)
             while self._agenda[0][0] <= cluster.now_ms < end_ms:
@@ -137,7 +135,7 @@ class Simulation:
         self._asked += 1
         heapq.heappush(self._agenda, (due_ms, self._asked, call))
 
-    def _somebody_is_ready(self) -> bool:
+    def _any_ready(self) -> bool:
         return any(consumer.ready() for consumer in self._idle.values())
 
     def _done(self) -> bool:

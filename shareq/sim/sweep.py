@@ -86,7 +86,7 @@ def sweep(
     """Run `scenario` with every combination of the grid's values and every seed.
 
     `checkpoint`: a folder for finished rows; what it holds already is not computed again, also after a kill.
-    `progress`: a bar, where somebody looks on. ConfigException names what makes no sense, before any run.
+    `progress`: a progress bar, in a terminal or a notebook. ConfigException names what makes no sense, before any run.
     """
     return gather(grid, seeds, scenario, checkpoint=checkpoint, progress=progress, compute=_one_after_the_other)
 

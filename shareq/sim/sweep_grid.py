@@ -32,7 +32,7 @@ class SweepRun(NamedTuple):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What tells this run from every other one: all parameters and the seed."""
+        """The identity of this run: all parameters and the seed."""
         return (*(getattr(self.scenario, name) for name in PARAMETERS), self.seed)
 
     def row(self) -> Row:
@@ -40,8 +40,12 @@ class SweepRun(NamedTuple):
         try:
             return {**run(self.scenario, self.seed).row(), "error": None}
         except Exception as failure:
-            said = f"{type(failure).__name__}: {failure}"
-            return {**dict.fromkeys(COLUMNS), **dict(zip((*PARAMETERS, "seed"), self.key, strict=True)), "error": said}
+            failed = f"{type(failure).__name__}: {failure}"
+            return {
+                **dict.fromkeys(COLUMNS),
+                **dict(zip((*PARAMETERS, "seed"), self.key, strict=True)),
+                "error": failed,
+            }
 
 
 def expand(grid: Mapping[str, Iterable[Any]], seeds: int | Iterable[int], scenario: Scenario) -> list[SweepRun]:

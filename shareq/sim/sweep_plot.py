@@ -59,5 +59,5 @@ def draw(table: Any, x: str, y: str, color: str | None, ax: Axes | None) -> Plot
     axis.set_ylabel(y)
     if len(lines) > 1:
         axis.legend(fontsize="small")
-    said = texts or ["no run has this figure"]
-    return Plot(figure, [axis], "\n".join([f"{y} by {x}, medians", *said]), shown=ax is None)
+    rows = texts or ["no run has this figure"]
+    return Plot(figure, [axis], "\n".join([f"{y} by {x}, medians", *rows]), shown=ax is None)

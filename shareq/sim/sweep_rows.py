@@ -36,7 +36,7 @@ def keys_of(table: Any) -> list[tuple[Any, ...]]:
 class SweepCheckpoint:
     """A folder with the finished rows of a sweep, in files that are written under another name and then renamed.
 
-    Whoever is killed leaves whole files or none, so that the next one goes on where this one was. Rows of other sweeps
+    A sweep that is killed leaves whole files or none, so that the next sweep continues after them. Rows of other sweeps
     may lie there too: a row is found by its parameters and seed. ConfigException where a file holds something else.
     """
 

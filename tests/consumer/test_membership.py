@@ -50,7 +50,7 @@ def test_every_pair_of_state_and_event(state: MembershipState, event: Membership
 
 
 def new_group(*answers: Any, **options: Any) -> tuple[Fake, FakeShareGroup, Any]:
-    """A consumer of t whose first heartbeats get these answers; later ones the desk's."""
+    """A consumer of t whose first heartbeats get these answers; later ones those of the group."""
     fake = Fake(t=[1])
     group = FakeShareGroup(fake)
     group.append("t", 0, batch(0, "a"))
@@ -73,7 +73,7 @@ def refusal(error: Errors) -> ShareGroupHeartbeatResponse:
 
 
 def beats(fake: Fake) -> list[tuple[int, int, bool]]:
-    """(ms, epoch, whether topics were told) of each heartbeat."""
+    """(ms, epoch, whether topics were sent) of each heartbeat."""
     return [
         (s.after_ms, s.request.member_epoch, s.request.subscribed_topic_names is not None)
         for s in fake.sent
@@ -328,6 +328,35 @@ def test_a_coordinator_that_refuses_every_goodbye_holds_up_no_close() -> None:
     assert fake.now_ms - began_ms == 5000
     assert 3 < [epoch for _, epoch, _ in beats(fake)].count(-1) < 15
     assert fake.closed
+
+
+def test_a_stable_members_failed_heartbeats_keep_their_distance() -> None:
+    """BEHAVIOUR.md 16."""
+    loading = Errors.COORDINATOR_LOAD_IN_PROGRESS
+    fake, _, consumer = new_group(None, None, loading, loading)
+    consumer.poll(1)
+    fake.run(timeout_ms=8000)
+    times = [at_ms for at_ms, _, _ in beats(fake)]
+    assert times[2] - times[1] == 5000
+    assert 80 <= times[3] - times[2] <= 120
+    assert 160 <= times[4] - times[3] <= 240
+
+
+def test_the_answer_to_a_heartbeat_before_a_rejoin_is_ignored() -> None:
+    """The member left because it did not poll, and joins again with epoch 0. BEHAVIOUR.md 17."""
+    fake, group, consumer = new_group(max_poll_interval_ms=7000)
+    consumer.poll(1)
+    fake.answers[ShareGroupHeartbeatRequest] = lambda *_: None
+    fake.run(timeout_ms=8000)
+    before = fake.pending(ShareGroupHeartbeatRequest)
+    with pytest.raises(KafkaException, match=r"max\.poll\.interval\.ms"):
+        consumer.poll(0)
+    consumer.poll(0)
+    count = len(beats(fake))
+    fake.answers[ShareGroupHeartbeatRequest] = group.heartbeat
+    fake.reply(before.call_id, ShareGroupHeartbeatResponse(member_epoch=9, heartbeat_interval_ms=5000))
+    fake.run(timeout_ms=10)
+    assert [epoch for _, epoch, _ in beats(fake)[count:]][:2] == [-1, 0]
 
 
 def test_a_member_that_rejoins_after_its_last_poll_is_overdue_like_any_other() -> None:

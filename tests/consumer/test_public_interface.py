@@ -481,3 +481,13 @@ def test_wakeup_ends_a_commit_whose_acknowledgements_still_travel() -> None:
     fake.run()
     consumer.acknowledge_offset("t", 0, 1)
     assert consumer.commit_sync() == {TopicPartition("t", 0): None}
+
+
+def test_a_commit_that_is_done_at_once_leaves_the_wakeup_to_the_next_poll() -> None:
+    fake = Fake(t=[1])
+    FakeShareGroup(fake)
+    consumer = consumer_on(fake, "t")
+    consumer.wakeup()
+    assert consumer.commit_sync() == {}
+    with pytest.raises(WakeupException):
+        consumer.poll(1)

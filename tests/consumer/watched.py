@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from shareq.consumer import Message, Messages, ShareConsumer, TopicPartition
+from shareq.consumer.acknowledger import acknowledge_type
 from shareq.consumer.share_consumer import CLOSE_TIMEOUT_S
 from shareq.model.errors import IllegalStateException, KafkaException
 from shareq.model.states import AcknowledgeType
@@ -69,13 +70,13 @@ class WatchedConsumer(ShareConsumer):
 
     def acknowledge(self, message: Message, ack_type: int | str = AcknowledgeType.ACCEPT) -> None:
         super().acknowledge(message, ack_type)
-        self.in_hand[_place(message)] = ack_type
+        self.in_hand[_place(message)] = acknowledge_type(ack_type)
 
     def acknowledge_offset(
         self, topic: str, partition: int, offset: int, ack_type: int | str = AcknowledgeType.ACCEPT
     ) -> None:
         super().acknowledge_offset(topic, partition, offset, ack_type)
-        self.in_hand[topic, partition, offset] = ack_type
+        self.in_hand[topic, partition, offset] = acknowledge_type(ack_type)
 
     def commit_sync(self, timeout: float = 60) -> dict[TopicPartition, KafkaException | None]:
         self._sent()

@@ -280,6 +280,26 @@ def test_a_session_that_ends_gives_back_only_what_lies_above_the_spso(traced: bo
     assert harness.fetch("n", "5-9") == "5-9(2)"
 
 
+def test_a_lock_that_expires_below_the_spso_leaves_the_count_alone() -> None:
+    """BEHAVIOUR.md 4."""
+    harness = SharePartitionHarness()
+    harness.fetch("m", "0-4")
+    harness.fetch("m", "5-9")
+    harness.log_start(7)
+    harness.say("m", "8:1")
+    assert harness.dcc == 1
+    harness.tick(30000)
+    assert (harness.state, harness.dcc) == ("0-6 AR(1), 7 AV(1), 8 ACK(1), 9 AV(1)", 1)
+
+
+def test_a_full_window_gives_no_more_than_max_records() -> None:
+    """BEHAVIOUR.md 17."""
+    harness = SharePartitionHarness(locks=10)
+    harness.fetch("m", "0-9")
+    harness.say("m", "0-9:2")
+    assert harness.fetch("n", "0-9", most=3, mode="R") == "0-2(2)"
+
+
 def test_a_lock_that_expires_across_the_spso_gives_back_only_what_lies_above() -> None:
     harness = SharePartitionHarness()
     harness.fetch("m", "0-9")
