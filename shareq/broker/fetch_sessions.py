@@ -49,9 +49,9 @@ class FetchSession:
                 self.told.pop(at, None)
 
     def tell(self, reads: Reads) -> None:
-        """Remember the offsets that are sent. After an error they count as unknown, so that recovery is sent."""
+        """Remember the offsets that are sent; those of an error are -1, so that recovery is sent."""
         for at, read in reads.items():
-            self.told[at] = (-1, -1) if read.error else (read.high_watermark, read.log_start_offset)
+            self.told[at] = (read.high_watermark, read.log_start_offset)
 
     def news(self, reads: Reads) -> Reads:
         """Partitions with records, errors or moved offsets. Those with records go to the end of the queue, so that a
