@@ -114,7 +114,7 @@ def test_all_wait_for_each_other_and_every_crew_does_all_of_the_work() -> None:
 @pytest.mark.parametrize(
     ("records", "comes", "patience_s", "error", "says"),
     [
-        pytest.param([], False, 0.05, TimeoutError, "not everybody came in 0.05 s", id="nobody is ready"),
+        pytest.param([], False, 0.05, TimeoutError, "not every consumer joined in 0.05 s", id="nobody is ready"),
         pytest.param([], True, 0.05, TimeoutError, "work was left over in 0.05 s", id="too little work"),
         pytest.param([Record((0, 0), "torn")], True, 60, RuntimeError, "worker 0: torn", id="a message with an error"),
     ],

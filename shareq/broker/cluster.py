@@ -189,7 +189,7 @@ class Cluster:
 
         def move_in() -> None:
             if watcher is not None:
-                self._runtime.watcher = watcher
+                self._runtime.watch(watcher)
             self._runtime.readdress(addresses)
 
         self.loop.enter(move_in)

@@ -32,8 +32,7 @@ _FIRST_PORT = 9092
 class ClusterRuntime:
     """The live brokers by id; the controller, the logs, the network. All random generators are forked from `rng`.
 
-    `racks`: one entry for each broker of the cluster. `watcher(broker_id, alive)` is called when a broker starts or
-    ends.
+    `racks`: one entry for each broker of the cluster.
     """
 
     def __init__(
@@ -60,7 +59,7 @@ class ClusterRuntime:
         }
         self.controller = Controller(images, config, self.fork_rng(), publish=self._publish, record=self.record)
         self.brokers: dict[int, Broker] = {}
-        self.watcher: Callable[[int, bool], None] | None = None
+        self._watchers: list[Callable[[int, bool], None]] = []
 
     # ---- brokers -----------------------------------------------------------------------------------------------------
 
@@ -84,7 +83,7 @@ class ClusterRuntime:
         self.brokers[broker_id] = broker
         self.network.join(broker)
         self.controller.broker_started(broker_id)
-        self._tell(broker_id, True)
+        self._notify(broker_id, True)
 
     def kill(self, broker_id: int) -> None:
         """Kill a broker process: its connections break before leadership moves."""
@@ -99,11 +98,15 @@ class ClusterRuntime:
     def _forget(self, broker_id: int) -> None:
         self.brokers.pop(broker_id).die()
         self.network.leave(broker_id)
-        self._tell(broker_id, False)
+        self._notify(broker_id, False)
 
-    def _tell(self, broker_id: int, alive: bool) -> None:
-        if self.watcher is not None:
-            self.watcher(broker_id, alive)
+    def watch(self, watcher: Callable[[int, bool], None]) -> None:
+        """Call `watcher(broker_id, alive)` when a broker starts or ends, instead of an earlier watcher."""
+        self._watchers[:] = [watcher]
+
+    def _notify(self, broker_id: int, alive: bool) -> None:
+        for watcher in self._watchers:
+            watcher(broker_id, alive)
 
     # ---- metadata ----------------------------------------------------------------------------------------------------
 

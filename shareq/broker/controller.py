@@ -147,9 +147,9 @@ class Controller:
         assigned: Sequence[Replicas] = (),
         validate_only: bool = False,
     ) -> tuple[ErrorWithMessage, TopicImage | None]:
-        """A new topic with a leader for each partition; -1 asks for the broker's defaults.
+        """Create a topic with a leader for each partition; -1 means the broker's default.
 
-        `assigned`: the replicas of each partition, where they are not to be chosen here.
+        `assigned`: the replicas of each partition, unless the controller places them.
         """
         problem = refuse_name(name, self.image.topics)
         if not problem[0]:

@@ -1,8 +1,7 @@
-"""Fetch sessions: a consumer that fetches again names only what has changed, and is told only what has changed.
+"""Fetch sessions: incremental requests and responses have changed partitions only.
 
-Which partitions a session has, at which offsets, is remembered here between its fetches, together with what its
-consumer was told last. Sessions are a favour: where there is no room for one the answer carries session id 0, and the
-consumer goes on with full fetches. Source: KIP-227; Kafka's FetchSession.
+A session keeps its partitions with their fetch offsets, and the offsets last sent to the consumer. Where the cache is
+full the response has session id 0, and the consumer sends full fetches. Source: KIP-227; Kafka's FetchSession.
 """
 
 from __future__ import annotations
@@ -49,9 +48,9 @@ class FetchSession:
                 self.told.pop(at, None)
 
     def tell(self, reads: Reads) -> None:
-        """Remember the offsets that are sent. After an error they count as unknown, so that recovery is sent."""
+        """Remember the offsets that are sent; those of an error are -1, so that recovery is sent."""
         for at, read in reads.items():
-            self.told[at] = (-1, -1) if read.error else (read.high_watermark, read.log_start_offset)
+            self.told[at] = (read.high_watermark, read.log_start_offset)
 
     def news(self, reads: Reads) -> Reads:
         """Partitions with records, errors or moved offsets. Those with records go to the end of the queue, so that a

@@ -1,5 +1,5 @@
-"""What a broker answers about the cluster: Metadata, DescribeCluster, DescribeTopicPartitions, FindCoordinator. All
-from the image; asking for what does not exist yet may create it."""
+"""Responses about the cluster, from its image: Metadata, DescribeCluster, DescribeTopicPartitions, FindCoordinator.
+Metadata and FindCoordinator may create missing topics."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ BY_ID = 12
 
 
 def metadata(request: MetadataRequest, controller: Controller, api_version: int = NEWEST_VERSION) -> MetadataResponse:
-    """Brokers alive, and topics by name or id; None asks for all.
+    """Live brokers, and topics by name or id; None means all topics.
 
-    A topic that is asked for by name may be created, but is answered as unknown this once. Versions before 12 can say
-    ids and no names, but must not.
+    A missing topic that is requested by name may be created, with UNKNOWN_TOPIC_OR_PARTITION in this response. Versions
+    before 12 have fields for ids, but must not use them.
     """
     image = controller.image
     if api_version < BY_ID and any(t.name is None or t.topic_id != ZERO_TOPIC_ID for t in request.topics or ()):

@@ -1,5 +1,5 @@
-"""What a broker answers to those who make topics and move leaders. The controller does it; here its answers find the
-form of the protocol, and requests that contradict themselves are refused."""
+"""Responses to requests that create, grow and delete topics and elect leaders. The controller makes the changes; here
+contradictory requests are refused, and its results become messages."""
 
 from __future__ import annotations
 

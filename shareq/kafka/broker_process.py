@@ -121,7 +121,7 @@ class BrokerProcess:
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # ctrl-C in the terminal is for us, and we tell the broker
+                start_new_session=True,  # ctrl-C in the terminal reaches this process only, which stops the broker
             )
 
     @property
@@ -130,7 +130,7 @@ class BrokerProcess:
 
     @property
     def ready(self) -> bool:
-        """Whether it has registered with the controller and serves clients."""
+        """True if it has registered with the controller and serves clients."""
         return _READY in self.said()
 
     def said(self) -> str:
@@ -144,11 +144,11 @@ class BrokerProcess:
         self._order(b"t")
 
     def kill(self) -> None:
-        """End it as when its machine loses power."""
+        """Kill it, as a power failure does."""
         self._order(b"k")
 
     def wait(self, timeout: float) -> bool:
-        """Wait up to `timeout` seconds for it to end; whether it did."""
+        """Wait up to `timeout` seconds for its end; return whether it has ended."""
         if self._process is None:
             return True
         try:

@@ -26,8 +26,8 @@ def kafka() -> None:
 
 
 @kafka.command()
-@click.option("--brokers", type=click.Choice(["1", "3"]), default="1", show_default=True, help="How many.")
-@click.option("--version", metavar="X.Y.Z", help="Of Apache Kafka.  [default: KAFKA_HOME's, else 4.3.0]")
+@click.option("--brokers", type=click.Choice(["1", "3"]), default="1", show_default=True, help="The number of brokers.")
+@click.option("--version", metavar="X.Y.Z", help="The version of Apache Kafka.  [default: KAFKA_HOME's, else 4.3.0]")
 @click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="A broker configuration; repeatable.")
 def start(brokers: str, version: str | None, configs: tuple[str, ...]) -> None:
     """Start Apache Kafka with share groups; ctrl-C stops it and removes its data."""
@@ -66,7 +66,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 @contextmanager
 def _plain_errors() -> Iterator[None]:
-    """What the user can mend is said in words, without a traceback."""
+    """Show errors of the arguments and of the system as a message, without a traceback."""
     try:
         yield
     except (ConfigException, JavaNotFound, KafkaNotFound, LocalKafkaError) as error:

@@ -28,7 +28,7 @@ _WANTED = (
 
 
 class IvyFailed(Exception):
-    """Nothing was fetched; the message continues `... could not be fetched:` and says what to do."""
+    """The fetch failed; the message continues `... could not be fetched:` with the reason and the remedy."""
 
 
 def retrieve(version: str, folder: Path, cache: Path) -> None:
@@ -78,7 +78,7 @@ def _module(version: str) -> str:
 
 
 def _java_command(java: Java, jar: Path) -> list[str]:
-    """Java does not look at HTTPS_PROXY and NO_PROXY by itself."""
+    """The command that runs Ivy, with HTTPS_PROXY and NO_PROXY as Java's properties."""
     proxies = getproxies()
     options = []
     if proxy := proxies.get("https"):
@@ -119,7 +119,7 @@ def _mirror(settings: Path) -> str | None:
     return None
 
 
-# ---- what Ivy says -------------------------------------------------------------------------------------------------
+# ---- the output of Ivy ---------------------------------------------------------------------------------------------
 
 
 def _follow(lines: Iterable[str], title: str) -> str:
@@ -127,7 +127,7 @@ def _follow(lines: Iterable[str], title: str) -> str:
     from tqdm.auto import tqdm
 
     said = []
-    with tqdm(desc=title, unit=" jars", total=0, disable=None) as bar:  # None: silent where nobody looks on
+    with tqdm(desc=title, unit=" jars", total=0, disable=None) as bar:  # None: silent unless a terminal shows it
         for line in lines:
             said.append(line)
             if line.startswith("\tfound "):

@@ -23,12 +23,12 @@ _FIRST_WITH_SHARE_GROUPS = (4, 1)
 
 
 class KafkaNotFound(RuntimeError):
-    """Apache Kafka can neither be found nor be fetched; the message says why, and what to do."""
+    """Apache Kafka can neither be found nor be fetched; the message has the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaJars:
-    """A folder with the jars of a broker and of the command-line tools; `source` says where it comes from."""
+    """A folder with the jars of a broker and of the command-line tools; `source` is where it comes from."""
 
     folder: Path
     version: str

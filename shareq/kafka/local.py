@@ -1,4 +1,4 @@
-"""Apache Kafka on this machine in one call, for as long as it is wanted and no longer."""
+"""Apache Kafka on this machine in one call, until its `with` block or this process ends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ATTEMPTS = 3
 _POLL_S = 0.05
 _PORT_TAKEN = ("Address already in use", "BindException")
 
-# What a local Kafka decides by itself: an override would keep it from starting or from being found.
+# Keys that a local Kafka sets itself: an override would keep it from starting or from being found.
 _OWN_KEYS = {
     *("process.roles", "node.id", "broker.id", "listeners", "advertised.listeners", "log.dir", "log.dirs"),
     *("controller.quorum.voters", "controller.quorum.bootstrap.servers", "controller.listener.names"),
@@ -70,8 +70,8 @@ class LocalKafka:
 
     `brokers`: 1 or 3. `config` overrides broker configurations by their Kafka names; what else differs from Kafka's
     defaults is in `laptop_config`. `version`: see `kafka_jars`. `timeout`: how many seconds a start may take.
-    It ends with `stop()`, with its `with` block, and with this process, however that ends. Raises ConfigException
-    for what is absurd; JavaNotFound, KafkaNotFound and LocalKafkaError when it cannot be started, and say what to do.
+    It ends with `stop()`, with its `with` block, and with this process, even a killed one. ConfigException for an
+    invalid argument; JavaNotFound, KafkaNotFound or LocalKafkaError, with the remedy, if it cannot be started.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class LocalKafka:
         if sys.platform == "win32":
             raise LocalKafkaError("a local Kafka runs on Linux and macOS: on Windows use WSL")
         self._program = KafkaCommand(find_java(), kafka_jars(self._wanted_version))
-        for _ in range(_ATTEMPTS - 1):  # a free port may be taken by somebody else before Kafka binds it
+        for _ in range(_ATTEMPTS - 1):  # another program may take a free port before Kafka binds it
             try:
                 return self._attempt(self._program)
             except _PortTaken:
@@ -112,7 +112,7 @@ class LocalKafka:
         return self._attempt(self._program)
 
     def stop(self) -> None:
-        """Stop all brokers and remove their data, so nothing is left to put in order first. Repeatable."""
+        """Kill all brokers and remove their data, which needs no orderly end. Repeatable."""
         for broker in self._brokers:
             broker.kill()
         for broker in self._brokers:
@@ -171,7 +171,7 @@ class LocalKafka:
     # ---- brokers -----------------------------------------------------------------------------------------------------
 
     def kill_broker(self, broker_id: int) -> None:
-        """Lose a broker without a goodbye; what it led moves when the controller misses it, within seconds."""
+        """Kill a broker; leadership moves within seconds, when its session at the controller ends."""
         self._end(broker_id, BrokerProcess.kill)
 
     def stop_broker(self, broker_id: int) -> None:
@@ -203,7 +203,7 @@ class LocalKafka:
 
     @property
     def bootstrap_servers(self) -> str:
-        """What a client's `bootstrap.servers` wants."""
+        """The value of a client's `bootstrap.servers`."""
         self._check_running()
         return ",".join(broker.address for broker in self._brokers)
 
@@ -244,7 +244,7 @@ class LocalKafka:
 
 
 class _PortTaken(LocalKafkaError):
-    """Somebody else has taken a port between our choice and Kafka's use of it."""
+    """Another program has taken a port after it was chosen and before Kafka bound it."""
 
 
 def _free_ports(count: int) -> list[int]:

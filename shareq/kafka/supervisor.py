@@ -1,9 +1,9 @@
-"""A broker must not outlive who started it, not even when that is a notebook's kernel killed with -9.
+"""A parent process for a broker, so that the broker ends with the process that started it, even after kill -9.
 
-So this small program stands between: it starts Java, and its standard input is a pipe from the one who asked. A letter
-there is an order (t: terminate, k: kill). The pipe's end, or another parent than at the beginning (a forked sibling
-may hold the pipe open), means that nobody is left: Java is killed and its folder removed. When this program itself is
-killed, Linux takes Java with it. It runs as a plain script, without shareq: `python supervisor.py FOLDER COMMAND...`
+The program starts Java, and its standard input is a pipe from the starting process. A letter there is an order (t:
+terminate, k: kill). The end of the pipe, or a changed parent (a forked sibling may hold the pipe open), means that the
+starting process has ended: Java is killed and its folder removed. When this program itself is killed, Linux ends Java
+with it. It runs as a plain script, without shareq: `python supervisor.py FOLDER COMMAND...`
 """
 
 import os

@@ -42,7 +42,7 @@ TOOLS = {
 
 
 def command(name: str, *args: str) -> list[str]:
-    """What to execute for a tool, for who wants to feed, follow or stop it; raises as `kafka_jars` does."""
+    """The command line of a tool, for callers that start the process themselves; raises as `kafka_jars` does."""
     main_class = TOOLS.get(name.removesuffix(".sh"))
     if main_class is None:
         raise ConfigException(f"tool={name!r}: must be one of {', '.join(TOOLS)}")

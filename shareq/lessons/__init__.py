@@ -1,7 +1,7 @@
 """What the tutorials share: a bench to try things on, the life of one record, crews and programs at work, and checks
 that can fail.
 
-A learner's answer is a function; a check looks at what the journal says of it, and at nothing else.
+A learner's answer is a function; a check reads its effects in the journal, and nothing else.
 """
 
 from shareq.lessons.bench import Bench, settle, with_one_stuck

@@ -1,4 +1,4 @@
-"""A bench to try things on: one partition, one group, and nobody has to wait."""
+"""A bench for experiments: one partition, one group, and no waiting to join."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Bench:
 def settle(
     consumer: ShareConsumer, messages: Iterable[Message], verdict: AcknowledgeType = AcknowledgeType.ACCEPT
 ) -> None:
-    """Say the same of several records and wait until it is durable; KafkaException if the leader refuses."""
+    """Acknowledge several records with one type and wait until it is durable; KafkaException if the leader refuses."""
     for message in messages:
         consumer.acknowledge(message, verdict)
     for error in consumer.commit_sync().values():

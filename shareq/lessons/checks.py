@@ -1,4 +1,4 @@
-"""Checks of a learner's answer: they look at what the journal says, and say what is missing."""
+"""Checks of a learner's answer: they read the journal, and name what is missing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shareq.trace.journal.event_text import range_text
 
 
 class NotYet(AssertionError):
-    """A check that did not pass; the text says what is missing."""
+    """A check that did not pass; the text names what is missing."""
 
 
 class Passed(str):
@@ -37,8 +37,8 @@ def check_life(
     holders: Iterable[str] | None = None,
     without: Iterable[str] = (),
 ) -> Passed:
-    """Check what became of a record: its state now, how often and by whom it was acquired, and what must not have
-    happened to it. NotYet tells the first thing that is wrong, and the record's life."""
+    """Check the life of a record: its state, the number of deliveries, the members that acquired it, and events that
+    must not occur. NotYet names the first difference, and has the record's life."""
     wanted = None if holders is None else list(holders)
     forbidden = [event for event in without if event in life.events]
     wrong = ""
@@ -72,7 +72,7 @@ def check_window(
 
 
 def in_flight(snapshot: Mapping[str, Any]) -> str:
-    """The records of a window in words, whoever holds them: "110 available 1, 111–118 acquired 1"."""
+    """The records of a window as text, without their holders: "110 available 1, 111–118 acquired 1"."""
     merged: list[tuple[int, int, str]] = []
     for first, end, state, count, *_ in snapshot["runs"]:
         what = f"{state} {count}"

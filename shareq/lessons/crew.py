@@ -1,7 +1,6 @@
-"""Crews of real clients at work, each client in a thread of its own: who was busy when, counted and drawn.
+"""Crews of clients at work, each client in its own thread: the times at which each was busy, counted and drawn.
 
-Any client will do that has `close()` and whose messages have a partition, an offset and an error; nothing is known here
-of groups and brokers.
+A client needs `close()`, and messages with a partition, an offset and an error; it may be one of any group and broker.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Stint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """What a crew did; `workers` are all who came, also those who had nothing to do."""
+    """The work of a crew; `workers` are all of its consumers, also those without any work."""
 
     workers: tuple[str, ...]
     stints: tuple[Stint, ...]
@@ -72,7 +71,7 @@ class Shift:
 @dataclass(frozen=True, slots=True)
 class Crew:
     """The consumers of one group, by name. `take(consumer)` polls, for a short while, and returns messages; `ready()`
-    says whether everybody is in the group."""
+    returns True once every consumer is in the group."""
 
     consumers: Mapping[str, Any]
     take: Callable[[Any], Iterable[Any]]
@@ -82,10 +81,10 @@ class Crew:
 def work_together(
     crews: Mapping[str, Crew], begin: Callable[[], int], *, cost_ms: float, patience_s: float = 60.0
 ) -> dict[str, Shift]:
-    """Let crews, by title, work off what `begin()` lays out, `cost_ms` for each record; close their consumers.
+    """Let crews, by title, process the records of `begin()`, `cost_ms` for each record; close their consumers.
 
-    All poll until all crews are ready; only then `begin()` sends records, and returns how many each crew is to work
-    off. TimeoutError after `patience_s`; what a worker raised is raised here.
+    All poll until all crews are ready; only then `begin()` sends records, and returns their number for each crew.
+    TimeoutError after `patience_s`; the exception of a worker is raised here.
     """
     over = threading.Event()
     desks = {
@@ -96,7 +95,9 @@ def work_together(
     with ThreadPoolExecutor(sum(map(len, desks.values()))) as pool:
         workers = [pool.submit(_work, desk, done[title], over) for title in crews for desk in desks[title]]
         try:
-            _wait(lambda: all(crew.ready() for crew in crews.values()), workers, patience_s, "not everybody came")
+            _wait(
+                lambda: all(crew.ready() for crew in crews.values()), workers, patience_s, "not every consumer joined"
+            )
             began_s, records = time.perf_counter(), begin()
             _wait(lambda: min(map(_different, done.values())) >= records, workers, patience_s, "work was left over")
         finally:
@@ -138,7 +139,7 @@ def _wait(until: Callable[[], bool], workers: list[Future[None]], patience_s: fl
     deadline_s = time.perf_counter() + patience_s
     while not until():
         for worker in workers:
-            if worker.done():  # nobody leaves before the work is done, unless something is wrong
+            if worker.done():  # a worker that ends before the work is done has failed
                 worker.result()
         if time.perf_counter() > deadline_s:
             raise TimeoutError(f"{otherwise} in {patience_s:g} s")

@@ -12,7 +12,7 @@ ROW_INCHES = 0.26
 
 
 def delays_plot(table: Any, names: Mapping[str, str]) -> Plot:
-    """Mean delay and worst tenth of whoever indexes a pandas table with columns flights, mean and worst_tenth; minutes.
+    """Mean delay and worst tenth, in minutes, for each index of a pandas table with columns flights, mean, worst_tenth.
 
     Needs matplotlib, which is imported here. Text follows the light or dark style in force.
     """

@@ -1,4 +1,4 @@
-"""What happened to one record, told from the journal."""
+"""The life of one record, computed from the journal."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from shareq.trace import view
 from shareq.trace.journal import journal_of
 
 LOADED = "loaded"
-"""What happens to a record when a leader begins with what is durable, and that is less than the last one knew."""
+"""The event of a record whose durable state, as a new leader loads it, is less than its last state."""
 
 
 class Moment(NamedTuple):
-    """Something that happened to a record: a `RecordEvent`'s name, and what the record was afterwards."""
+    """An event of a record: a `RecordEvent`'s name, and the state of the record afterwards."""
 
     time_ms: int
     event: str
@@ -26,14 +26,14 @@ class Moment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """What happened to one record, in order. `time_ms` of its moments counts from the start of the journal."""
+    """The events of one record, in order. `time_ms` of its moments counts from the start of the journal."""
 
     offset: int
     moments: tuple[Moment, ...]
 
     @property
     def state(self) -> str:
-        """What it is now; a record that was never in flight is available."""
+        """The present state; a record that was never in flight is available."""
         return self.moments[-1].state if self.moments else "available"
 
     @property
@@ -43,7 +43,7 @@ class Life:
 
     @property
     def holders(self) -> list[str]:
-        """Who acquired it, in order."""
+        """The members that acquired it, in order."""
         return [str(m.who) for m in self.moments if m.event == RecordEvent.ACQUIRE and m.state == "acquired"]
 
     @property

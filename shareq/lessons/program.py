@@ -1,4 +1,4 @@
-"""A function of a notebook's in a process of its own, which can be lost without a goodbye."""
+"""A function of a notebook in its own process, which can be killed."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _MAIN = "import sys; from pyspark import cloudpickle; cloudpickle.load(sys.stdin
 """PySpark's pickles carry along what a notebook has defined."""
 
 _TAIL = 60
-"""How many of its last lines are told of a program that failed."""
+"""The number of last lines of output in the error of a failed program."""
 
 _LOOK_S = 0.05
 
 
 class ProgramFailed(RuntimeError):
-    """A program ended otherwise than by coming to its end, or by `kill`; the message has the last of what it said."""
+    """A program ended with an error, and not by `kill`; the message has its last lines of output."""
 
 
 class Program:
-    """Calls `function` in another process, from now on. What that says goes to `log` and not to the notebook.
+    """Calls `function` in another process, at once. Its output goes to the file `log`.
 
     It ends when the function returns, with `kill()`, with a `with` block, and with this process.
     """
@@ -54,7 +54,7 @@ class Program:
         return self._process.poll() is None
 
     def kill(self) -> None:
-        """kill -9, of all that it has started, too: nothing is said to anybody. Does nothing where it has ended."""
+        """Kill it and its children with SIGKILL; nothing if it has ended."""
         if self.running:
             self.killed = True
             _kill(self._process)
@@ -68,9 +68,9 @@ class Program:
         self.kill()
 
     def _halted(self, until: Callable[[], bool]) -> bool:
-        """Whether it still holds with everything halted; else it all goes on."""
+        """True if `until()` still holds with all processes stopped; otherwise they continue."""
         os.killpg(self._process.pid, signal.SIGSTOP)
-        time.sleep(_LOOK_S)  # what was under way in the system is through then
+        time.sleep(_LOOK_S)  # data in the system's buffers arrives meanwhile
         if until():
             return True
         os.killpg(self._process.pid, signal.SIGCONT)

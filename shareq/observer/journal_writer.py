@@ -195,7 +195,7 @@ class JournalWriter:
             self._write(read)
 
     def _write_waiting(self, now_ms: int) -> None:
-        """Write clients' events whose member is described now; discard those that have waited too long."""
+        """Write events of clients whose member is described now; discard those that have waited too long."""
         waiting, self._waiting = self._waiting, deque(maxlen=self._waiting.maxlen)
         for event_ms, event in waiting:
             if event.member_id in self._members:

@@ -1,8 +1,8 @@
-"""Verdicts on single rows: said in `foreachBatch`, heard by the source's reader, a process of its own beside it.
+"""Acknowledge types of single rows, sent from `foreachBatch` to the source's reader, which is another process.
 
-They go through a folder of the machine on which both run, the driver's or Spark Connect's server; the session's
-configuration says which. A reader makes a letter box there, `acknowledge` drops a file into each. A verdict that is
-lost with the driver costs nothing: its batch is not acknowledged either.
+They go through a folder of the machine on which both run, the driver's or Spark Connect's server; its path is in the
+session's configuration. A reader creates a letter box there, and `acknowledge` writes a file into each. A file that is
+lost with the driver does no harm: its batch is not acknowledged either.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def acknowledge(df: DataFrame, verdict: str, *, group: str | None = None) -> int
 
     For `foreachBatch`: the verdict counts when the batch is acknowledged, the rest of which is accepted. Released
     records come again in a later batch, rejected ones are archived. Where queries of several groups read the same
-    topics, `group` says whose rows they are. RuntimeError where nobody reads who could act on it.
+    topics, `group` is that of the rows. RuntimeError where no query reads that could acknowledge them.
     """
     if verdict not in VERDICTS:
         raise ValueError(f"verdict={verdict!r}: must be one of {', '.join(VERDICTS)}")
@@ -71,7 +71,7 @@ def _boxes(spark: SparkSession, group: str | None) -> list[Path]:
     found = sorted(Path(folder).glob(pattern)) if folder else []
     if not found:
         whose = "a share group" if group is None else f"group {group!r}"
-        raise RuntimeError(f"no streaming query of {whose} reads here: verdicts are said inside foreachBatch")
+        raise RuntimeError(f"no streaming query of {whose} reads here: call acknowledge inside foreachBatch")
     return found
 
 

@@ -1,8 +1,8 @@
 """The query's member of the share group: acquires ranges of offsets, renews their locks, settles them.
 
-It looks at no record: tasks fetch those by themselves. But it sees which record batches are broken, and answers for
-them as Kafka's consumers do: what fails its CRC is rejected, and what cannot be decompressed is what they differ about,
-so `onFailure` says. Either way no batch of Spark's ever has it, however often it is run.
+It decodes no record: tasks fetch records themselves. It acknowledges broken record batches as Kafka's consumers do: a
+batch with a wrong CRC is rejected; for one that cannot be decompressed, about which consumers differ, `onFailure`
+decides. No batch of Spark has such records, not even a repeated one.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ LINGER_MS = 20
 """How long a batch that has records waits for more."""
 
 DEFAULT_LOCK_MS = 30_000
-"""Kafka's, until a broker has told."""
+"""Kafka's default, until a broker's response has the value."""
 
 Place = tuple[str, int]
 """(topic, partition)."""
 
 
 class RangeCore(ShareConsumerCore):
-    """A share consumer for whoever keeps account of what it holds by ranges, and not by records."""
+    """A share consumer whose caller keeps ranges of offsets instead of records."""
 
     def take_pieces(self, now_ms: int) -> list[AcquiredPiece]:
         """Everything that has been acquired and not been taken yet."""
@@ -69,14 +69,14 @@ class RangeCore(ShareConsumerCore):
         ]
 
     def rest(self, now_ms: int) -> None:
-        """Fetch no more until the next poll."""
+        """Stop fetching until the next poll."""
         self._fetcher.fetching = False
         self.end_poll(now_ms)
 
     def send(self, acknowledgements: Sequence[Acknowledgements], now_ms: int) -> None:
         for each in acknowledgements:
             self._fetcher.acknowledge(each)
-        self.end_poll(now_ms)  # whoever renews locks is alive
+        self.end_poll(now_ms)  # a member that renews locks is alive
         self._pump(now_ms)
 
     def settle(self, acknowledgements: Sequence[Acknowledgements], now_ms: int) -> list[AcquiredPiece]:
@@ -92,7 +92,7 @@ class RangeCore(ShareConsumerCore):
 
 
 class Member:
-    """A member of a share group. Only `renew` runs in a thread of its own."""
+    """A member of a share group. Only `renew` runs in another thread."""
 
     def __init__(
         self, conf: Mapping[str, Any], topics: tuple[str, ...], *, renews: bool, on_failure: AcknowledgeType
@@ -124,7 +124,8 @@ class Member:
     def acquire(self, limit: int, wait_ms: float, ends: Mapping[Place, int] | None = None) -> tuple[Held, ...]:
         """Up to `limit` records; none where none come within `wait_ms`. With `ends` only offsets below them.
 
-        What lies beyond stays ours until we leave: released, it would come again at once, until it was archived.
+        Records beyond `ends` stay locked until the member leaves: if released, they would be delivered again at once,
+        until they were archived.
         """
         with self._lock:
             self._drop_lost()
@@ -143,7 +144,7 @@ class Member:
         return tuple(sorted(taken))
 
     def _take(self, limit: int, polled: int, ends: Mapping[Place, int] | None) -> list[Held]:
-        """Out of the surplus, and where `polled` out of what has come, too. What is beyond the limit stays ours."""
+        """Take from the surplus, and if `polled` from fetched ranges. Ranges beyond the limit stay in the surplus."""
         with self._lock:
             if polled:
                 self._admit(self._do(self._core.take_pieces))
@@ -199,7 +200,7 @@ class Member:
         return found
 
     def _verdict(self, batch: RecordBatch | None) -> AcknowledgeType | None:
-        """What is said at once of a record batch that no task is to read."""
+        """The acknowledge type of a record batch that no task can read, None for a readable one."""
         if batch is None or batch.is_control:
             return AcknowledgeType.GAP
         if not crc_matches(batch.data):
@@ -231,7 +232,7 @@ class Member:
     ) -> None:
         """Acknowledge a batch, `verdicts` apart, and wait for the answers.
 
-        What the brokers refuse was not ours any more, and comes to somebody again: at least once holds.
+        Records that brokers refuse were no longer locked by this member, and are delivered again (at least once).
         """
         commit = PendingCommit()
         runs = _runs(batch, verdict, verdicts)
@@ -263,7 +264,7 @@ class Member:
         while not self._closing.wait(self.lock_duration_ms / 3000):
             try:
                 self.renew()
-            except KafkaException as error:  # the next batch's poll tells, too
+            except KafkaException as error:  # the poll of the next batch raises it, too
                 log.warning("locks could not be renewed: %s", error)
 
     # ---- the end -----------------------------------------------------------------------------------------------------
@@ -288,7 +289,7 @@ def _size(several: Sequence[Held]) -> int:
 
 
 def _unpacks(batch: RecordBatch) -> bool:
-    """Whether a compressed batch can be decompressed here: its first record says so."""
+    """True if a compressed batch can be decompressed: its first record decides."""
     if not batch.attributes & CODEC_MASK:
         return True
     try:

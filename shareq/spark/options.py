@@ -21,11 +21,11 @@ KNOWN = (
 )
 
 OWN_CONFIGS = ("bootstrap.servers", "group.id", "share.acknowledgement.mode", "max.poll.records")
-"""What of a consumer's configuration the source sets by itself."""
+"""The keys of a consumer's configuration that the source sets itself."""
 
 MAX_RECORDS = 500_000
 """A batch costs a fixed quarter of a second, so large ones pay; Kafka locks 2000 records of a partition at most, unless
-the group's share.partition.max.record.locks says more."""
+the group's share.partition.max.record.locks is higher."""
 
 _BOOLEANS = {"true": True, "false": False}
 
@@ -44,7 +44,7 @@ class Options:
 
     @property
     def connection(self) -> dict[str, Any]:
-        """What of `conf` concerns whoever asks a broker: tasks, and the driver beside its member."""
+        """The connection settings of `conf`, for tasks and for the driver's admin calls."""
         return {key: value for key, value in self.conf.items() if key in CONNECTION_KEYS}
 
 
@@ -75,7 +75,7 @@ def parse(given: Mapping[str, str]) -> Options:
 
 
 def _conf(values: Mapping[str, str], max_records: int) -> dict[str, Any]:
-    """A member's configuration: what was handed through, and what the source needs."""
+    """A member's configuration: the given keys, and those that the source sets."""
     passed = {key[len("kafka.") :].lower(): value for key, value in values.items() if key.lower().startswith("kafka.")}
     taken = sorted(f"kafka.{key}" for key in OWN_CONFIGS[1:] if key in passed)
     if taken:

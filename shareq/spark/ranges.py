@@ -1,4 +1,4 @@
-"""What an offset of Spark's says of a batch: ranges of offsets by topic and partition, and how they go to tasks."""
+"""Spark's offsets: the ranges of a batch by topic and partition, and their division among tasks."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Range(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A batch by number. Two offsets are equal exactly where their JSON is, so that numbers tell batches apart.
+    """A batch with its number, which makes offsets of equal ranges differ: Spark compares them as JSON.
 
-    `unreadable`: how many deliveries have been left out since the query began, their record batches being broken.
+    `unreadable`: the number of deliveries of broken record batches that were left out since the query began.
     """
 
     number: int

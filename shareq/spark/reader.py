@@ -1,4 +1,4 @@
-"""What a task does: fetch ranges of offsets, whoever may have them locked, and make Arrow batches of their records."""
+"""The work of a task: fetch ranges of offsets, locked or not, and make Arrow batches of their records."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ TIMEOUT_MS = 60_000
 
 
 class RecordsLost(RuntimeError):
-    """Records of a batch are not to be had any more: their topic was deleted."""
+    """The records of a batch are lost: their topic was deleted."""
 
 
 class RangeFetcher:
@@ -82,7 +82,7 @@ class RangeFetcher:
         return task.result()
 
     def _fetch(self, wanted: Range, cursor: int) -> Operation[tuple[int, Sequence[RecordBatch]]]:
-        """Records from `cursor` on, and where to go on. What a retry can mend is retried until the time is up."""
+        """Records from `cursor` on, and the next cursor. Retriable errors are retried until the time is up."""
         asked = FetchRequest.Partition(partition=wanted.partition, fetch_offset=cursor, partition_max_bytes=FETCH_BYTES)
         topic = FetchRequest.Topic(topic_id=TopicId(wanted.topic_id), partitions=(asked,))
         request = FetchRequest(max_wait_ms=0, max_bytes=FETCH_BYTES, topics=(topic,))
@@ -122,7 +122,7 @@ def _answer(response: FetchResponse) -> FetchResponse.Partition:
 
 
 def _step(answer: FetchResponse.Partition, cursor: int, end: int) -> tuple[int, Sequence[RecordBatch]] | None:
-    """Where to go on after an answer; None where it says nothing of the range yet."""
+    """The next cursor after a response; None if the response has nothing of the range."""
     if answer.records:
         return max(answer.records[-1].last_offset + 1, cursor), answer.records
     return (end, ()) if answer.high_watermark >= end else None
@@ -135,10 +135,10 @@ def fetcher(conf: tuple[tuple[str, Any], ...]) -> RangeFetcher:
 
 
 def read(conf: Mapping[str, Any], ranges: Iterable[Range], *, leave_out: bool = False) -> Iterator[pa.RecordBatch]:
-    """The records of the ranges, those that are still there. `conf` says how brokers are reached.
+    """The records of the ranges that are still in the logs. `conf`: the connection settings.
 
-    Raises CorruptBatch for what cannot be read: a stream's member has seen it whole, so that another attempt may do
-    better, and to leave it out would be to lose it. `leave_out`: whoever only looks passes over it, with a warning.
+    CorruptBatch for an unreadable batch: the stream's member has read it, so that another attempt may succeed, and to
+    leave it out would lose it. `leave_out`: skip unreadable batches with a warning, for batch reads.
     """
     connection = fetcher(tuple(sorted(conf.items())))
     for wanted in ranges:

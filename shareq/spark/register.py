@@ -28,7 +28,7 @@ def register(spark: SparkSession) -> None:
     ship(spark)
 
     class SourceOfThisSession(ShareGroupSource):
-        """Spark runs sources in processes of their own: this one knows where `acknowledge` leaves its word."""
+        """The source of this session: it runs in another process, and knows the folder that `acknowledge` writes to."""
 
         verdicts = verdict_folder(spark)
 

@@ -25,7 +25,7 @@ COLUMNS = {"partition": "int", "offset": "bigint", "timestamp": "timestamp", "ke
 """What is needed of the log, named as Spark's Kafka source names it."""
 
 READER = "shareq-state-topic"
-"""The group in whose name the log is read. A batch read takes nothing, so that there is never such a group."""
+"""The group id of the read. A batch read acquires nothing, so the group is never created."""
 
 IN_PROCESS = "inproc://"
 

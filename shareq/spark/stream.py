@@ -1,12 +1,12 @@
 """A share group as a stream of Spark's.
 
-At least once. Spark's offset says which ranges of offsets a batch has; a batch that is planned again after a restart
-reads exactly those, whoever has them locked by then. It is acknowledged when Spark has written that it is done, which
-is known when `latestOffset(start)` names it as `start`. A driver that dies before leaves locks that expire, so that
-its records come again, to any query of the group: sinks key on (topic, partition, offset).
+At least once. Spark's offset has the ranges of a batch; a batch that is planned again after a restart reads exactly
+those, even if other members have locked them by then. It is acknowledged when Spark has recorded its end, which is
+known when `latestOffset(start)` has it as `start`. The locks of a driver that dies before expire, and its records are
+delivered again, to any query of the group: sinks key on (topic, partition, offset).
 
-What cannot be read holds nobody up: see `member`. It is in no batch; warnings tell which offsets, and the offset that
-a query's progress shows counts them.
+Unreadable records block no query: see `member`. They are in no batch; warnings name their offsets, and the offset in
+the query's progress counts them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from shareq.spark.reader import read
 from shareq.spark.tasks import Share, places_of, tasks_of
 
 WAIT_MS = 500
-"""How long a query without records waits for some before it lets Spark go on."""
+"""How long a query without records waits for some before Spark continues."""
 
 PATIENCE_S = 60
 """How long at least what is available now may be out of reach: the place of a dead member in the group is its own for
@@ -64,7 +64,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._options.max_records)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """What is there now is what lies below the ends that the logs have now."""
+        """Limit the query to records below the present ends of the logs."""
         with Admin(self._options.connection) as admin:
             ends = admin.list_offsets(dict.fromkeys(places_of(admin, self._options.topics), "latest"))
         self._ends = {(at.topic, at.partition): row.offset or 0 for at, row in ends.items()}
@@ -75,7 +75,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._planned.number > done.number:  # planned, and never run
             return to_json(self._planned)
         self._acknowledge(done.number)
-        self._letters().empty()  # what is said of a batch that is run again after a restart: its records are not held
+        self._letters().empty()  # types for a batch that is repeated after a restart: its records are not locked
         most = getattr(limit, "max_rows", self._options.max_records)
         self._held = self._acquire(most)
         if not self._held:
@@ -96,7 +96,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return held
 
     def _is_finished(self) -> bool:
-        """Whether the group has finished with what was there: it lags by no more than what has come since."""
+        """True if the group has finished all records below those ends: its lag is at most what was appended since."""
         assert self._ends is not None
         with Admin(self._options.connection) as admin:
             rows = admin.list_offsets(dict.fromkeys(self._ends, "latest")).check()
@@ -119,7 +119,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._member
 
     def _letters(self) -> LetterBox:
-        """Where verdicts are left; whoever says one finds it there."""
+        """The letter box into which `acknowledge` writes."""
         if self._box is None:
             self._box = LetterBox(self._verdicts, self._options.group)
         return self._box
@@ -130,7 +130,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The tasks of the batch that `end` describes, which may be one of before a restart."""
         batch = from_json(end)
         self._begun = batch.number
-        self._letters()  # after a restart there are verdicts before anybody has joined
+        self._letters()  # after a restart the box must exist before the member joins
         return tasks_of(self._options, batch.ranges)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

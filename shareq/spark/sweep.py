@@ -108,7 +108,7 @@ def _rows(spark: SparkSession, settings: list[SweepRun]) -> Iterator[Any]:
 
 
 def _slots(spark: SparkSession) -> Callable[[], int]:
-    """Tells how many tasks run beside each other; executors of a cluster may still be on their way."""
+    """The number of tasks that run in parallel; executors of a cluster may still be starting."""
     from pyspark.sql.functions import spark_partition_id
 
     from shareq.spark.register import is_remote

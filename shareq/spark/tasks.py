@@ -13,7 +13,7 @@ from shareq.spark.options import Options
 from shareq.spark.ranges import Range, split
 
 TASK_RECORDS = 5_000
-"""Smaller tasks cost more than they bring, unless minPartitions asks for them."""
+"""The least records of a task, unless minPartitions requires smaller ones: each task has a fixed cost."""
 
 
 class Share(InputPartition):

@@ -15,7 +15,7 @@ STREAMING_MINIMUM = (4, 2)
 
 
 class SparkDoesNotFit(RuntimeError):
-    """No PySpark, or one that cannot do what is asked; the message says what to do."""
+    """PySpark is missing or too old; the message has the remedy."""
 
 
 def check_pyspark(found: str | None = None, *, streaming: bool = False) -> None:

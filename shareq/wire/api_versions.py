@@ -11,9 +11,6 @@ from shareq.wire.apis import APIS
 SOFTWARE_VERSION = 3
 """The first version with the name and version of the client's software."""
 
-_ZERO_MINIMUM_VERSION = 4
-"""The first version whose clients accept a supported feature with minimum 0 (KIP-584's follow-up)."""
-
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 _FEATURES = {
@@ -52,10 +49,9 @@ def api_versions(request: ApiVersionsRequest, version: int) -> ApiVersionsRespon
     software = (request.client_software_name, request.client_software_version)
     if version >= SOFTWARE_VERSION and not all(_SOFTWARE.fullmatch(text) for text in software):
         return ApiVersionsResponse(error_code=Errors.INVALID_REQUEST)
-    lowest = 0 if version >= _ZERO_MINIMUM_VERSION else 1
     return ApiVersionsResponse(
         api_keys=_API_KEYS,
-        supported_features=tuple(feature for feature in _SUPPORTED if feature.min_version >= lowest),
+        supported_features=_SUPPORTED,
         finalized_features_epoch=0,
         finalized_features=_FINALIZED,
     )

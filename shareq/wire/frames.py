@@ -35,8 +35,8 @@ _BAD_BYTES = (IndexError, ValueError, struct.error)
 def decode_request(frame: bytes) -> tuple[RequestHeader, Request]:
     """A request without its size. Bytes after it, unknown tagged fields and a null client id are fine.
 
-    ApiVersions in a version that nobody offers is what a newer client begins with: it comes back without its fields,
-    `header.api_version` as it was asked for. Raises MalformedFrame, UnsupportedVersion.
+    ApiVersions in an unsupported version, the first request of a newer client, is returned without its fields, with
+    `header.api_version` as in the frame. Raises MalformedFrame, UnsupportedVersion.
     """
     try:
         header, at = _request_header(frame)
@@ -110,10 +110,10 @@ def decode_response(api_key: int, version: int, frame: bytes) -> tuple[int, Resp
 
 
 class FrameReader:
-    """Cuts a stream of bytes into frames, in whatever pieces it comes.
+    """Cuts a stream of bytes, which may arrive in any pieces, into frames.
 
-    A size that is not positive or above `max_bytes` is the end of it, before anything is set aside: `failure` says so.
-    The frames before it are good, what comes behind it has no meaning.
+    A size that is not positive, or above `max_bytes`, ends the stream before any memory is allocated: `failure` is set.
+    Frames before it are returned, bytes after it are ignored.
     """
 
     def __init__(self, max_bytes: int = MAX_FRAME_BYTES) -> None:

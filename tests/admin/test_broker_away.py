@@ -1,4 +1,4 @@
-"""One of two brokers is away: what the other says is given, with an error for the rest when the time is up."""
+"""One of two brokers is down: results have the other's answers, and an error for the rest when the time is up."""
 
 from __future__ import annotations
 

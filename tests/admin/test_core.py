@@ -358,7 +358,7 @@ def test_not_controller_leads_to_a_lookup_of_the_controller() -> None:
 
 
 def test_a_topic_is_created_when_every_broker_knows_it() -> None:
-    """A broker that does not answer knows nothing, and is waited for by nobody."""
+    """A broker that does not answer is not waited for."""
     stage = Stage()
     brokers = tuple(MetadataResponse.Broker(node_id=node, host="h", port=node) for node in (1, 2, 3))
     slow = [Errors.UNKNOWN_TOPIC_OR_PARTITION] * 2

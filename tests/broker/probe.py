@@ -1,4 +1,4 @@
-"""A client with no logic of its own: it sends what the test says and shows what came back."""
+"""A client without logic: it sends a test's requests and keeps the responses."""
 
 from __future__ import annotations
 

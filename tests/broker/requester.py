@@ -1,4 +1,4 @@
-"""A connection that speaks in a version of its choice, as one over the wire does: batches are checked as such."""
+"""A connection with a version of its choice, as over TCP: batches are validated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shareq.model.messages.base import Request
 
 
 class Requester:
-    """Sends what the test says, in the version that it says, and shows what came back."""
+    """Sends a test's requests in the given version, and keeps the responses."""
 
     name = "requester"
 

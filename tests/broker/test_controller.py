@@ -1,4 +1,4 @@
-"""The controller: topics, elections, configurations; each change is a new image and tells its events."""
+"""The controller: topics, elections, configurations; each change is a new image with its events."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_group_configurations_are_validated_as_a_whole(world: World) -> None:
 
 
 def test_a_clamped_group_value_is_warned_of_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    """Once per group, key and value: a further change of the bounds says nothing new of the same value."""
+    """Once per group, key and value: another change of the bounds logs no second warning for the same value."""
     controller = world.controller
     controller.alter_group_configs("g", {"share.delivery.count.limit": "7", "share.session.timeout.ms": "50000"})
     controller.alter_group_configs("h", {"share.delivery.count.limit": "7"})

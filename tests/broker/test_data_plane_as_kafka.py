@@ -49,7 +49,7 @@ OLD = ("retention.ms", "-1")
 """What a topic needs whose records look old: brokers delete them after a week by their timestamps, at any moment."""
 
 SETS = ("name", "topic", "partition_index", "index")
-"""What tells elements of an array apart whose order means nothing to Kafka."""
+"""The keys of elements of arrays whose order has no meaning in Kafka."""
 
 WORDS = frozenset({"error_message", "batch_index_error_message", "host", "port", "rack", "cluster_id"})
 
@@ -65,7 +65,7 @@ class Side:
         self.session = 0
 
     def ask(self, make: Step, version: int | None) -> Any:
-        """What an answer says, without what is bound to differ."""
+        """A response without the fields that must differ."""
         response = self._raw.ask(make(self), version)
         self.session = getattr(response, "session_id", 0) or self.session
         return self._plain(response)
@@ -121,7 +121,7 @@ def sides(served: Server, kafka: LocalKafka) -> tuple[Side, Side]:
 
 
 def compare(sides: tuple[Side, Side], steps: list[tuple[str, int | None, Step]]) -> None:
-    """Ask both, step by step; all that differs is told at once."""
+    """Ask both, step by step; the failure lists every difference."""
     found = []
     for title, version, make in steps:
         print(title)  # told if there is no answer

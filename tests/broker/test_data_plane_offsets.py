@@ -1,4 +1,4 @@
-"""Offsets as a broker tells and moves them: ListOffsets, OffsetForLeaderEpoch, DeleteRecords, DescribeProducers.
+"""Responses about offsets: ListOffsets, OffsetForLeaderEpoch, DeleteRecords, DescribeProducers.
 
 Numbers in ids are sections of shareq/broker/BEHAVIOUR.md.
 """

@@ -69,7 +69,7 @@ IDEMPOTENT: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "base_seque
 
 
 def flawed(cluster: Cluster, *flaws: str) -> bytes:
-    """A batch with these flaws, told by the row of 2.4 that speaks of them."""
+    """A batch with these flaws, named by their rows of the table in section 2.4."""
     data = batch(
         cluster,
         b"x" * 2_000_000 if "size" in flaws else b"v",

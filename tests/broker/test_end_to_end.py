@@ -16,7 +16,7 @@ from shareq.producer import Producer
 from tests.polling import PATIENCE_S
 
 HOUR = 3600
-"""A minute and more where the clock is scaled: however busy the machine, nobody gives up before."""
+"""A minute and more on a scaled clock: no client times out on a busy machine."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Fetch: how much comes, when it comes, what comes instead; and sessions, in which only changes are told.
+"""Fetch: limits, waiting, errors; and sessions, whose responses have changed partitions only.
 
 Numbers in ids are sections of shareq/broker/BEHAVIOUR.md.
 """
@@ -57,7 +57,7 @@ def produce(cluster: Cluster, partition: int = 0, **options: Any) -> None:
 
 
 def fetch(cluster: Cluster, *parts: tuple[int, int], ids: TopicId | None = None, **limits: Any) -> FetchRequest:
-    """A fetch of (partition, offset) pairs that does not wait, unless told to."""
+    """A fetch of (partition, offset) pairs, by default without waiting."""
     wanted = tuple(FetchRequest.Partition(partition=index, fetch_offset=offset) for index, offset in parts)
     topics = (FetchRequest.Topic(topic_id=ids or topic_id(cluster), partitions=wanted),) if parts else ()
     return FetchRequest(**{"max_wait_ms": 0, "topics": topics, **limits})

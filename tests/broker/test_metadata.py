@@ -1,4 +1,4 @@
-"""What a broker says about its cluster: Metadata, DescribeCluster, DescribeTopicPartitions, FindCoordinator, and what
+"""Responses about the cluster: Metadata, DescribeCluster, DescribeTopicPartitions, FindCoordinator, and what
 admins look at.
 
 Numbers in ids are sections of shareq/broker/BEHAVIOUR.md.

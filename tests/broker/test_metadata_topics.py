@@ -257,7 +257,7 @@ def test_topics_are_deleted_by_name_or_id(
 def elect(
     requester: Requester, kind: int, topics: dict[str, tuple[int, ...]] | None
 ) -> dict[tuple[str, int], tuple[Errors, bool]]:
-    """Of each partition that is told of, the error, and whether there is a message."""
+    """The error of each returned partition, and True if it has a message."""
     asked = None
     if topics is not None:
         asked = tuple(ElectLeadersRequest.TopicPartitions(topic=name, partitions=p) for name, p in topics.items())

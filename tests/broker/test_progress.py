@@ -10,7 +10,7 @@ import pytest
 
 from shareq import Admin, Cluster, Producer, ShareConsumer
 from shareq.client.message import Message
-from shareq.model.events import HeartbeatReceived, ShareSessionOpened
+from shareq.model.events import HeartbeatReceived, ShareSessionClosed, ShareSessionOpened
 from shareq.model.states import AcknowledgeType
 
 EARLIEST = {"share.auto.offset.reset": "earliest"}
@@ -209,6 +209,17 @@ def test_a_connection_that_is_used_is_not_idle(world: Make) -> None:
             consumer.acknowledge(message, RENEW)
         messages = consumer.poll(5)
     assert len(messages) == 1
+
+
+def test_a_connection_with_an_open_request_is_not_idle(world: Make) -> None:
+    """A share fetch waits for longer than connections may be idle; its share session stays. Of three leaders two get
+    no heartbeats."""
+    here = world(group=EARLIEST, brokers=3, partitions=3, config={"connections.max.idle.ms": 10_000})
+    consumer = here.consumer(**{"fetch.wait.max.ms": 25_000})
+    assert len(consumer.poll(90)) == 0
+    assert not here.cluster.journal.select(ShareSessionClosed)
+    here.produce(1)
+    assert len(consumer.poll(5)) == 1
 
 
 def test_two_members_with_a_minimum_of_bytes_get_what_is_there(world: Make) -> None:

@@ -217,7 +217,7 @@ class Trouble:
         consumer.commit_sync(5)
 
     def check_locks(self) -> None:
-        """Every lock has ended; below the window nothing is told any more."""
+        """Every lock has ended; the journal has no later event below the window."""
         held = [place for place in self.books.holder if place[2] >= self.books.spso.get(place[:2], 0)]
         assert not held, f"still locked: {held}"
 

@@ -43,7 +43,7 @@ WORDS = {
     E.REQUEST_TIMED_OUT: (E.NOT_ENOUGH_REPLICAS,) * 3,
     E.INVALID_REQUEST: (E.INVALID_REQUEST,) * 3,
 }
-"""The coordinator's error, and what a producer is told: (Produce 12 and later, 11, 10)."""
+"""The coordinator's error, and the errors of Produce: (12 and later, 11, 10)."""
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def slow() -> Iterator[Cluster]:
 
 @pytest.mark.parametrize("flow", [JAVA_OLD, LIBRDKAFKA], ids=["Java, old", "librdkafka"])
 def test_a_batch_that_a_marker_overtakes_is_not_written(slow: Cluster, flow: ClientFlow) -> None:
-    """It would open a transaction in the partition that nobody would ever end: before EndTxn 5 the epoch stays."""
+    """It would open a transaction in the partition without an end: before EndTxn 5 the epoch stays."""
     producer = ready(slow, flow)
     producer.add(ORDERS)
     call = producer.produce_later(producer.batch("late", sequence=0))

@@ -257,7 +257,7 @@ def slow(cluster: Cluster, producer: Transactor) -> Callable[[], None]:
 
 
 def test_a_new_client_waits_while_the_previous_transaction_completes(cluster: Cluster) -> None:
-    """Produce 12+ is tried again inside up to 100 ms, so a client hardly ever hears of it."""
+    """Produce 12 and later is retried in the broker for up to 100 ms, so that a client rarely gets the error."""
     producer = ready(cluster)
     producer.write("a")
     producer.end_once()

@@ -1,4 +1,4 @@
-"""A producer with a transactional id, by hand: it speaks the flow of whichever client it plays."""
+"""A producer with a transactional id, by hand, with the request versions of a given client."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def offsets_error(response: TxnOffsetCommitResponse) -> Errors:
 
 
 class Transactor(Requester):
-    """Counts sequences by partition, as producers do. Errors of the cluster are told, not raised."""
+    """Counts sequences by partition, as producers do. Errors of the cluster are returned, not raised."""
 
     def __init__(
         self, cluster: Cluster, transactional_id: str = "t", flow: ClientFlow = NEW, timeout_ms: int = 60_000

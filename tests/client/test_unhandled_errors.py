@@ -243,7 +243,7 @@ def test_another_clients_failure_in_a_callback_is_not_the_producers_own(monkeypa
     cluster.create_topic("t")
     address = {"bootstrap.servers": cluster.bootstrap_servers}
     broken, sound = Admin(address), Producer(address)
-    monkeypatch.setattr(broken._core, "_advance", fail)
+    monkeypatch.setattr(broken._core, "start", fail)
     errors: list[object] = []
 
     def report(*_: object) -> None:

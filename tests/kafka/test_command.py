@@ -28,7 +28,7 @@ SHAREQ = [sys.executable, "-u", "-m", "shareq.cli"]
 
 @contextmanager
 def started(*options: str) -> Iterator[tuple[subprocess.Popen[str], str, Path]]:
-    """`shareq kafka start`: its process, the address that it tells, and the folder of its logs."""
+    """`shareq kafka start`: its process, the printed address, and the folder of its logs."""
     command = [*SHAREQ, "kafka", "start", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""Kafka's jars: taken from where they are, fetched once, whole or not at all, and refusals that say what to do."""
+"""Kafka's jars: found where they are installed, fetched once and completely, and errors with a remedy."""
 
 from __future__ import annotations
 

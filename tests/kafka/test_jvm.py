@@ -1,4 +1,4 @@
-"""Which Java is taken, what it is asked, and what is said when there is none."""
+"""The choice of a Java, its properties, and the error without one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OpenJDK Runtime Environment (build {version})
 
 
 def make_java(home: Path, version: str, told_home: Path | None = None) -> Path:
-    """A `bin/java` that says of itself what a Java of that version says."""
+    """A `bin/java` that prints the properties of a Java of that version."""
     return make_script(home, f"cat >&2 <<'EOF'\n{SAYS.format(home=told_home or home, version=version)}EOF")
 
 

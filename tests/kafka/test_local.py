@@ -30,7 +30,7 @@ def until(condition: Callable[[], bool], what: str) -> None:
 
 
 def accepts(address: str) -> bool:
-    """Whether anybody listens at an address."""
+    """True if a program listens at an address."""
     host, _, port = address.partition(":")
     with socket.socket() as client:
         return client.connect_ex((host, int(port))) == 0

@@ -69,7 +69,7 @@ def until(condition: Callable[[], bool], what: str) -> None:
 
 
 def gone(pid: int) -> bool:
-    """Whether a process has ended; one that nobody waited for yet (state Z) has."""
+    """True if a process has ended; a zombie (state Z) has."""
     done = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
     return not done.stdout.strip() or done.stdout.startswith("Z")
 

@@ -1,4 +1,4 @@
-"""A client with no logic of its own, on a real socket: it sends the bytes that a test says and shows what came back."""
+"""A client without logic, on a real socket: it sends a test's bytes and returns the responses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Raw:
         self._ids = 0
 
     def frame(self, request: Request, version: int | None = None) -> bytes:
-        """A request as bytes, in the newest version unless told otherwise; its answer can be read later."""
+        """Send a request, by default in the newest version; its response can be read later."""
         chosen = API_BY_KEY[request.API_KEY].max_version if version is None else version
         self._ids += 1
         self._sent[self._ids] = (request.API_KEY, chosen)

@@ -1,4 +1,4 @@
-"""A broker made of a script, on a socket of its own; and a client's actor that only notes what it is told.
+"""A scripted broker on its own socket; and a client's actor that only notes its messages.
 
     with ScriptedBroker() as broker:
         broker.answers[MetadataRequest] = lambda peer, request: METADATA
@@ -91,7 +91,7 @@ class Peer:
 
 
 class ScriptedBroker:
-    """Listens on a free port, or on none at all (`listening=False`): then nobody can connect to `address`."""
+    """Listens on a free port, or on none (`listening=False`): then connections to `address` are refused."""
 
     def __init__(self, *, listening: bool = True) -> None:
         self.answers: dict[type[Request], Callable[[Peer, Any], Response | bytes | None]] = {
@@ -113,7 +113,7 @@ class ScriptedBroker:
 
     @property
     def node(self) -> MetadataResponse.Broker:
-        """How another broker would speak of this one: its port is its number."""
+        """This broker in another broker's metadata: its port is its node id."""
         return MetadataResponse.Broker(node_id=self.port, host="127.0.0.1", port=self.port)
 
     def listen(self) -> None:
@@ -161,7 +161,7 @@ class ScriptedBroker:
 
 
 class Probe:
-    """An actor without a will of its own. `on_answer` may say what to do about an answer."""
+    """An actor that only notes its messages. `on_answer` returns the effects of an answer."""
 
     def __init__(self) -> None:
         self.wake_at_ms: int | None = None
@@ -189,7 +189,7 @@ NEVER_MS = 600_000
 
 
 class Client:
-    """A connection with a probe on it. `conf`: what else its configuration says, underscores for dots."""
+    """A connection with a probe. `conf`: more configurations, with underscores for dots."""
 
     def __init__(self, *brokers: ScriptedBroker | str, client_id: str = "probe", **conf: object) -> None:
         servers = ",".join(broker if isinstance(broker, str) else broker.address for broker in brokers)
@@ -225,7 +225,7 @@ class Client:
         return due_ms[0]
 
     def meet(self, *brokers: ScriptedBroker) -> None:
-        """Let the first of the brokers tell where all of them are."""
+        """Let the first broker's metadata have the addresses of all brokers."""
         known = MetadataResponse(brokers=tuple(b.node for b in brokers), cluster_id="c", controller_id=-1)
         brokers[0].answers[MetadataRequest] = lambda peer, request: known
         assert self.ask(MetadataRequest()).error is Errors.NONE

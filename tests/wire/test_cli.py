@@ -1,4 +1,4 @@
-"""The command `shareq`: what it prints, that clients reach it, how it ends, and what it says when it cannot serve."""
+"""The command `shareq`: its output, clients that connect to it, its end, and its errors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def ports(process: subprocess.Popen[str]) -> list[int]:
-    """Read on until the command has said everything that it says at the start."""
+    """The ports, after the command has printed all that it prints at the start."""
     assert process.stdout is not None
     first = process.stdout.readline()
     assert first.startswith("shareq serves ")

@@ -1,4 +1,4 @@
-"""Where brokers are: lists that applications give, and what answers passing by tell."""
+"""Addresses of brokers: bootstrap servers, and nodes learnt from responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole clients over TCP while brokers of a served cluster die, come back and hand over: nobody has to help them."""
+"""Whole clients over TCP while brokers of a served cluster die, restart and hand over leadership."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def coordinator_of_x(producer: Producer) -> int:
 def test_a_client_that_vanishes_releases_its_locks_at_once(
     cluster: Cluster, served: Served, producer: Producer, consumer: ShareConsumer
 ) -> None:
-    """Its connection ends with it, and with the connection its share session: nobody waits for locks to expire."""
+    """Its connection ends with it, and with the connection its share session: locks need not expire."""
     cluster.create_topic("one", 1)  # a partition that every member has
     cluster.configure_group("g", {"share.record.lock.duration.ms": 600_000})
     lost = member(served, share_acknowledgement_mode="explicit")

@@ -346,7 +346,7 @@ def test_wakeup_ends_a_poll(world: World) -> None:
 
 
 def consume(address: str, group: str, topic: str, done: Any, taken: Any) -> None:
-    """A member of a group: notes what it gets until it is told that all is done."""
+    """A member of a group: notes its records until the test sets the end."""
     with ShareConsumer({"bootstrap.servers": address, "group.id": group, "max.poll.records": 10}) as consumer:
         consumer.subscribe([topic])
         while not done.is_set():

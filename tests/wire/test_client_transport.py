@@ -256,7 +256,7 @@ def test_several_responses_may_arrive_at_once(broker: ScriptedBroker, client: Cl
 
 
 def test_requests_do_not_wait_for_each_other(broker: ScriptedBroker, client: Client) -> None:
-    """Pipelined, told apart by their correlation ids, answered in order."""
+    """Pipelined, matched by their correlation ids, answered in order."""
     broker.answers[ListGroupsRequest] = broker.answers[MetadataRequest] = silent
     first, second = client.send(ListGroupsRequest()), client.send(METADATA_NOW)
     groups, metadata = broker.wait_for(ListGroupsRequest)[0], broker.wait_for(MetadataRequest)[0]
@@ -395,7 +395,7 @@ def test_a_host_by_name(broker: ScriptedBroker) -> None:
 
 
 class Pauses:
-    """Instead of a back-off: notes after how many failures it was asked, and lets nobody wait long."""
+    """A back-off that notes the number of failures at each call, and returns short delays."""
 
     def __init__(self) -> None:
         self.attempts: list[int] = []
@@ -464,7 +464,7 @@ def test_the_connection_setup_timeout_limits_api_versions(broker: ScriptedBroker
 
 @pytest.mark.parametrize(("longest", "pauses"), [(400, [100, 200, 400]), (150, [100, 150, 150])])
 def test_reconnect_backoff_is_configurable(longest: int, pauses: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """It doubles up to the longest, a fifth more or less; nobody can connect before it is over."""
+    """It doubles up to the maximum, with 20 % of jitter; no attempt is made before its end."""
     with (
         ScriptedBroker(listening=False) as nobody,
         Client(nobody, reconnect_backoff_ms=100, reconnect_backoff_max_ms=longest) as client,
@@ -640,7 +640,7 @@ def test_closing_while_connecting(broker: ScriptedBroker) -> None:
 
 
 def test_close_sends_what_has_been_written(broker: ScriptedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A last word that nobody answers, larger than the sockets' buffers."""
+    """A request without response, larger than the sockets' buffers."""
     monkeypatch.setattr(client_host, "GOODBYE_S", PATIENCE_S)  # however slowly the broker reads
     client = Client(broker)
     records = bytes(20_000_000)

@@ -47,13 +47,13 @@ LEFT_OUT = {
     "ListOffsetsRequest": {"replica_id", "timeout"},
     "OffsetForLeaderEpochRequest": {"replica_id"},
 }
-"""What Kafka's schema has and our messages have not, beside `throttle_time`: nobody here is throttled."""
+"""Fields of Kafka's schema that the messages leave out, beside `throttle_time`: there are no quotas."""
 
 BETWEEN_BROKERS = {
     "AddPartitionsToTxnRequest": {"transactions"},
     "AddPartitionsToTxnResponse": {"error_code", "results_by_transaction"},
 }
-"""Fields of versions that no client speaks, and that are not offered for that reason."""
+"""Fields of versions that no client uses, and that are not offered for that reason."""
 
 
 def entity_of(cls: type, api_key: int, version: int) -> Any:

@@ -158,7 +158,7 @@ def test_the_api_table_is_sorted_without_duplicates() -> None:
 
 @pytest.mark.parametrize("version", [-1, 5, 32767])
 def test_api_versions_of_a_newer_client_is_decoded(version: int) -> None:
-    """It is told in version 0 what there is, and understands that whatever it asked for."""
+    """The response is in version 0, which the client decodes for any requested version."""
     frame = struct.pack(">hhihB", 18, version, 7, -1, 0) + b"whatever comes then"
     header, request = decode_request(frame)
     assert (header, request) == (RequestHeader(18, version, 7, None), ApiVersionsRequest())
@@ -422,7 +422,7 @@ def test_every_cut_of_a_frame_is_malformed(request_: Request, version: int) -> N
 
 
 def test_a_batch_that_is_no_batch_is_malformed() -> None:
-    """A checksum is the consumer's business; a magic number that nobody knows leaves nothing to hand on."""
+    """The consumer checks the CRC; a batch with an unknown magic cannot be passed on."""
     batch = BATCHES[1]
     old = batch._replace(data=batch.data[:16] + b"\x01" + batch.data[17:])
     partition = FetchResponse.Partition(partition_index=0, records=(old,))

@@ -1,4 +1,4 @@
-"""Bytes from outside may be anything: a reader answers with a message or says that the frame is malformed."""
+"""For any bytes a reader returns a message or raises MalformedFrame."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ QUICK = {
     "default.replication.factor": 3,
 }
 HOURS = {"group.consumer.session.timeout.ms": 36_000_000, "group.consumer.max.session.timeout.ms": 36_000_000}
-"""However fast the clock, nobody is missed who only had no time for a while."""
+"""No member is expired on a fast clock because its thread did not run for a while."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Whatever bytes come, the server lives: it closes the connection or answers rightly, and everybody else is served.
+"""For any bytes the server closes the connection or answers correctly, and serves other connections.
 
 `SHAREQ_FUZZ` says how many mutated frames of every API are sent (20,000 in CI; `make fuzz` sends a million).
 """
@@ -70,7 +70,7 @@ def peak_mb() -> float:
 
 
 def exchange(port: int, sent: list[bytes]) -> int:
-    """Send frames on a connection of their own, say goodbye, and read whatever comes; it must be answers to them."""
+    """Send frames on a new connection, close its writing side, and read the responses to them."""
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as one:
         received = b""
         try:

@@ -27,10 +27,10 @@ R = TypeVar("R", bound=Response)
 NOT_READY = (Errors.COORDINATOR_NOT_AVAILABLE, Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.NOT_COORDINATOR)
 
 SESSION_MS, LONG_MS = 10_000, 1_000_000
-"""What the table's members ask for, and what they get here: on the clock on the wall nobody may be missed."""
+"""The session time-out of the table's members, and the longer one here: no member may expire on the wall clock."""
 
 LEFT_BEHIND = {("join: no protocols", "absent"): "Empty"}
-"""Where Apache Kafka leaves a group behind that nobody could join."""
+"""Steps after which a group of Apache Kafka cannot be joined."""
 
 
 class Wire(Members):

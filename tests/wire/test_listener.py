@@ -1,4 +1,4 @@
-"""A broker's port by itself: who comes while it closes, a process that has no more files, IPv6."""
+"""A broker's port: connections while it closes, a process without free file descriptors, IPv6."""
 
 from __future__ import annotations
 

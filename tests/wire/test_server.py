@@ -1,4 +1,4 @@
-"""A served cluster on real sockets: what may be sent, what comes back, and what a connection costs others.
+"""A served cluster on real sockets: requests, responses, and the effect of a connection on others.
 
 Numbers in ids are sections of shareq/wire/BEHAVIOUR.md.
 """
@@ -279,7 +279,7 @@ def test_a_request_of_another_connection_answers_a_waiting_fetch(cluster: Cluste
 def test_impossible_offsets_are_answered_with_errors(
     server: Server, group_id: str, partition: int, error: Errors, start_offsets: list[int]
 ) -> None:
-    """Found by fuzzing: the persister refuses to be asked about what cannot be, and nobody was answered."""
+    """Found by fuzzing: the persister refuses impossible keys, and the request had no response."""
     ask = DescribeShareGroupOffsetsRequest
     topic = ask.Topic(topic_name="orders", partitions=(partition,))
     with Raw(server.ports[0]) as raw:

@@ -71,7 +71,7 @@ def acquired(answer: Any) -> list[tuple[int, int, int]]:
 
 
 def refuses(port: int) -> bool:
-    """Whether nobody listens. A connection that is let in late is waited for to be closed again."""
+    """True if the port is closed. A connection that was accepted late is waited for to be closed."""
     try:
         with Raw(port) as late:
             assert late.closed_by_server()

@@ -1,4 +1,4 @@
-"""A transactional producer on a raw socket: every request is the test's, in the version that the test says."""
+"""A transactional producer on a raw socket, with the test's requests and versions."""
 
 from __future__ import annotations
 

@@ -19,9 +19,13 @@ def pipeline() -> None:
 
 @pipeline.command("run")
 @click.argument("trace")
-@click.option("--out", required=True, metavar="DIR", help="Where tables and report go; what is there is replaced.")
-@click.option("--master", metavar="URL", help="Of Spark.  [default: local[*]]")
-@click.option("--follow", "every", metavar="INTERVAL", help='Go on with what comes, such as every "1 minute".')
+@click.option(
+    "--out", required=True, metavar="DIR", help="The folder for tables and report; its contents are replaced."
+)
+@click.option("--master", metavar="URL", help="The master of Spark.  [default: local[*]]")
+@click.option(
+    "--follow", "every", metavar="INTERVAL", help='Continue with new events at this interval, such as "1 minute".'
+)
 @click.option("--report/--no-report", default=True, help="Draw the report, too.", show_default=True)
 @click.option("--progress/--no-progress", default=True, help="Show how far it is.", show_default=True)
 def run_(*, trace: str, out: str, master: str | None, every: str | None, report: bool, progress: bool) -> None:
@@ -44,7 +48,7 @@ def run_(*, trace: str, out: str, master: str | None, every: str | None, report:
 
 
 def _reason(problem: Exception) -> str:
-    """What Spark says in its first words, or of the cause, without the stack that it says it with."""
+    """The first line of Spark's error, or of its cause, without the stack."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     causes = [line for line in lines if line.startswith("Caused by: ")]
     return (causes[-1] if causes else lines[0]).removeprefix("Caused by: ")

@@ -1,4 +1,4 @@
-"""From a trace to tables, figures and a report: `run` once, `follow` as it goes on."""
+"""From a trace to tables, figures and a report: `run` once, `follow` continuously."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def _may_repeat(trace: Any) -> bool:
 
 @contextmanager
 def _bar(shown: bool, steps: int) -> Iterator[Step]:
-    """A progress bar that is told which step begins."""
+    """A progress bar of the steps."""
     from tqdm.auto import tqdm
 
     with tqdm(total=steps, unit=" steps", disable=None if shown else True) as bar:

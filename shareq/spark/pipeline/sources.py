@@ -25,13 +25,13 @@ READER = "shareq-pipeline"
 """The share group that follows a topic, if no other is named."""
 
 ONCE = "shareq-pipeline-once"
-"""One that nobody is ever in: whoever reads a topic once reads all of it."""
+"""The group id of batch reads, which never joins: a batch read has the whole topic."""
 
 
 def publish(source: Any, producer: Producer, topic: str, *, journal: str = "journal", since: int = 0) -> int:
     """Send a journal's entries from order `since` on to a topic, as lines of JSON; the order to go on from next time.
 
-    `source`: a `Journal`, or whatever has one as `.journal`. Raises what the first failed delivery says.
+    `source`: a `Journal`, or an object that has one as `.journal`. Raises the error of the first failed delivery.
     """
     found = journal_of(source)
     failed: list[Exception] = []

@@ -1,8 +1,8 @@
-"""The way to one broker: a connection that is opened when it is first needed, and anew when it has broken.
+"""The connection to one broker, which is opened with the first request, and again after it has broken.
 
-Requests are pipelined, answers come in their order. What a broken connection leaves unanswered fails with
-NETWORK_EXCEPTION; the clients know what a repetition may do. A broker that lets a request time out counts as gone, as
-for Java's clients, since nothing behind that request will be answered either.
+Requests are pipelined, responses keep their order. Open requests of a broken connection fail with NETWORK_EXCEPTION;
+the clients decide about repetition. A request that times out closes the connection, as in Java's clients, because later
+requests on it would not be answered either.
 """
 
 from __future__ import annotations

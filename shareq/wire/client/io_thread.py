@@ -1,7 +1,7 @@
-"""The one thread that reads sockets and keeps time for all TCP clients of a process.
+"""The thread that reads the sockets and runs the timers of all TCP clients of a process.
 
-It runs while there are clients, whatever their applications do: heartbeats are sent and time-outs noticed while a
-record is being worked on. A child of fork has none of its parent's threads and starts its own for clients of its own.
+It runs while there are clients, so that heartbeats are sent and time-outs detected while an application processes
+records. A forked child has none of its parent's threads, and starts its own for its own clients.
 """
 
 from __future__ import annotations

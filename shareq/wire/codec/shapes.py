@@ -1,8 +1,8 @@
-"""How one of our structs lies on the wire in one version: kio's schema and our class side by side.
+"""The shape of a struct in one version: kio's schema paired with the message class.
 
-kio's schema is Kafka's own, one dataclass a struct and version. Fields find each other by name; times have our `_ms`.
-A field that our class lacks is written with its default and read into nothing; a field that the version lacks keeps
-its default when read, and is not written.
+kio's schema is Kafka's own, one dataclass for each struct and version. Fields are paired by name; times have `_ms` in
+the message class. A field that the class lacks is written with its default and skipped when read; a field that the
+version lacks keeps its default when read, and is not written.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ class SchemaType(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireField:
-    """A field of a struct. `attribute` is ours, None where we leave it out; `shape` is there for structs.
+    """A field of a struct. `attribute`: the field of the message class, None if it has none; `shape`: that of a struct.
 
-    `default` is in our terms: what an absent tag means, and what is written for a field that we leave out.
+    `default`: the value of an absent tag, and of a field that the message class lacks.
     """
 
     name: str
@@ -115,9 +115,9 @@ class WireField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """A struct in one version. `cls` is None where we leave it out, `tuple` where ours is a plain tuple.
+    """A struct in one version. `cls`: the message class, None if there is none, `tuple` for a plain tuple.
 
-    `absent`: fields of ours that this version lacks and that have no default of their own, with what they are then.
+    `absent`: fields without default that this version lacks, with their values when read.
     `must_travel`: fields that this version lacks, with the only value that a message in this version may have there.
     """
 
@@ -131,7 +131,7 @@ class Shape:
 
 
 def shape_of(ours: Any, entity: Any) -> Shape:
-    """Pair a class of ours, or a plain `tuple[...]` by position, with an entity of kio's; None leaves it out."""
+    """Pair a message class, or a plain `tuple[...]` by position, with an entity of kio's; None leaves it out."""
     attributes = _attributes(ours, entity)
     defaults = {field.name: field.default for field in fields(ours)} if is_dataclass(ours) else {}
     found = [_wire_field(theirs, attributes, defaults) for theirs in fields(entity)]

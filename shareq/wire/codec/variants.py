@@ -128,7 +128,7 @@ def _topics(wire: _TopicNames) -> DeleteTopicsRequest:
     return DeleteTopicsRequest(topics=topics, timeout_ms=wire.timeout_ms)
 
 
-# ---- ApiVersions before version 4: old clients stumble over features that may be at 0 --------------------------------
+# ---- ApiVersions 3: its clients reject a supported feature with minimum 0 (KIP-584) ----------------------------------
 
 
 def _without_zero_features(response: ApiVersionsResponse) -> ApiVersionsResponse:
