@@ -60,13 +60,11 @@ class RangeCore(ShareConsumerCore):
     def still_led(self, several: Sequence[Held]) -> list[Held]:
         """Those that their broker still leads, as far as is known: locks end with their leader."""
         lost = self._fetcher.filler.lost
-        return [
-            held
-            for held in several
-            if not lost(
-                TopicIdPartition(TopicId(held.range.topic_id), held.range.partition), held.range.topic, held.node
-            )
-        ]
+        homes = {(at.topic_id, at.partition, at.topic, node) for at, node in several}
+        gone = {home for home in homes if lost(TopicIdPartition(TopicId(home[0]), home[1]), home[2], home[3])}
+        if not gone:
+            return list(several)
+        return [each for each in several if (each[0].topic_id, each[0].partition, each[0].topic, each[1]) not in gone]
 
     def rest(self, now_ms: int) -> None:
         """Stop fetching until the next poll."""
@@ -92,7 +90,11 @@ class RangeCore(ShareConsumerCore):
 
 
 class Member:
-    """A member of a share group. Only `renew` runs in another thread."""
+    """A member of a share group. Only `renew` runs in another thread.
+
+    `_held` are the batch in hand, `_surplus` what waits for the next ones, `_beyond` what no batch is to have. `_ends`
+    are the highest offsets acquired of each partition; `_again`: some of the surplus may have an older copy.
+    """
 
     def __init__(
         self, conf: Mapping[str, Any], topics: tuple[str, ...], *, renews: bool, on_failure: AcknowledgeType
@@ -105,6 +107,8 @@ class Member:
         self._held: list[Held] = []
         self._surplus: list[Held] = []
         self._beyond: list[Held] = []
+        self._ends: dict[tuple[str, int], int] = {}
+        self._again = False
         self._renews = renews
         self._on_failure = on_failure
         self._unreadable = 0
@@ -129,14 +133,18 @@ class Member:
         """
         with self._lock:
             self._drop_lost()
+            self._again = self._again and bool(self._surplus)
         taken = self._take(limit, 0, ends)
         self._do(self._core.begin_poll)
         count = sum(held.range.end - held.range.first for held in taken)
         wait = LINGER_MS if taken else wait_ms
         while count < limit and self.connection.wait(self._core.poll_ready, wait):
             more = self._take(limit - count, 1, ends)
-            taken = without(taken, more) + more
-            count = _size(taken)
+            if self._again:
+                taken = without(taken, more)
+                count = _size(taken)
+            taken += more
+            count += _size(more)
             wait = LINGER_MS if taken else wait_ms
         self._do(self._core.rest)
         if self._core.acquisition_lock_timeout_ms is not None and self._renewal.ident is None:
@@ -161,7 +169,9 @@ class Member:
                     surplus += later
                     limit -= _size(now)
             self._surplus = surplus
-            self._held = without(self._held, taken) + taken
+            if self._again:
+                self._held = without(self._held, taken)
+            self._held += taken
         return taken
 
     def _admit(self, pieces: Sequence[AcquiredPiece]) -> None:
@@ -172,8 +182,22 @@ class Member:
         the same broker. A copy of its own would come after the record was accepted.
         """
         found = self._held_of(pieces)
-        self._beyond = without(self._beyond, found)
-        self._surplus = without(self._surplus, found) + without(found, self._held, same_node=True)
+        if self._came_before(found):
+            self._again = True
+            self._beyond = without(self._beyond, found)
+            self._surplus = without(self._surplus, found)
+            found = without(found, self._held, same_node=True)
+        self._surplus += found
+
+    def _came_before(self, found: Sequence[Held]) -> bool:
+        """True if the member may have older copies of some of it; as a rule all of it is new, which costs one look."""
+        again = False
+        for at, _ in found:
+            place = at.topic_id, at.partition
+            end = self._ends.get(place, 0)
+            again = again or at.first < end
+            self._ends[place] = max(end, at.end)
+        return again
 
     def _drop_lost(self) -> None:
         """Forget what waits here and whose leader has moved: to read it now would be to read it twice."""

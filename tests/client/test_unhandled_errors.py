@@ -64,7 +64,7 @@ def test_a_consumer_that_fails_says_so_from_then_on(clock: str | float, monkeypa
 def test_an_admin_client_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster(brokers=1)
     admin = Admin({"bootstrap.servers": cluster.bootstrap_servers})
-    monkeypatch.setattr(admin._core, "_advance", fail)
+    monkeypatch.setattr(admin._core, "start", fail)
     for _ in range(2):
         with pytest.raises(ClientFailedException, match="DefectError"):
             admin.list_topics()
