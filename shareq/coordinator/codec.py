@@ -191,5 +191,5 @@ class Reader:
         return tuple(read(self) for _ in range(self.uvarint() - 1))
 
     def tags(self) -> dict[int, bytes]:
-        """All tagged fields, known or not: whoever reads takes what he knows."""
+        """All tagged fields, known or not: the caller takes those that it knows."""
         return {self.uvarint(): self.take(self.uvarint()) for _ in range(self.uvarint())}

@@ -12,6 +12,8 @@ from typing import Any
 
 from shareq.coordinator.groups.context import Context
 from shareq.coordinator.groups.deadlines import Due, What
+from shareq.coordinator.groups.delete import delete_groups
+from shareq.coordinator.groups.describe import list_groups
 from shareq.coordinator.groups.group import GroupType
 from shareq.coordinator.groups.group_hooks import GroupHooks, TopicsChanged
 from shareq.coordinator.groups.heartbeat_events import HEARTBEAT_EVENTS
@@ -32,8 +34,8 @@ from shareq.coordinator.other.offsets.fetch import fetch_offsets
 from shareq.coordinator.other.offsets.transactional import commit_transactional_offsets
 from shareq.coordinator.runtime import ShardRuntime
 from shareq.coordinator.share_group.alter_offsets import alter_offsets
-from shareq.coordinator.share_group.delete import delete_groups, delete_offsets
-from shareq.coordinator.share_group.describe import describe_groups, list_groups
+from shareq.coordinator.share_group.delete import delete_offsets
+from shareq.coordinator.share_group.describe import describe_groups
 from shareq.coordinator.share_group.describe_offsets import describe_offsets
 from shareq.coordinator.share_group.leave import expire
 from shareq.coordinator.share_group.membership import SHARE, share_heartbeat

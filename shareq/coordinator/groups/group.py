@@ -23,7 +23,7 @@ class GroupType(StrEnum):
 
 
 class Committer(NamedTuple):
-    """Who commits offsets. No member id and a negative epoch: somebody outside the group.
+    """The committer of offsets. No member id and a negative epoch: a client outside the group.
 
     `epoch` is the generation in a classic group, the member epoch in a consumer group.
     """

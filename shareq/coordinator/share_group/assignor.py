@@ -18,7 +18,7 @@ EMPTY_ASSIGNMENT: Assignment = {}
 
 
 class AssignableTopic(NamedTuple):
-    """A subscribed topic that exists; only the initialized partitions (ascending) may be given to anybody."""
+    """A subscribed topic that exists; only the initialized partitions (ascending) may be assigned."""
 
     topic_id: TopicId
     partitions: tuple[int, ...]

@@ -1,5 +1,5 @@
-"""Deleting a group's offsets of some topics, or the whole group, in two phases: recorded as deleting, deleted at the
-persister, then recorded as gone. What fails stays deleting, and asking again repeats it.
+"""Deleting a group's offsets of some topics in two phases: recorded as deleting, deleted at the persister, then
+recorded as gone. What fails stays deleting, and asking again repeats it. A whole group is deleted in the same way.
 Source: KIP-932, "Deleting share groups"; Kafka's GroupCoordinatorService.
 """
 
@@ -8,20 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from shareq.coordinator.groups.context import Context
-from shareq.coordinator.groups.group import Group
-from shareq.coordinator.other.offsets.delete import all_offset_tombstones
 from shareq.coordinator.share_group.partitions import PartitionSets, union
 from shareq.coordinator.share_group.records import encode
 from shareq.coordinator.share_group.state import ShareGroup
-from shareq.coordinator.turn import Append, itself
+from shareq.coordinator.turn import Append
 from shareq.model.errors import Errors
-from shareq.model.events import GroupDeleted
 from shareq.model.ids import ZERO_TOPIC_ID, TopicId
 from shareq.model.image import ClusterImage
-from shareq.model.messages.cluster import DeleteGroupsRequest, DeleteGroupsResponse
 from shareq.model.messages.share_group import DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse
 from shareq.model.messages.share_state import DeleteShareGroupStateRequest, DeleteShareGroupStateResponse
-from shareq.model.workflow import AskPersister, Reply, Workflow
+from shareq.model.workflow import AskPersister, Workflow
 
 OffsetsResponse = DeleteShareGroupOffsetsResponse
 Verdicts = Mapping[TopicId, tuple[Errors, str | None]]
@@ -42,7 +38,7 @@ def delete_request(group_id: str, partitions: PartitionSets) -> DeleteShareGroup
     )
 
 
-def _verdicts(response: DeleteShareGroupStateResponse) -> Verdicts:
+def verdicts_of(response: DeleteShareGroupStateResponse) -> Verdicts:
     verdicts: dict[TopicId, tuple[Errors, str | None]] = {}
     for topic in response.results:
         failed = ((p.error_code, p.error_message) for p in topic.partitions if p.error_code)
@@ -50,7 +46,7 @@ def _verdicts(response: DeleteShareGroupStateResponse) -> Verdicts:
     return verdicts
 
 
-def _all_partitions(topics: Iterable[TopicId], image: ClusterImage) -> PartitionSets:
+def all_partitions(topics: Iterable[TopicId], image: ClusterImage) -> PartitionSets:
     """All partitions of topics, as far as these exist: deleting topics are recorded without their partitions."""
     known = ((topic, image.topics_by_id.get(topic)) for topic in sorted(topics))
     return {topic: frozenset(range(len(there.partitions))) for topic, there in known if there}
@@ -76,7 +72,7 @@ def delete_offsets(context: Context, request: DeleteShareGroupOffsetsRequest) ->
         return OffsetsResponse()
     asked = {image.topics[topic.topic_name].topic_id for topic in request.topics if topic.topic_name in image.topics}
     initialized = {topic: parts for topic, parts in known.initialized.items() if topic in asked}
-    going = union(_all_partitions(asked & known.deleting, image), initialized)
+    going = union(all_partitions(asked & known.deleting, image), initialized)
     error = yield Append([encode(group_id, known.begin_delete(initialized).to_value(image))])
     if error:
         return _offsets_failure(error)
@@ -85,7 +81,7 @@ def delete_offsets(context: Context, request: DeleteShareGroupOffsetsRequest) ->
     reply = yield AskPersister(delete_request(group_id, going))
     if not isinstance(reply.response, DeleteShareGroupStateResponse):
         return _offsets_failure(reply.error)
-    verdicts = _verdicts(reply.response)
+    verdicts = verdicts_of(reply.response)
     gone = frozenset(topic for topic, (error, _) in verdicts.items() if not error)
     error = yield from _record_deleted(context, group_id, gone)
     return _offsets_failure(error) if error else _offsets_response(request, image, verdicts)
@@ -126,56 +122,3 @@ def _offsets_response(
             )
         )
     return OffsetsResponse(responses=tuple(results))
-
-
-# ---- whole groups ----------------------------------------------------------------------------------------------------
-
-
-def delete_groups(context: Context, request: DeleteGroupsRequest) -> Workflow[DeleteGroupsResponse]:
-    """Each group for itself; a member that joins in the middle keeps its group alive."""
-    errors = yield [_delete_group(context, group_id) for group_id in request.groups_names]
-    result = DeleteGroupsResponse.Result
-    named = zip(request.groups_names, errors, strict=True)
-    return DeleteGroupsResponse(results=tuple(result(group_id=group_id, error_code=error) for group_id, error in named))
-
-
-def _delete_group(context: Context, group_id: str) -> Workflow[Errors]:
-    """Delete its share-partitions at the persister, then its records, unless a member has joined in between."""
-    shard = yield context.turn(group_id, itself)
-    group = shard.groups.get(group_id)
-    error = _refuse_delete(group)
-    if error:
-        return error
-    if isinstance(group, ShareGroup) and group.share_partitions is not None:
-        known, image = group.share_partitions, context.image
-        going = union(_all_partitions(known.deleting, image), known.known())
-        left = known.delete_all(image)
-        failed: Errors = yield Append([encode(group_id, left.to_value(image))])
-        if failed:
-            return failed
-        asked = {topic: parts for topic, parts in going.items() if topic in left.deleting}
-        if asked:
-            error = _deletion_error((yield AskPersister(delete_request(group_id, asked))))
-            if error:
-                return error
-    shard = yield context.turn(group_id, itself)
-    group = shard.groups.get(group_id)
-    error = _refuse_delete(group)
-    if error or group is None:
-        return error
-    failed = yield Append([*all_offset_tombstones(shard.offsets, group_id), *group.tombstones()])
-    if not failed:
-        context.trace(GroupDeleted(group_id))
-    return failed
-
-
-def _refuse_delete(group: Group | None) -> Errors:
-    return Errors.GROUP_ID_NOT_FOUND if group is None else group.refuse_delete()
-
-
-def _deletion_error(reply: Reply) -> Errors:
-    """The first error, of the whole call or of a topic."""
-    if not isinstance(reply.response, DeleteShareGroupStateResponse):
-        return reply.error or Errors.UNKNOWN_SERVER_ERROR
-    failed = (error for error, _ in _verdicts(reply.response).values() if error)
-    return next(failed, Errors.NONE)

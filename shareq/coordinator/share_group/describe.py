@@ -1,60 +1,23 @@
-"""What there is: groups listed and described, from committed state. Source: KIP-932, "Kafka protocol changes"."""
+"""Share groups described, from committed state. Source: KIP-932, "Kafka protocol changes"."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TypeVar
-
 from shareq.coordinator.groups.context import Context
+from shareq.coordinator.groups.describe import describe_each, operations_of
 from shareq.coordinator.groups.shard import GroupShard
-from shareq.coordinator.shard import ShardState
 from shareq.coordinator.share_group.assignor import Assignment
 from shareq.coordinator.share_group.refusal import group_not_found
 from shareq.coordinator.share_group.state import Member, ShareGroup
 from shareq.coordinator.share_group.target import assignor_name
 from shareq.model.errors import Errors
 from shareq.model.image import ClusterImage
-from shareq.model.messages.classic_group import DescribeGroupsRequest
-from shareq.model.messages.cluster import ListGroupsRequest, ListGroupsResponse
-from shareq.model.messages.consumer_group import ConsumerGroupDescribeRequest
 from shareq.model.messages.share_group import (
-    AUTHORIZED_OPERATIONS_OMITTED,
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
 )
 from shareq.model.workflow import Workflow
 
-D = TypeVar("D")
-
 Described = ShareGroupDescribeResponse.DescribedGroup
-
-ALL_GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
-"""READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS: without authorization, everybody may."""
-
-
-def describe_each(
-    context: Context,
-    group_ids: Sequence[str],
-    describe: Callable[[GroupShard, str], D],
-    failed: Callable[[str, Errors], D],
-    *,
-    nameless: bool = False,
-) -> Workflow[list[D]]:
-    """Each group for itself; one whose shard is not here is described by that error. Classic groups may be nameless."""
-
-    def one(group_id: str) -> Workflow[D]:
-        if not (group_id or nameless):
-            return failed(group_id, Errors.INVALID_GROUP_ID)
-        shard = yield context.turn(group_id, partial(failed, group_id))
-        return describe(shard, group_id)
-
-    described: list[D] = yield [one(group_id) for group_id in group_ids]
-    return described
-
-
-def operations_of(request: ShareGroupDescribeRequest | ConsumerGroupDescribeRequest | DescribeGroupsRequest) -> int:
-    return ALL_GROUP_OPERATIONS if request.include_authorized_operations else AUTHORIZED_OPERATIONS_OMITTED
 
 
 def describe_groups(context: Context, request: ShareGroupDescribeRequest) -> Workflow[ShareGroupDescribeResponse]:
@@ -114,24 +77,3 @@ def _described_assignment(assigned: Assignment, image: ClusterImage) -> ShareGro
             if topic_id in image.topics_by_id
         )
     )
-
-
-def list_groups(context: Context, request: ListGroupsRequest) -> ListGroupsResponse:
-    """ListGroups: the groups that this broker coordinates. Filters ignore case; unknown values match nothing."""
-    runtime = context.runtime
-    if any(runtime.state(partition) is ShardState.LOADING for partition in range(context.partition_count())):
-        return ListGroupsResponse(error_code=Errors.COORDINATOR_LOAD_IN_PROGRESS)
-    states = {text.strip().lower() for text in request.states_filter}
-    types = {text.strip().lower() for text in request.types_filter}
-    listed = [
-        ListGroupsResponse.Group(
-            group_id=group_id,
-            protocol_type=group.protocol_type,
-            group_state=str(group.state),
-            group_type=str(group.TYPE),
-        )
-        for _, shard in runtime.active()
-        for group_id, group in shard.groups.items()
-        if (not states or group.state.lower() in states) and (not types or group.TYPE in types)
-    ]
-    return ListGroupsResponse(groups=tuple(listed))

@@ -140,7 +140,7 @@ class Heartbeat:
         self.records += self.target.records(group, self.group_epoch, self.now_ms)
 
     def _reconcile(self) -> None:
-        """Bring the sender, and nobody else, to the target."""
+        """Bring the sender, and no other member, to the target."""
         member = self.member
         target_epoch = self.group_epoch if self.target else self.group.assignment_epoch
         moved = target_epoch != member.member_epoch

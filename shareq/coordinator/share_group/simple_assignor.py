@@ -97,7 +97,7 @@ def _assign_together(members: list[str], names: frozenset[str], given: AssignorI
 def _assign_by_topic(members: list[str], given: AssignorInput) -> dict[str, Assignment]:
     """Subscriptions differ: each topic is dealt among its own subscribers.
 
-    A topic that nobody subscribes to any more is not visited and stays in the targets; the coordinator hides it.
+    A topic without subscribers is not visited and stays in the targets; the coordinator hides it.
     """
     result = {member: dict(_old(given, member)) for member in members}
     for name, topic in given.topics.items():

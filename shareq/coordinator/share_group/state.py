@@ -26,7 +26,7 @@ NO_TOPICS: frozenset[str] = frozenset()
 
 
 class Member(NamedTuple):
-    """A member with what it told us and what it was told. `previous_member_epoch` serves lost responses."""
+    """A member: its subscription, its epochs and its assignment. `previous_member_epoch` serves lost responses."""
 
     member_id: str
     rack_id: str | None = None
@@ -136,7 +136,7 @@ class ShareGroup:
         return frozenset((self.subscriptions.keys() - gone) | after)
 
     def assignment_pending(self, image: ClusterImage) -> bool:
-        """Whether some initialized partition of a subscribed topic is in nobody's target (or the other way round)."""
+        """True if some initialized partition of a subscribed topic is in no target, or the other way round."""
         if self.pending is None:
             self.pending = self._assignment_pending(image)
         return self.pending

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from shareq.coordinator.groups.context import Context
+from shareq.coordinator.groups.describe import describe_each, operations_of
 from shareq.coordinator.groups.shard import GroupShard
 from shareq.coordinator.other.classic.state import ClassicGroup, ClassicGroupState, Member
-from shareq.coordinator.share_group.describe import describe_each, operations_of
 from shareq.model.actor import ClientContext
 from shareq.model.errors import Errors
 from shareq.model.messages.classic_group import DescribeGroupsRequest, DescribeGroupsResponse

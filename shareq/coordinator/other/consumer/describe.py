@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from shareq.coordinator.groups.context import Context
+from shareq.coordinator.groups.describe import describe_each, operations_of
 from shareq.coordinator.groups.shard import GroupShard
 from shareq.coordinator.other.consumer.member import Member
 from shareq.coordinator.other.consumer.refusal import refuse_group
 from shareq.coordinator.other.consumer.state import ConsumerGroup
 from shareq.coordinator.other.consumer.target import preferred_assignor
 from shareq.coordinator.share_group.assignor import EMPTY_ASSIGNMENT, Assignment
-from shareq.coordinator.share_group.describe import describe_each, operations_of
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicId
 from shareq.model.image import ClusterImage
