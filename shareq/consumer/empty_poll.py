@@ -13,7 +13,7 @@ from shareq.consumer.membership import Membership
 from shareq.model.errors import Errors
 
 SETTLE_MS = 1000
-"""A consumer that has polled for so long and never got a record gets the hint about the start offset."""
+"""Hints about the assignment and the start offset wait so long after the first poll: joining takes a moment."""
 
 
 class EmptyPollHints:
@@ -47,7 +47,7 @@ class EmptyPollHints:
                 (f"topic {name}", f"poll is empty: topic {name!r} does not exist; create it, or check its name")
                 for name in missing
             ]
-        if self.delivered or self._first_poll_ms is None:
+        if self.delivered or self._first_poll_ms is None or now_ms - self._first_poll_ms < SETTLE_MS:
             return []
         if not self._membership.assigned:
             text = (
@@ -55,8 +55,6 @@ class EmptyPollHints:
                 "the assignment comes with a later heartbeat: poll again"
             )
             return [("assignment", text)]
-        if now_ms - self._first_poll_ms < SETTLE_MS:
-            return []
         text = (
             f"poll is empty: group {group_id!r} has no record to deliver. A new group starts at the end of the log, "
             "behind records produced before: to get those, set share.auto.offset.reset=earliest for the group before "
