@@ -13,6 +13,8 @@ from shareq.model.events import (
     RecordsChanged,
     SharePartitionDropped,
     SharePartitionLoaded,
+    StateWritePrepared,
+    StateWriteSettled,
     WindowMoved,
 )
 from shareq.model.states import RecordState
@@ -33,6 +35,9 @@ class Books:
         self.holder: dict[Place, str | None] = {}
         self.unsettled: dict[Place, RecordState] = {}
         """How a record would end by a write of which no event has said, since the last load, that it came through."""
+        self.durable: dict[Place, RecordState] = {}
+        """The terminal states of the writes of which an event has said that they came through."""
+        self._under_way: dict[tuple[str, int, int], StateWritePrepared] = {}
         self.accepted: Counter[Place] = Counter()
         self.deliveries: Counter[Place] = Counter()
         self.spso: dict[tuple[str, int], int] = {}
@@ -48,14 +53,20 @@ class Books:
                 self._forget_locks(event.topic, event.partition)
             elif isinstance(event, WindowMoved):
                 self._moved(event.topic, event.partition, event.spso)
+            elif isinstance(event, StateWritePrepared):
+                self._under_way[event.topic, event.partition, event.write_id] = event
+            elif isinstance(event, StateWriteSettled):
+                self._settled(self._under_way.pop((event.topic, event.partition, event.write_id)), event.error)
             elif isinstance(event, RecordsChanged):
                 for offset in range(event.first, event.end):
                     self._changed((event.topic, event.partition, offset), event, entry)
 
     def _loaded(self, event: SharePartitionLoaded) -> None:
-        """A leader begins with what is durable: nothing that was durably done may be open again.
+        """A leader begins with what is durable: no record that was durably finished may be open again.
 
         That the window has passed offsets without records need not be durable: the next leader reads the log, too.
+        Nor need be what no request waits for: a record whose last lock ran out is archived even if the write fails, and
+        the window passes it. No such record is an accepted one.
         A write may be durable although its leader abandoned it (the coordinator did not answer in time), or lost the
         share-partition before the answer came: no event says so, only the state that the next leader loads.
         """
@@ -64,31 +75,46 @@ class Books:
         existing = self.offsets(*at)
         for place in [place for place in self.state if place[:2] == at and place[2] not in existing]:
             del self.state[place]
-        durable = {
+        loaded = {
             (*at, offset): RecordState(run.state)
             for run in event.runs
             for offset in range(run.first, run.end)
             if offset in existing
         }
         passed = range(event.spso, self.spso.get(at, 0))
-        for offset in passed:
-            now = durable.get((*at, offset), RecordState.AVAILABLE)
-            assert now in TERMINAL or offset not in existing, f"the window passed {offset}, loaded as {now.name}"
+        reopened = [offset for offset in passed if offset not in existing or self._may_reopen((*at, offset))]
         for place, state in [(place, state) for place, state in self.state.items() if place[:2] == at]:
             if place[2] >= event.spso:
-                now = durable.setdefault(place, RecordState.AVAILABLE)
-                assert state not in TERMINAL or now is state, f"{place} was {state.name} and was loaded as {now.name}"
+                now = loaded.setdefault(place, RecordState.AVAILABLE)
+                assert state not in TERMINAL or now is state or self._may_reopen(place), (
+                    f"{place} was {state.name} and was loaded as {now.name}"
+                )
             elif state not in TERMINAL:
-                durable[place] = now = self.unsettled.get(place, state)
+                loaded[place] = now = self.unsettled.get(place, state)
                 assert now in TERMINAL, f"the window passed {place}, which was {state.name}"
-        for place, state in durable.items():
+        for offset in passed:
+            now = loaded.get((*at, offset), RecordState.AVAILABLE)
+            assert now in TERMINAL or offset in reopened, f"the window passed {offset}, loaded as {now.name}"
+        for place, state in loaded.items():
             if state is RecordState.ACKNOWLEDGED and self.state.get(place) is not state:
                 self.accepted[place] += 1
             self.state[place] = state
         self.unsettled = {place: state for place, state in self.unsettled.items() if place[:2] != at}
-        if any(offset not in existing for offset in passed):
+        self._under_way = {key: write for key, write in self._under_way.items() if key[:2] != at}
+        if reopened:
             self.spso[at] = event.spso
         self._moved(*at, event.spso)
+
+    def _may_reopen(self, place: Place) -> bool:
+        """True if the record was archived and no event says that this is durable."""
+        return self.state.get(place) is RecordState.ARCHIVED and place not in self.durable
+
+    def _settled(self, write: StateWritePrepared, error: int) -> None:
+        for batch in [] if error else write.state_batches:
+            state = RecordState(batch.delivery_state)
+            if state in TERMINAL:
+                for offset in range(batch.first_offset, batch.last_offset + 1):
+                    self.durable[write.topic, write.partition, offset] = state
 
     def _forget_locks(self, topic: str, partition: int) -> None:
         for place in [p for p in self.holder if p[:2] == (topic, partition)]:
@@ -117,5 +143,6 @@ class Books:
         else:
             self.holder.pop(place, None)
         if now is RecordState.ACKNOWLEDGED:
+            assert self.durable.get(place) is now, f"{place} is accepted before its write came through: {entry}"
             self.accepted[place] += 1
         self.state[place] = now

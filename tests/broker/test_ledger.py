@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -14,7 +15,10 @@ from shareq.model.events import (
     SharePartitionDropped,
     SharePartitionLoaded,
     StateWritePrepared,
+    StateWriteSettled,
+    WindowMoved,
 )
+from shareq.model.messages.share_state import StateBatch
 from shareq.model.states import RecordState
 from shareq.trace import Entry
 from tests.broker.ledger import Books
@@ -99,3 +103,33 @@ def test_a_window_passes_no_record_that_is_open() -> None:
     loaded = SharePartitionLoaded("g", "t", 0, 1, 1, (), 1, 1, 5, 2000, 30_000)
     with pytest.raises(AssertionError, match="the window passed"):
         books.read([Entry(number, 0, 0, event) for number, event in enumerate([BEFORE[0], BEFORE[-1], loaded])])
+
+
+ARCHIVED = RecordState.ARCHIVED
+TIMED_OUT: list[Event] = [
+    RecordsChanged("g", "t", 0, "acquire", 0, 1, ACQUIRED, 5, "m"),
+    RecordsChanged("g", "t", 0, "lock_timeout", 0, 1, ARCHIVED, 5),
+    StateWritePrepared("g", "t", 0, 0, 0, 1, (StateBatch(0, 0, ARCHIVED, 5),)),
+]
+MOVED = WindowMoved("g", "t", 0, 1, 1)
+
+
+@pytest.mark.parametrize("passed", [[], [MOVED]], ids=["in the window", "below the window"])
+@pytest.mark.parametrize(
+    "settled", [[], [StateWriteSettled("g", "t", 0, 0, 7)], [StateWriteSettled("g", "t", 0, 0, 0)]]
+)
+def test_only_a_durable_time_out_binds_the_next_leader(settled: list[Event], passed: list[Event]) -> None:
+    """No request waits for the write of a time-out: the record is archived at once, and the window may pass it."""
+    loaded = SharePartitionLoaded("g", "t", 0, 0, 1, (Run(0, 1, AVAILABLE, 4),), 1, 1, 5, 2000, 30_000)
+    settled: list[Event] = [] if error is None else [StateWriteSettled("g", "t", 0, 0, error)]
+    books, durable = Books("g"), error == 0
+    with pytest.raises(AssertionError, match="loaded as AVAILABLE") if durable else nullcontext():
+        books.read([Entry(number, 0, 0, event) for number, event in enumerate([*TIMED_OUT, *settled, *passed, loaded])])
+    assert books.state["t", 0, 0] is (ARCHIVED if durable else AVAILABLE)
+
+
+def test_nothing_is_accepted_before_its_write_has_come_through() -> None:
+    books = Books("g")
+    accepted = RecordsChanged("g", "t", 0, "settled", 0, 1, ACKNOWLEDGED, 1)
+    with pytest.raises(AssertionError, match="before its write"):
+        books.read([Entry(number, 0, 0, event) for number, event in enumerate([*BEFORE[:2], accepted])])

@@ -14,8 +14,8 @@ BUSY = "Python worker failed to connect back"
 def finish(start: Callable[[], Any], timeout_s: int | None = TIMEOUT_S) -> None:
     """Start a query and wait for its end; what else goes wrong is raised."""
     while True:
-        query = start()
         try:
+            query = start()
             assert query.awaitTermination(timeout_s) or timeout_s is None
             return
         except Exception as error:

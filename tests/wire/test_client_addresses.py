@@ -57,7 +57,7 @@ def test_invalid_bootstrap_servers_are_refused(client: Any, servers: str, why: s
 
 @pytest.mark.parametrize("protocol", ["ssl", "SASL_PLAINTEXT", "sasl_ssl"])
 def test_security_settings_are_refused(protocol: str) -> None:
-    with pytest.raises(KafkaException, match=f"security.protocol='{protocol}': only plaintext"):
+    with pytest.raises(KafkaException, match=f"security.protocol='{protocol}': must be plaintext"):
         Producer({"bootstrap.servers": "127.0.0.1:1", "security.protocol": protocol})
 
 
