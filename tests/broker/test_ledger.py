@@ -115,10 +115,8 @@ MOVED = WindowMoved("g", "t", 0, 1, 1)
 
 
 @pytest.mark.parametrize("passed", [[], [MOVED]], ids=["in the window", "below the window"])
-@pytest.mark.parametrize(
-    "settled", [[], [StateWriteSettled("g", "t", 0, 0, 7)], [StateWriteSettled("g", "t", 0, 0, 0)]]
-)
-def test_only_a_durable_time_out_binds_the_next_leader(settled: list[Event], passed: list[Event]) -> None:
+@pytest.mark.parametrize("error", [None, 7, 0], ids=["under way", "failed", "durable"])
+def test_only_a_durable_time_out_binds_the_next_leader(error: int | None, passed: list[Event]) -> None:
     """No request waits for the write of a time-out: the record is archived at once, and the window may pass it."""
     loaded = SharePartitionLoaded("g", "t", 0, 0, 1, (Run(0, 1, AVAILABLE, 4),), 1, 1, 5, 2000, 30_000)
     settled: list[Event] = [] if error is None else [StateWriteSettled("g", "t", 0, 0, error)]

@@ -27,7 +27,7 @@ class Refusal(NamedTuple):
 
 
 def refuse_request(request: ShareGroupHeartbeatRequest, image: ClusterImage) -> Refusal | None:
-    """The checks that need no group (rows 1 to 7)."""
+    """The checks that need no group (BEHAVIOUR.md 1-4)."""
     if image.share_version == 0:
         return Refusal(Errors.UNSUPPORTED_VERSION)
     problem = _problem(request)
@@ -46,7 +46,7 @@ def _problem(request: ShareGroupHeartbeatRequest) -> str | None:
 
 
 def refuse_member(shard: GroupShard, request: ShareGroupHeartbeatRequest, image: ClusterImage) -> Refusal | None:
-    """The checks against the group (rows 9 to 12)."""
+    """The checks against the group (BEHAVIOUR.md 7-10)."""
     group_id, member_id, epoch = request.group_id, request.member_id, request.member_epoch
     group = shard.find(ShareGroup, group_id)
     if group is None:

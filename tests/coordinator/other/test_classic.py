@@ -799,7 +799,8 @@ def test_an_empty_group_can_be_deleted() -> None:
 # ---- other types -----------------------------------------------------------------------------------------------------
 
 
-def test_6_classic_requests_on_a_share_group() -> None:
+def test_classic_requests_on_a_share_group_are_refused() -> None:
+    """share_group/BEHAVIOUR.md 57."""
     world = ClassicWorld(t1=1)
     world.heartbeat("S", 0, ["t1"])
     world.ids["S"] = "S"
@@ -811,7 +812,8 @@ def test_6_classic_requests_on_a_share_group() -> None:
     assert world.describe().group_state == "Stable"
 
 
-def test_1_1_row_9_share_heartbeats_on_a_classic_group() -> None:
+def test_share_heartbeats_on_a_classic_group_are_refused() -> None:
+    """share_group/BEHAVIOUR.md 7."""
     world = stable("A")
     assert world.heartbeat("S", 0, ["t1"]) == "GROUP_ID_NOT_FOUND"
     assert world.heartbeat("S", -1) == "GROUP_ID_NOT_FOUND"

@@ -261,7 +261,8 @@ def test_outsiders_make_a_group_that_is_only_a_name() -> None:
     assert world.fetch("t1-0") == "5"
 
 
-def test_6_a_share_group_has_no_committed_offsets() -> None:
+def test_a_share_group_has_no_committed_offsets() -> None:
+    """share_group/BEHAVIOUR.md 57."""
     world = world_with()
     world.heartbeat("S", 0, ["t1"])
     assert world.commit({"t1-0": 5}) == "GROUP_ID_NOT_FOUND"

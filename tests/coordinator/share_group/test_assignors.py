@@ -65,14 +65,16 @@ def t1(**holders: tuple[int, ...]) -> dict[str, dict[str, tuple[int, ...]]]:
     return {member: {"t1": parts} for member, parts in holders.items()}
 
 
-def test_2_4_row_1_two_fresh_members_then_a_third_then_the_first_leaves() -> None:
+def test_two_new_members_then_a_third_then_the_first_leaves() -> None:
+    """BEHAVIOUR.md example 3."""
     group = Group(t1=3).join("AB")
     assert group.assign() == t1(A=(0, 2), B=(1,))
     assert group.join("C").assign() == t1(A=(2,), B=(1,), C=(0,))
     assert group.leave("A").assign() == t1(B=(1, 2), C=(0,))
 
 
-def test_2_4_row_4_more_members_than_partitions_join_one_by_one_and_leave() -> None:
+def test_more_members_than_partitions_join_one_by_one_and_leave() -> None:
+    """BEHAVIOUR.md example 4."""
     group = Group(t1=2)
     steps = [
         ("A", t1(A=(0, 1))),
@@ -87,27 +89,32 @@ def test_2_4_row_4_more_members_than_partitions_join_one_by_one_and_leave() -> N
     assert group.leave("C").assign() == t1(A=(0, 1), D=(0,), E=(1,))
 
 
-def test_2_4_row_6_a_topic_grows() -> None:
+def test_a_topic_grows() -> None:
+    """BEHAVIOUR.md example 5."""
     group = Group(t1=4).join("AB").hold(A={"t1": (0,)}, B={"t1": (1,)})
     assert group.assign() == t1(A=(0, 2), B=(1, 3))
 
 
-def test_2_4_row_7_one_partition_is_initialized_before_the_others() -> None:
+def test_one_partition_is_initialized_before_the_others() -> None:
+    """BEHAVIOUR.md example 6."""
     group = Group(t1=1).join("AB")
     assert group.assign() == t1(A=(0,), B=(0,))
     assert group.initialized(t1=(0, 1, 2)).assign() == t1(A=(1, 2), B=(0,))
 
 
-def test_2_4_row_8_two_topics() -> None:
+def test_two_topics_are_dealt_together() -> None:
+    """BEHAVIOUR.md example 7."""
     expected = {"A": {"t1": (0,), "t2": (1,)}, "B": {"t1": (1,)}, "C": {"t2": (0,)}}
     assert Group(t1=2, t2=2).join("ABC").assign() == expected
 
 
-def test_2_4_row_9_partitions_are_walked_in_the_order_of_the_hash_table() -> None:
+def test_partitions_are_walked_in_the_order_of_the_hash_table() -> None:
+    """BEHAVIOUR.md 31, example 8."""
     assert Group(t66=3).join("AB").assign() == {"A": {"t66": (1, 2)}, "B": {"t66": (0,)}}
 
 
-def test_2_4_row_10_heterogeneous_subscriptions_then_one_member_changes_its_mind() -> None:
+def test_different_subscriptions_are_dealt_topic_by_topic() -> None:
+    """BEHAVIOUR.md 30, example 9."""
     group = Group(t1=3, t2=2).join("A", "t1").join("B", "t1", "t2").join("C", "t2")
     assert group.assign() == {"A": {"t1": (0, 2)}, "B": {"t1": (1,), "t2": (0,)}, "C": {"t2": (1,)}}
     group.join("C", "t1")
@@ -118,24 +125,28 @@ def test_2_4_row_10_heterogeneous_subscriptions_then_one_member_changes_its_mind
     }
 
 
-def test_2_4_row_12_a_partition_may_stay_below_its_share() -> None:
+def test_a_partition_may_stay_below_its_share() -> None:
+    """BEHAVIOUR.md 29 (e), example 10."""
     group = Group(t1=2).join("ABCDE").hold(**{member: {"t1": (0,)} for member in "ABCDE"})
     assert group.assign() == t1(A=(1,), B=(1,), C=(0,), D=(0,), E=(0,))
 
 
-def test_2_1_dealing_stops_when_the_ring_is_passed_without_progress() -> None:
-    """Wanted are 2, 1, 2, 1. A is dealt 0 and is full; 1 still needs a member, but C, the last of the ring, has it."""
+def test_dealing_stops_after_a_turn_of_the_ring_without_progress() -> None:
+    """BEHAVIOUR.md 29 (e). Wanted are 2, 1, 2, 1. A is dealt 0 and is full; 1 still needs a member, but C, the last
+    of the ring, has it."""
     group = Group(t1=3).join("ABCD").hold(A={"t1": (2,)}, B={"t1": (2,)}, C={"t1": (1,)}, D={"t1": (0,)})
     assert group.assign() == t1(A=(0, 2), B=(2,), C=(1,), D=(0,))
 
 
-def test_2_3_of_partitions_in_one_bucket_the_latest_is_dealt_first() -> None:
-    """31 h + 0 of both topics is a multiple of 8, the size of the table; t1 comes before t72 in the subscription."""
+def test_of_partitions_in_one_bucket_the_newest_is_dealt_first() -> None:
+    """BEHAVIOUR.md 31. 31 h + 0 of both topics is a multiple of 8, the size of the table; t1 comes before t72 in the
+    subscription."""
     assert Group(t1=1, t72=1).join("AB").assign() == {"A": {"t72": (0,)}, "B": {"t1": (0,)}}
 
 
-def test_2_3_the_table_of_holders_keeps_the_size_that_it_once_had() -> None:
-    """Twenty members hold partition 0, so its table has 32 buckets, also when only the last ten are left."""
+def test_the_table_of_holders_never_shrinks() -> None:
+    """BEHAVIOUR.md 31. Twenty members hold partition 0, so its table has 32 buckets, also when only the last ten are
+    left."""
     group = Group(t1=10).join("ABCDEFGHIJKLMNOPQRST")
     group.hold(**{m: {"t1": (0, 1) if m < "K" else (0,)} for m in group.members})
     result = group.assign()
@@ -154,6 +165,7 @@ def test_2_3_the_table_of_holders_keeps_the_size_that_it_once_had() -> None:
     ],
 )
 def test_a_lone_member(before: Parts, topics: dict[str, tuple[int, ...]], expected: object) -> None:
+    """BEHAVIOUR.md 29."""
     group = Group().join("A", "t1").hold(A=before).initialized(**topics)
     assert group.assign() == expected
 
@@ -163,7 +175,8 @@ def test_members_without_any_subscription_get_nothing() -> None:
     assert assign_simple(given) == {"A": {}, "B": {}}
 
 
-def test_a_topic_that_nobody_subscribes_to_any_more_stays_in_the_target_of_a_mixed_group() -> None:
+def test_a_topic_without_subscribers_stays_in_the_target_of_a_mixed_group() -> None:
+    """BEHAVIOUR.md 30."""
     members = {"A": frozenset({"t1"}), "B": frozenset({"t2"})}
     targets: dict[str, Assignment] = {"A": {T66: (0,)}}
     topics = {"t1": AssignableTopic(T1, (0,)), "t2": AssignableTopic(T2, (0,))}
@@ -183,6 +196,7 @@ def test_a_topic_that_nobody_subscribes_to_any_more_stays_in_the_target_of_a_mix
     ],
 )
 def test_the_order_of_a_hash_table(items: list[int], options: dict[str, Any], expected: list[int]) -> None:
+    """BEHAVIOUR.md 31."""
     assert hash_order(items, lambda x: x, **options) == expected
 
 
@@ -191,7 +205,8 @@ def test_the_hash_of_a_topic_folds_its_id() -> None:
     assert java_hash("A") == 65
 
 
-def test_all_to_all_gives_every_member_all_of_its_topics() -> None:
+def test_all_to_all_assigns_all_its_topics_to_every_member() -> None:
+    """BEHAVIOUR.md 32."""
     members = {"A": frozenset({"t1"}), "B": frozenset({"t1", "t2", "unknown"}), "C": frozenset[str]()}
     topics = {"t1": AssignableTopic(T1, (0, 1)), "t2": AssignableTopic(T2, (0,))}
     assert assign_all(AssignorInput(members, {}, topics)) == {"A": {T1: (0, 1)}, "B": {T1: (0, 1), T2: (0,)}, "C": {}}

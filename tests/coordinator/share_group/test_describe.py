@@ -27,7 +27,8 @@ def listed(world: World, states: tuple[str, ...] = (), types: tuple[str, ...] = 
     return sorted((g.group_id, g.protocol_type, g.group_type, g.group_state) for g in response.groups)
 
 
-def test_5_describe_a_group() -> None:
+def test_describe_a_group() -> None:
+    """BEHAVIOUR.md 47."""
     group = two_groups().describe()
     assert (group.group_state, group.group_epoch, group.assignment_epoch) == ("Stable", 3, 3)
     assert (group.assignor_name, group.authorized_operations) == ("simple", -(1 << 31))
@@ -41,19 +42,22 @@ def test_5_describe_a_group() -> None:
     ]
 
 
-def test_5_describe_an_empty_group() -> None:
+def test_describe_an_empty_group() -> None:
+    """BEHAVIOUR.md 46, 47."""
     group = two_groups().describe("g2")
     assert (group.group_state, group.group_epoch, group.assignment_epoch, group.members) == ("Empty", 3, 3, ())
 
 
-def test_5_a_topic_that_is_gone_is_not_described() -> None:
+def test_a_deleted_topic_is_not_described() -> None:
+    """BEHAVIOUR.md 47."""
     world = two_groups()
     world.delete_topic("t1")
     (member,) = world.describe().members
     assert [topic.topic_name for topic in member.assignment.topic_partitions] == ["t2"]
 
 
-def test_5_each_group_for_itself() -> None:
+def test_each_group_is_described_or_refused_alone() -> None:
+    """BEHAVIOUR.md 47."""
     world = two_groups()
     request = ShareGroupDescribeRequest(group_ids=("g", "", "nope", "g"), include_authorized_operations=True)
     response = world.ask(request, ShareGroupDescribeResponse)
@@ -63,7 +67,8 @@ def test_5_each_group_for_itself() -> None:
     assert response.groups[2].error_message == "Group nope not found."
 
 
-def test_5_describe_elsewhere_or_switched_off() -> None:
+def test_describe_at_another_broker_or_with_share_version_0() -> None:
+    """BEHAVIOUR.md 47."""
     world = two_groups()
     world.resign()
     assert world.describe().error_code is Errors.NOT_COORDINATOR
@@ -71,7 +76,8 @@ def test_5_describe_elsewhere_or_switched_off() -> None:
     assert world.describe().error_code is Errors.UNSUPPORTED_VERSION
 
 
-def test_5_only_committed_state_is_described() -> None:
+def test_only_committed_state_is_described() -> None:
+    """BEHAVIOUR.md 47."""
     world = two_groups()
     world.appending = False
     request_id = world.send(ShareGroupDescribeRequest(group_ids=("g",)))
@@ -95,11 +101,15 @@ G, G2 = ("g", "share", "share", "Stable"), ("g2", "share", "share", "Empty")
         pytest.param(("Stable",), ("consumer", "share"), [G], id="both filters"),
     ],
 )
-def test_5_list_groups(states: tuple[str, ...], types: tuple[str, ...], expected: list[tuple[str, ...]]) -> None:
+def test_list_groups_filters_by_state_and_type(
+    states: tuple[str, ...], types: tuple[str, ...], expected: list[tuple[str, ...]]
+) -> None:
+    """BEHAVIOUR.md 46, 48."""
     assert listed(two_groups(), states, types) == expected
 
 
-def test_5_list_groups_lists_what_this_broker_coordinates() -> None:
+def test_list_groups_lists_the_groups_of_this_broker() -> None:
+    """BEHAVIOUR.md 48."""
     world = two_groups()
     world.resign()
     assert listed(world) == []

@@ -23,7 +23,8 @@ from tests.coordinator.share_group.test_initialize import settled
 from tests.coordinator.share_group.world import GROUP, World
 
 
-def test_4_members_epochs_and_assignments_survive() -> None:
+def test_members_epochs_and_assignments_survive_a_failover() -> None:
+    """BEHAVIOUR.md 43."""
     world = settled(t1=2)
     world.heartbeat("B", 0, ["t1"])
     before = world.describe()
@@ -32,7 +33,8 @@ def test_4_members_epochs_and_assignments_survive() -> None:
     assert world.heartbeat("A", 3) == "3 null"
 
 
-def test_4_the_assignment_interval_survives() -> None:
+def test_the_assignment_interval_survives_a_failover() -> None:
+    """BEHAVIOUR.md 43."""
     world = settled(t1=2)
     world.heartbeat("B", 0, ["t1"])
     world.fail_over()
@@ -40,7 +42,8 @@ def test_4_the_assignment_interval_survives() -> None:
     assert world.beat("A", 3) == "4 {t1:1}"
 
 
-def test_4_every_loaded_member_gets_a_full_new_session() -> None:
+def test_every_loaded_member_has_a_full_new_session() -> None:
+    """BEHAVIOUR.md 43."""
     world = settled(t1=1)
     world.wait(44_000)
     world.fail_over()
@@ -50,7 +53,8 @@ def test_4_every_loaded_member_gets_a_full_new_session() -> None:
     assert len(world.describe().members) == 0
 
 
-def test_4_a_refresh_is_due_after_loading() -> None:
+def test_a_refresh_is_due_after_a_load() -> None:
+    """BEHAVIOUR.md 43."""
     world = settled(t1=1)
     world.resign()
     world.grow_topic("t1", 2)
@@ -74,7 +78,8 @@ def heartbeat(member: str, epoch: int, *topics: str) -> ShareGroupHeartbeatReque
     )
 
 
-def test_what_waits_for_its_commit_is_answered_when_the_leader_resigns() -> None:
+def test_requests_that_wait_for_a_commit_are_answered_when_the_leader_resigns() -> None:
+    """BEHAVIOUR.md 12."""
     world = settled(t1=1)
     world.appending = False
     ids = [world.send(heartbeat(member, 0, "t1")) for member in "BC"]
@@ -85,6 +90,7 @@ def test_what_waits_for_its_commit_is_answered_when_the_leader_resigns() -> None
 
 
 def test_heartbeats_queue_behind_a_commit_and_see_it() -> None:
+    """BEHAVIOUR.md 12."""
     world = settled(t1=2)
     world.wait(1000)
     world.appending = False
@@ -95,7 +101,8 @@ def test_heartbeats_queue_behind_a_commit_and_see_it() -> None:
     assert world.describe().group_epoch == 5
 
 
-def test_a_commit_after_its_time_out_counts_and_the_client_was_told_otherwise() -> None:
+def test_a_commit_after_the_write_timeout_counts_although_the_client_got_an_error() -> None:
+    """BEHAVIOUR.md 12."""
     world = World(t1=1)
     world.appending = False
     request_id = world.send(heartbeat("A", 0, "t1"))
@@ -106,7 +113,8 @@ def test_a_commit_after_its_time_out_counts_and_the_client_was_told_otherwise() 
     assert len(world.describe().members) == 1
 
 
-def test_while_loading_requests_are_told_so() -> None:
+def test_requests_during_a_load_are_refused() -> None:
+    """BEHAVIOUR.md 6, 48."""
     world = settled(t1=1)
     world.resign()
     world.epoch += 1

@@ -16,18 +16,19 @@ LONG = "m" * 37
 @pytest.mark.parametrize(
     ("member", "epoch", "topics", "expected"),
     [
-        pytest.param("", 0, ["t1"], "INVALID_REQUEST", id="row 3: an empty member id"),
-        pytest.param(LONG, 0, ["t1"], "INVALID_REQUEST", id="row 3: a member id of 37 characters"),
-        pytest.param(LONG[:36], 0, ["t1"], "2 {}", id="row 3: a member id of 36 characters"),
-        pytest.param("  ", 0, ["t1"], "INVALID_REQUEST", id="row 6: a blank member id"),
-        pytest.param("A", 0, None, "INVALID_REQUEST", id="row 7: joining without topics"),
-        pytest.param("A", 0, [], "INVALID_REQUEST", id="row 7: joining with an empty list of topics"),
-        pytest.param("A", -2, None, "INVALID_REQUEST", id="row 7: an epoch below -1"),
-        pytest.param("A", 1, ["t1"], "GROUP_ID_NOT_FOUND", id="row 9: an absent group"),
-        pytest.param("A", -1, None, "GROUP_ID_NOT_FOUND", id="row 9: leaving an absent group"),
+        pytest.param("", 0, ["t1"], "INVALID_REQUEST", id="2: an empty member id"),
+        pytest.param(LONG, 0, ["t1"], "INVALID_REQUEST", id="2: a member id of 37 characters"),
+        pytest.param(LONG[:36], 0, ["t1"], "2 {}", id="2: a member id of 36 characters"),
+        pytest.param("  ", 0, ["t1"], "INVALID_REQUEST", id="3: a blank member id"),
+        pytest.param("A", 0, None, "INVALID_REQUEST", id="4: joining without topics"),
+        pytest.param("A", 0, [], "INVALID_REQUEST", id="4: joining with an empty list of topics"),
+        pytest.param("A", -2, None, "INVALID_REQUEST", id="4: an epoch below -1"),
+        pytest.param("A", 1, ["t1"], "GROUP_ID_NOT_FOUND", id="7: an absent group"),
+        pytest.param("A", -1, None, "GROUP_ID_NOT_FOUND", id="7: leaving an absent group"),
     ],
 )
-def test_1_1_validation(member: str, epoch: int, topics: list[str] | None, expected: str) -> None:
+def test_invalid_requests_are_refused(member: str, epoch: int, topics: list[str] | None, expected: str) -> None:
+    """BEHAVIOUR.md 2, 3, 4, 7."""
     assert World(t1=2).heartbeat(member, epoch, topics) == expected
 
 
@@ -41,24 +42,28 @@ def test_1_1_validation(member: str, epoch: int, topics: list[str] | None, expec
         pytest.param(" ", None, "INVALID_REQUEST", id="a blank group id"),
     ],
 )
-def test_1_1_row_6_group_and_rack(group: str, rack: str | None, expected: str) -> None:
+def test_blank_group_and_rack_ids_are_refused(group: str, rack: str | None, expected: str) -> None:
+    """BEHAVIOUR.md 3."""
     assert World(t1=2).heartbeat("A", 0, ["t1"], rack=rack, group=group) == expected
 
 
-def test_1_1_row_1_the_feature_is_off() -> None:
+def test_share_version_0_is_checked_first() -> None:
+    """BEHAVIOUR.md 1."""
     world = World(t1=1)
     world.change_image(share_version=0)
     assert world.heartbeat("", 0) == "UNSUPPORTED_VERSION"
 
 
-def test_1_1_row_5_the_coordinators_topic_does_not_exist() -> None:
+def test_a_missing_group_metadata_topic_is_not_available() -> None:
+    """BEHAVIOUR.md 5."""
     world = World(t1=1)
     world.delete_topic("__consumer_offsets")
     assert world.heartbeat("A", 0, ["t1"]) == "COORDINATOR_NOT_AVAILABLE"
     assert world.heartbeat(" ", 0, ["t1"]) == "INVALID_REQUEST"
 
 
-def test_1_1_row_8_another_broker_is_the_coordinator() -> None:
+def test_another_broker_is_the_coordinator() -> None:
+    """BEHAVIOUR.md 6."""
     world = World(t1=1)
     world.resign()
     assert world.heartbeat("A", 0, ["t1"]) == "NOT_COORDINATOR"
@@ -76,27 +81,29 @@ def grown_world() -> World:
 @pytest.mark.parametrize(
     ("member", "epoch", "size", "expected"),
     [
-        pytest.param("C", 5, 200, "UNKNOWN_MEMBER_ID", id="row 11: a stranger with an epoch"),
-        pytest.param("C", -1, 200, "UNKNOWN_MEMBER_ID", id="row 11: a stranger leaves"),
-        pytest.param("C", 5, 2, "GROUP_MAX_SIZE_REACHED", id="row 10 comes before row 11"),
-        pytest.param("C", 0, 2, "GROUP_MAX_SIZE_REACHED", id="row 10: a stranger joins a full group"),
-        pytest.param("C", -1, 2, "UNKNOWN_MEMBER_ID", id="row 10 does not count for who leaves"),
-        pytest.param("A", 0, 2, "4 {t1:1}", id="row 10: a member joins a full group again"),
-        pytest.param("A", 3, 200, "4 {t1:1}", id="1.2: the current epoch"),
-        pytest.param("A", 2, 200, "4 {t1:1}", id="1.2: the previous epoch"),
-        pytest.param("A", 1, 200, "FENCED_MEMBER_EPOCH", id="1.2: an older epoch"),
-        pytest.param("A", 4, 200, "FENCED_MEMBER_EPOCH", id="1.2: an epoch to come"),
-        pytest.param("A", -1, 2, "-1 null", id="leaving needs no epoch"),
+        pytest.param("C", 5, 200, "UNKNOWN_MEMBER_ID", id="9: an unknown member with an epoch"),
+        pytest.param("C", -1, 200, "UNKNOWN_MEMBER_ID", id="9: an unknown member leaves"),
+        pytest.param("C", 5, 2, "GROUP_MAX_SIZE_REACHED", id="8 comes before 9"),
+        pytest.param("C", 0, 2, "GROUP_MAX_SIZE_REACHED", id="8: an unknown member joins a full group"),
+        pytest.param("C", -1, 2, "UNKNOWN_MEMBER_ID", id="8 is skipped by a leave"),
+        pytest.param("A", 0, 2, "4 {t1:1}", id="8: a member joins a full group again"),
+        pytest.param("A", 3, 200, "4 {t1:1}", id="10: the current epoch"),
+        pytest.param("A", 2, 200, "4 {t1:1}", id="10: the previous epoch"),
+        pytest.param("A", 1, 200, "FENCED_MEMBER_EPOCH", id="10: an older epoch"),
+        pytest.param("A", 4, 200, "FENCED_MEMBER_EPOCH", id="10: an epoch to come"),
+        pytest.param("A", -1, 2, "-1 null", id="10: leaving needs no epoch"),
     ],
 )
-def test_1_1_and_1_2_members_and_epochs(member: str, epoch: int, size: int, expected: str) -> None:
+def test_members_and_epochs_are_checked(member: str, epoch: int, size: int, expected: str) -> None:
+    """BEHAVIOUR.md 8, 9, 10."""
     world = grown_world()
     world.configure(group_share_max_size=size)
     world.wait(1000)
     assert world.heartbeat(member, epoch, ["t1"] if epoch == 0 else None) == expected
 
 
-def test_1_1_max_size_1_a_stranger_with_an_epoch_is_refused_for_the_size() -> None:
+def test_a_full_group_refuses_an_unknown_member_with_an_epoch_for_its_size() -> None:
+    """BEHAVIOUR.md 8."""
     world = World(t1=1, configs={"group.share.max.size": 1})
     world.heartbeat("A", 0, ["t1"])
     assert world.heartbeat("B", 5) == "GROUP_MAX_SIZE_REACHED"
@@ -113,7 +120,8 @@ def test_1_1_max_size_1_a_stranger_with_an_epoch_is_refused_for_the_size() -> No
     ],
     ids=lambda value: getattr(value, "name", value),
 )
-def test_1_1_a_failed_append_changes_nothing(append_error: Errors, expected: str) -> None:
+def test_a_failed_append_changes_nothing(append_error: Errors, expected: str) -> None:
+    """BEHAVIOUR.md 11."""
     world = World(t1=1)
     world.append_error = append_error
     assert world.heartbeat("A", 0, ["t1"]) == expected
@@ -121,7 +129,8 @@ def test_1_1_a_failed_append_changes_nothing(append_error: Errors, expected: str
     assert world.persisted == []
 
 
-def test_error_answers_carry_code_and_message_only() -> None:
+def test_error_responses_have_code_and_message_only() -> None:
+    """BEHAVIOUR.md 10."""
     world = grown_world()
     world.heartbeat("A", 9)
     answer = world.heartbeat_answer
@@ -129,7 +138,7 @@ def test_error_answers_carry_code_and_message_only() -> None:
     assert "greater member epoch (9)" in str(answer.error_message)
 
 
-# ---- 1.5: a scripted life --------------------------------------------------------------------------------------------
+# ---- the life of a group ---------------------------------------------------------------------------------------------
 
 LIFE = [
     ("A", 0, ["t1"], "2 {}", ["R10(A [t1])", "R11(2)", "R13(A {})", "R12(2)", "R14(A 2<0 {})",
@@ -151,7 +160,8 @@ LIFE = [
 
 
 @pytest.mark.parametrize("failing_over", [False, True], ids=["one coordinator", "failover between all steps"])
-def test_1_5_a_scripted_life(failing_over: bool) -> None:
+def test_the_life_of_a_group_step_by_step(failing_over: bool) -> None:
+    """BEHAVIOUR.md example 1."""
     world = World(t1=2)
     for step, (member, epoch, topics, answer, records) in enumerate(LIFE):
         assert (world.beat(member, epoch, topics), world.written()) == (answer, records), f"step {step}"
@@ -163,7 +173,8 @@ def test_1_5_a_scripted_life(failing_over: bool) -> None:
             assert world.describe() == before
 
 
-def test_1_5_the_answer_waits_for_the_commit_and_not_for_the_persister() -> None:
+def test_the_response_waits_for_the_commit_and_not_for_the_persister() -> None:
+    """BEHAVIOUR.md 11."""
     world = World(t1=2)
     world.persisting = False
     assert world.heartbeat("A", 0, ["t1"]) == "2 {}"
@@ -172,7 +183,8 @@ def test_1_5_the_answer_waits_for_the_commit_and_not_for_the_persister() -> None
     assert world.written() == ["R15(initialized {t1:0,1})"]
 
 
-def test_1_5_the_third_row_within_the_assignment_interval() -> None:
+def test_initialized_partitions_are_assigned_after_the_assignment_interval() -> None:
+    """BEHAVIOUR.md 19, example 2."""
     world = World(t1=2)
     world.heartbeat("A", 0, ["t1"])
     world.written()
@@ -185,10 +197,11 @@ def test_1_5_the_third_row_within_the_assignment_interval() -> None:
     assert (world.beat("A", 3), world.written()) == ("3 null", [])
 
 
-# ---- 1.3: what bumps, what is answered -------------------------------------------------------------------------------
+# ---- bumps and responses ---------------------------------------------------------------------------------------------
 
 
-def test_1_3_a_rack_or_client_change_is_recorded_and_does_not_bump() -> None:
+def test_a_rack_or_client_change_of_a_member_is_recorded_and_does_not_bump() -> None:
+    """BEHAVIOUR.md 14."""
     world = grown_world()
     world.beat("A", 3)
     world.written()
@@ -199,7 +212,8 @@ def test_1_3_a_rack_or_client_change_is_recorded_and_does_not_bump() -> None:
     assert (member.rack_id, member.client_id, member.client_host) == ("r2", "app", "/10.0.0.1")
 
 
-def test_1_3_topics_are_a_set() -> None:
+def test_subscribed_topics_are_a_set() -> None:
+    """BEHAVIOUR.md 14."""
     world = World(t1=1, t2=1)
     world.heartbeat("A", 0, ["t2", "t1", "t2"])
     assert world.written()[0] == "R10(A [t1,t2])"
@@ -209,7 +223,8 @@ def test_1_3_topics_are_a_set() -> None:
     assert world.written() == []
 
 
-def test_1_3_a_topic_that_does_not_exist_may_be_subscribed_to() -> None:
+def test_a_topic_that_does_not_exist_may_be_subscribed_to() -> None:
+    """BEHAVIOUR.md 17, 34."""
     world = World()
     assert world.heartbeat("A", 0, ["later"]) == "2 {}"
     assert world.written() == ["R10(A [later])", "R11(2)", "R13(A {})", "R12(2)", "R14(A 2<0 {})"]
@@ -219,7 +234,8 @@ def test_1_3_a_topic_that_does_not_exist_may_be_subscribed_to() -> None:
     assert world.beat("A", 3) == "4 {later:0}"
 
 
-def test_1_3_an_unsubscribed_topic_is_hidden_even_before_a_new_assignment() -> None:
+def test_an_unsubscribed_topic_is_hidden_before_a_new_assignment() -> None:
+    """BEHAVIOUR.md 21."""
     world = World(t1=1, t2=1)
     world.heartbeat("A", 0, ["t1", "t2"])
     assert world.beat("A", 2) == "3 {t1:0 t2:0}"
@@ -229,7 +245,8 @@ def test_1_3_an_unsubscribed_topic_is_hidden_even_before_a_new_assignment() -> N
     assert world.beat("A", 3) == "4 null"
 
 
-def test_1_3_a_leader_change_refreshes_and_does_not_bump() -> None:
+def test_a_leader_change_refreshes_and_does_not_bump() -> None:
+    """BEHAVIOUR.md 17."""
     world = grown_world()
     world.beat("A", 3)
     world.written()
@@ -237,7 +254,8 @@ def test_1_3_a_leader_change_refreshes_and_does_not_bump() -> None:
     assert (world.beat("A", 4), world.written()) == ("4 null", [])
 
 
-def test_1_3_a_rack_change_of_a_broker_bumps() -> None:
+def test_a_rack_change_of_a_broker_bumps_the_group_epoch() -> None:
+    """BEHAVIOUR.md 17, 18."""
     world = World(t1=2)
     world.beat("A", 0, ["t1"])
     world.beat("A", 2)
@@ -249,7 +267,8 @@ def test_1_3_a_rack_change_of_a_broker_bumps() -> None:
     assert world.beat("A", 3) == "4 null"
 
 
-def test_1_3_a_heartbeat_that_changes_nothing_writes_nothing_and_hashes_nothing() -> None:
+def test_a_heartbeat_that_changes_nothing_writes_nothing_and_hashes_nothing() -> None:
+    """BEHAVIOUR.md 23."""
     world = grown_world()
     world.beat("A", 3)
     world.written()
@@ -258,8 +277,9 @@ def test_1_3_a_heartbeat_that_changes_nothing_writes_nothing_and_hashes_nothing(
         assert (world.heartbeat("A", 4), world.written()) == ("4 null", [])
 
 
-def test_1_3_topics_that_change_before_a_heartbeat_is_committed_bump_with_the_next() -> None:
-    """The heartbeat was computed for the topics as they were: its commit does not stand for those of now."""
+def test_topics_that_change_before_a_heartbeat_is_committed_bump_with_the_next() -> None:
+    """BEHAVIOUR.md 17. The heartbeat was computed for the topics as they were: its commit does not stand for those
+    of now."""
     world = World(t1=1)
     world.beat("A", 0, ["t1"])
     world.beat("A", 2)
@@ -290,6 +310,7 @@ def test_1_3_topics_that_change_before_a_heartbeat_is_committed_bump_with_the_ne
     ],
 )
 def test_the_assignment_interval(interval_ms: int, wait_ms: int, expected: str) -> None:
+    """BEHAVIOUR.md 19."""
     world = World(t1=2)
     world.beat("A", 0, ["t1"])
     world.beat("A", 2)
@@ -298,7 +319,8 @@ def test_the_assignment_interval(interval_ms: int, wait_ms: int, expected: str) 
     assert world.heartbeat("B", 0, ["t1"]) == expected
 
 
-def test_after_the_interval_the_first_heartbeat_of_anybody_computes() -> None:
+def test_after_the_interval_the_first_heartbeat_of_any_member_computes() -> None:
+    """BEHAVIOUR.md 19."""
     world = World(t1=2)
     world.beat("A", 0, ["t1"])
     world.beat("A", 2)
@@ -309,7 +331,8 @@ def test_after_the_interval_the_first_heartbeat_of_anybody_computes() -> None:
     assert world.heartbeat("B", 3) == "4 {t1:0}"
 
 
-def test_a_group_that_emptied_assigns_at_once_to_who_joins_next() -> None:
+def test_a_group_that_emptied_assigns_at_once_to_the_next_member() -> None:
+    """BEHAVIOUR.md 25."""
     world = World(t1=1)
     world.beat("A", 0, ["t1"])
     world.beat("A", 2)
@@ -317,11 +340,12 @@ def test_a_group_that_emptied_assigns_at_once_to_who_joins_next() -> None:
     assert world.heartbeat("B", 0, ["t1"]) == "5 {t1:0}"
 
 
-# ---- 1.4: leaving and expiring ---------------------------------------------------------------------------------------
+# ---- leaving and expiring --------------------------------------------------------------------------------------------
 
 
-def test_1_4_the_hash_after_a_leave_is_of_the_topics_of_those_who_stay() -> None:
-    """Else the next coordinator would find other topics than were written, and bump the epoch for nothing."""
+def test_the_hash_after_a_leave_covers_the_topics_of_the_remaining_members() -> None:
+    """BEHAVIOUR.md 25. Else the next coordinator would find other topics than were written, and bump the epoch for
+    nothing."""
     world = World(t1=1, t2=1)
     world.beat("A", 0, ["t1"])
     world.beat("B", 0, ["t1", "t2"])
@@ -332,7 +356,8 @@ def test_1_4_the_hash_after_a_leave_is_of_the_topics_of_those_who_stay() -> None
     assert not [record for record in world.written() if record.startswith("R11")]
 
 
-def test_1_4_a_leave_is_answered_with_epoch_and_nothing_else() -> None:
+def test_a_leave_is_answered_with_member_id_and_epoch_only() -> None:
+    """BEHAVIOUR.md 25, 26."""
     world = grown_world()
     world.heartbeat("B", -1)
     answer = world.heartbeat_answer
@@ -340,7 +365,8 @@ def test_1_4_a_leave_is_answered_with_epoch_and_nothing_else() -> None:
     assert world.written() == ["R14T(B)", "R13T(B)", "R10T(B)", "R11(5)"]
 
 
-def test_1_4_a_member_that_is_not_heard_of_expires() -> None:
+def test_a_member_without_heartbeats_expires() -> None:
+    """BEHAVIOUR.md 27."""
     world = grown_world()
     world.heartbeat("A", 2)
     world.wait(44_999)
@@ -353,7 +379,8 @@ def test_1_4_a_member_that_is_not_heard_of_expires() -> None:
     assert world.heartbeat("A", 4) == "5 {t1:0,1}"
 
 
-def test_1_4_a_rejected_heartbeat_does_not_extend_the_session() -> None:
+def test_a_rejected_heartbeat_does_not_extend_the_session() -> None:
+    """BEHAVIOUR.md 27."""
     world = grown_world()
     world.wait(44_000)
     assert world.heartbeat("B", 99) == "FENCED_MEMBER_EPOCH"
@@ -362,7 +389,8 @@ def test_1_4_a_rejected_heartbeat_does_not_extend_the_session() -> None:
 
 
 @pytest.mark.parametrize("error", [Errors.NOT_ENOUGH_REPLICAS, Errors.KAFKA_STORAGE_ERROR], ids=lambda e: e.name)
-def test_1_4_an_expiry_that_cannot_be_recorded_is_tried_again_after_500_ms(error: Errors) -> None:
+def test_an_expiry_that_cannot_be_recorded_is_repeated_after_500_ms(error: Errors) -> None:
+    """BEHAVIOUR.md 27."""
     world = grown_world()
     world.append_error = error
     world.wait(45_000)
@@ -374,7 +402,8 @@ def test_1_4_an_expiry_that_cannot_be_recorded_is_tried_again_after_500_ms(error
     assert len(world.describe().members) == 0
 
 
-def test_1_4_a_heartbeat_saves_a_member_whose_expiry_could_not_be_recorded() -> None:
+def test_a_heartbeat_keeps_a_member_whose_expiry_could_not_be_recorded() -> None:
+    """BEHAVIOUR.md 27."""
     world = grown_world()
     world.append_error = Errors.NOT_ENOUGH_REPLICAS
     world.wait(45_000)
@@ -384,7 +413,8 @@ def test_1_4_a_heartbeat_saves_a_member_whose_expiry_could_not_be_recorded() -> 
     assert [member.member_id for member in world.describe().members] == ["A"]
 
 
-def test_1_4_a_heartbeat_that_waits_for_its_commit_saves_its_member() -> None:
+def test_a_heartbeat_that_waits_for_its_commit_keeps_its_member() -> None:
+    """BEHAVIOUR.md 27."""
     world = grown_world()
     world.heartbeat("A", 3)
     world.wait(44_000)
@@ -402,13 +432,15 @@ def heartbeat_of(member: str, *topics: str) -> ShareGroupHeartbeatRequest:
     )
 
 
-def test_1_4_nobody_watches_for_a_member_that_left() -> None:
+def test_a_leave_ends_the_session_timer() -> None:
+    """BEHAVIOUR.md 26."""
     world = grown_world()
     world.heartbeat("B", -1)
     assert not world.coordinator._context.deadlines.is_over(Due(What.SHARE_SESSION, "g", "B"), world.now_ms + 100_000)
 
 
-def test_7_a_changed_time_out_and_interval_show_at_the_next_heartbeat() -> None:
+def test_a_changed_timeout_and_interval_apply_from_the_next_heartbeat() -> None:
+    """BEHAVIOUR.md 28."""
     world = grown_world()
     world.configure_group(share_session_timeout_ms=60_000, share_heartbeat_interval_ms=7000)
     world.heartbeat("A", 3)
@@ -422,7 +454,8 @@ def test_7_a_changed_time_out_and_interval_show_at_the_next_heartbeat() -> None:
     assert len(world.describe().members) == 0
 
 
-def test_7_a_shorter_time_out_counts_from_the_next_heartbeat() -> None:
+def test_a_shorter_timeout_counts_from_the_next_heartbeat() -> None:
+    """BEHAVIOUR.md 28."""
     world = World(t1=1)
     world.configure_group(share_session_timeout_ms=60_000)
     world.heartbeat("A", 0, ["t1"])
@@ -432,7 +465,8 @@ def test_7_a_shorter_time_out_counts_from_the_next_heartbeat() -> None:
     assert world.describe().members == ()
 
 
-def test_all_to_all_gives_everybody_everything() -> None:
+def test_all_to_all_assigns_every_partition_to_every_member() -> None:
+    """BEHAVIOUR.md 32."""
     world = World(t1=2, configs={"group.share.assignors": "all_to_all"})
     world.beat("A", 0, ["t1"])
     world.beat("B", 0, ["t1"])

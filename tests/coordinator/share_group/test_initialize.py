@@ -45,7 +45,8 @@ def settled(**topics: int) -> World:
     return world
 
 
-def test_3_all_partitions_go_out_in_one_request_and_come_back_in_one_record() -> None:
+def test_all_partitions_are_initialized_in_one_request_and_one_record() -> None:
+    """BEHAVIOUR.md 34, 36."""
     world = World(t1=2, t2=1)
     world.persisting = False
     world.heartbeat("A", 0, ["t1", "t2"])
@@ -56,7 +57,8 @@ def test_3_all_partitions_go_out_in_one_request_and_come_back_in_one_record() ->
 
 
 @pytest.mark.parametrize("whole_call", [False, True], ids=["one partition fails", "the call fails"])
-def test_3_a_failure_takes_the_whole_request_back_and_the_next_heartbeat_tries_at_once(whole_call: bool) -> None:
+def test_a_failure_takes_the_whole_request_back_and_the_next_heartbeat_repeats_it(whole_call: bool) -> None:
+    """BEHAVIOUR.md 36."""
     world = World(t1=2)
     if whole_call:
         world.persister_error = Errors.COORDINATOR_NOT_AVAILABLE
@@ -71,7 +73,8 @@ def test_3_a_failure_takes_the_whole_request_back_and_the_next_heartbeat_tries_a
     assert world.written() == ["R15(initializing {t1:0,1})", "R15(initialized {t1:0,1})"]
 
 
-def test_3_when_the_success_cannot_be_recorded_it_is_taken_back() -> None:
+def test_a_success_that_cannot_be_recorded_is_taken_back() -> None:
+    """BEHAVIOUR.md 36."""
     world = World(t1=1)
     world.persisting = False
     world.heartbeat("A", 0, ["t1"])
@@ -98,7 +101,10 @@ def test_3_when_the_success_cannot_be_recorded_it_is_taken_back() -> None:
         pytest.param(5_000, 1, ["t1:0@0 epoch 2"], id="as old as the commit time-out"),
     ],
 )
-def test_3_a_lost_initialization_is_tried_again(wait_ms: int, retry_ms: int | None, expected: list[str]) -> None:
+def test_a_lost_initialization_is_repeated_after_the_retry_interval(
+    wait_ms: int, retry_ms: int | None, expected: list[str]
+) -> None:
+    """BEHAVIOUR.md 35, 37."""
     world = joined(t1=1)
     if retry_ms:
         world.configure(group_share_initialize_retry_interval_ms=retry_ms)
@@ -108,7 +114,8 @@ def test_3_a_lost_initialization_is_tried_again(wait_ms: int, retry_ms: int | No
     assert world.initialized() == expected
 
 
-def test_3_every_write_of_the_record_stamps_all_entries_anew() -> None:
+def test_every_write_of_the_record_resets_the_age_of_all_entries() -> None:
+    """BEHAVIOUR.md 37."""
     world = joined(t1=1, t2=1)
     world.create_topic("t3", 1)
     world.wait(20_000)
@@ -122,7 +129,8 @@ def test_3_every_write_of_the_record_stamps_all_entries_anew() -> None:
     assert world.initialized() == ["t1:0@0 t2:0@0 epoch 4"]
 
 
-def test_3_growth_new_partitions_start_at_0() -> None:
+def test_new_partitions_of_a_known_topic_start_at_0() -> None:
+    """BEHAVIOUR.md 35."""
     world = settled(t1=2)
     world.grow_topic("t1", 4)
     assert world.beat("A", 3) == "4 null"
@@ -133,7 +141,8 @@ def test_3_growth_new_partitions_start_at_0() -> None:
     assert world.beat("A", 4) == "5 {t1:0,1,2,3}"
 
 
-def test_3_a_topic_created_after_the_subscription_starts_by_the_reset_strategy() -> None:
+def test_a_topic_created_after_the_subscription_starts_by_the_reset_strategy() -> None:
+    """BEHAVIOUR.md 35."""
     world = World(t1=1)
     world.heartbeat("A", 0, ["t1", "t2"])
     world.beat("A", 2)
@@ -144,7 +153,8 @@ def test_3_a_topic_created_after_the_subscription_starts_by_the_reset_strategy()
     assert world.beat("A", 4) == "5 {t1:0 t2:0}"
 
 
-def test_3_a_subscription_to_a_topic_that_is_there_begins_at_once() -> None:
+def test_a_subscription_to_an_existing_topic_begins_at_once() -> None:
+    """BEHAVIOUR.md 34."""
     world = settled(t1=1)
     world.create_topic("t2", 1)
     world.heartbeat("A", 3)
@@ -152,7 +162,8 @@ def test_3_a_subscription_to_a_topic_that_is_there_begins_at_once() -> None:
     assert world.initialized() == ["t2:0@-1 epoch 4"]
 
 
-def test_3_a_first_attempt_lost_with_its_coordinator_is_repeated_from_0() -> None:
+def test_a_first_attempt_lost_with_its_coordinator_is_repeated_from_0() -> None:
+    """BEHAVIOUR.md 35, 43."""
     world = joined(t1=1)
     world.fail_over()
     world.wait(29_999)
@@ -163,7 +174,8 @@ def test_3_a_first_attempt_lost_with_its_coordinator_is_repeated_from_0() -> Non
     assert world.initialized() == ["t1:0@0 epoch 2"]
 
 
-def test_3_a_deleted_topic_is_forgotten_without_asking_the_persister() -> None:
+def test_a_deleted_topic_is_forgotten_without_a_call_of_the_persister() -> None:
+    """BEHAVIOUR.md 39."""
     world = settled(t1=1, t2=1)
     world.delete_topic("t1")
     assert world.written() == ["R15(initialized {t2:0})"]
@@ -171,14 +183,16 @@ def test_3_a_deleted_topic_is_forgotten_without_asking_the_persister() -> None:
     assert world.beat("A", 3) == "4 {t2:0}"
 
 
-def test_3_a_topic_in_no_list_vanishes_without_a_record() -> None:
+def test_a_deleted_topic_in_no_list_writes_no_record() -> None:
+    """BEHAVIOUR.md 39."""
     world = settled(t1=1, other=1)
     world.create_topic("third", 1)
     world.delete_topic("third")
     assert world.written() == []
 
 
-def test_3_a_topic_deleted_while_its_coordinator_moves_is_forgotten_by_the_next_one() -> None:
+def test_a_topic_deleted_while_its_coordinator_moves_is_forgotten_by_the_next_one() -> None:
+    """BEHAVIOUR.md 39."""
     world = settled(t1=1, t2=1)
     world.resign()
     world.delete_topic("t1")
@@ -186,7 +200,8 @@ def test_3_a_topic_deleted_while_its_coordinator_moves_is_forgotten_by_the_next_
     assert world.written() == ["R15(initialized {t2:0})"]
 
 
-def test_hard_case_30_a_recreated_topic_has_a_new_id_and_a_new_start() -> None:
+def test_a_recreated_topic_has_a_new_id_and_a_new_start() -> None:
+    """BEHAVIOUR.md hard case 30."""
     world = settled(t1=2)
     world.delete_topic("t1")
     world.create_topic("t1", 1)
@@ -195,7 +210,8 @@ def test_hard_case_30_a_recreated_topic_has_a_new_id_and_a_new_start() -> None:
     assert world.beat("A", 4) == "5 {t1:0}"
 
 
-def test_3_a_success_that_comes_after_the_topic_vanished_is_none() -> None:
+def test_a_success_after_the_topic_was_deleted_does_not_count() -> None:
+    """BEHAVIOUR.md 38."""
     world = World(t1=1)
     world.persisting = False
     world.heartbeat("A", 0, ["t1"])
@@ -205,7 +221,8 @@ def test_3_a_success_that_comes_after_the_topic_vanished_is_none() -> None:
     assert world.written() == []
 
 
-def test_3_a_success_for_a_vanished_topic_is_none_even_where_that_could_not_be_recorded() -> None:
+def test_a_success_for_a_deleted_topic_does_not_count_if_the_deletion_could_not_be_recorded() -> None:
+    """BEHAVIOUR.md 38."""
     world = World(t1=1)
     world.persisting = False
     world.heartbeat("A", 0, ["t1"])
@@ -311,7 +328,8 @@ def test_an_initialization_that_failed_is_taken_back_as_soon_as_that_can_be_reco
     assert world.initialized() == ["t1:0@-1 epoch 2"]
 
 
-def test_a_partition_is_assigned_to_nobody_before_it_is_initialized() -> None:
+def test_a_partition_is_not_assigned_before_it_is_initialized() -> None:
+    """BEHAVIOUR.md 29."""
     world = joined(t1=1)
     assert world.beat("A", 2, ["t1"]) == "2 {}"
     world.wait(30_000)
@@ -366,6 +384,7 @@ PART = frozenset
     ],
 )
 def test_the_moves_of_share_partitions(before: SharePartitions, move: object, after: SharePartitions) -> None:
+    """BEHAVIOUR.md 33."""
     assert callable(move)
     assert move(before) == after
 

@@ -118,7 +118,8 @@ def deleted_at_persister(world: World) -> list[str]:
         pytest.param((10, 3), None, "t1:0 0/0/-1 NOT_LEADER_OR_FOLLOWER", id="the leader does not know the end"),
     ],
 )
-def test_6_lag(summary: tuple[int, int], end: int | None, expected: str) -> None:
+def test_lag(summary: tuple[int, int], end: int | None, expected: str) -> None:
+    """BEHAVIOUR.md 50."""
     world = settled(t1=1)
     world.summaries["t1", 0] = summary
     if end is not None:
@@ -126,14 +127,16 @@ def test_6_lag(summary: tuple[int, int], end: int | None, expected: str) -> None
     assert describe(world) == [expected]
 
 
-def test_6_describe_a_partition_without_leader() -> None:
+def test_describe_a_partition_without_a_leader() -> None:
+    """BEHAVIOUR.md 51."""
     world = settled()
     world.create_topic("t1", 1, leader=-1)
     world.summaries["t1", 0] = (0, 0)
     assert describe(world, {"t1": (0,)}) == ["t1:0 0/0/-1 LEADER_NOT_AVAILABLE"]
 
 
-def test_6_describe_an_error_of_the_persister_on_a_partition_is_no_error() -> None:
+def test_describe_shows_no_error_for_a_persister_error_of_one_partition() -> None:
+    """BEHAVIOUR.md 51."""
     world = settled(t1=2)
     world.summaries.update({("t1", 0): (5, 0), ("t1", 1): (5, 0)})
     world.ends.update({("t1", 0): 6, ("t1", 1): 6})
@@ -144,13 +147,15 @@ def test_6_describe_an_error_of_the_persister_on_a_partition_is_no_error() -> No
     assert [partition.partition_index for partition in call.request.topics[0].partitions] == [0]
 
 
-def test_6_describe_a_failed_call_of_the_persister_is_the_groups_error() -> None:
+def test_describe_shows_a_failed_call_of_the_persister_as_the_groups_error() -> None:
+    """BEHAVIOUR.md 51."""
     world = settled(t1=1)
     world.persister_error = Errors.COORDINATOR_NOT_AVAILABLE
     assert describe(world) == ["COORDINATOR_NOT_AVAILABLE"]
 
 
-def test_6_describe_asks_each_leader_once() -> None:
+def test_describe_asks_each_leader_once() -> None:
+    """BEHAVIOUR.md 50."""
     world = settled()
     world.create_topic("t1", 2, leader=1)
     world.create_topic("t2", 1, leader=2)
@@ -170,18 +175,23 @@ def test_6_describe_asks_each_leader_once() -> None:
         pytest.param(None, "g", ["t1:0 -1/7/-1", "t1:1 -1/7/-1"], id="all initialized partitions"),
     ],
 )
-def test_6_describe_existence(topics: Mapping[str, tuple[int, ...]] | None, group: str, expected: list[str]) -> None:
+def test_describe_unknown_groups_and_topics_without_an_error(
+    topics: Mapping[str, tuple[int, ...]] | None, group: str, expected: list[str]
+) -> None:
+    """BEHAVIOUR.md 49, 51."""
     assert describe(settled(t1=2), topics, group) == expected
 
 
-def test_6_describe_all_topics_asks_the_coordinator_explicit_ones_any_broker() -> None:
+def test_describe_all_topics_needs_the_coordinator_explicit_topics_any_broker() -> None:
+    """BEHAVIOUR.md 49."""
     world = settled(t1=1)
     world.resign()
     assert describe(world) == ["NOT_COORDINATOR"]
     assert describe(world, {"t1": (0,)}) == ["t1:0 -1/7/-1"]
 
 
-def test_6_describe_an_unknown_topic_has_the_zero_id() -> None:
+def test_describe_an_unknown_topic_with_the_zero_id() -> None:
+    """BEHAVIOUR.md 51."""
     ask = DescribeShareGroupOffsetsRequest
     topics = (ask.Topic(topic_name="nope", partitions=(0,)),)
     request = ask(groups=(ask.Group(group_id=GROUP, topics=topics),))
@@ -192,8 +202,9 @@ def test_6_describe_an_unknown_topic_has_the_zero_id() -> None:
 # ---- alter -----------------------------------------------------------------------------------------------------------
 
 
-def test_6_alter_raises_the_group_epoch_and_uses_it_as_state_epoch() -> None:
-    """Kafka raises it only after 4.4; an initialization that is late could undo what has been altered."""
+def test_alter_raises_the_group_epoch_and_uses_it_as_state_epoch() -> None:
+    """BEHAVIOUR.md 53. Kafka raises it only after 4.4; an initialization that is late could undo what has been
+    altered."""
     world = empty_group(t1=2)
     world.persisting = False
     request_id = alter(world, {"t1": {0: 42}})
@@ -208,13 +219,15 @@ def test_6_alter_raises_the_group_epoch_and_uses_it_as_state_epoch() -> None:
 
 
 @pytest.mark.parametrize("offset", [-5, 0, 10**12])
-def test_6_alter_takes_any_offset(offset: int) -> None:
+def test_alter_accepts_any_offset(offset: int) -> None:
+    """BEHAVIOUR.md 53."""
     world = empty_group(t1=1)
     assert altered(world, alter(world, {"t1": {0: offset}})) == "t1:0 NONE"
     assert world.initialized() == [f"t1:0@{offset} epoch 5"]
 
 
-def test_hard_case_29_alter_creates_a_group_of_nothing_but_share_partitions() -> None:
+def test_alter_creates_a_group_with_share_partitions_only() -> None:
+    """BEHAVIOUR.md hard case 29."""
     world = World(t1=3)
     assert altered(world, alter(world, {"t1": {0: 7}})) == "t1:0 NONE"
     assert world.written() == ["R11(2)", "R15(initializing {t1:0})", "R15(initialized {t1:0})"]
@@ -225,7 +238,8 @@ def test_hard_case_29_alter_creates_a_group_of_nothing_but_share_partitions() ->
     assert world.initialized() == ["t1:1@0 t1:2@0 epoch 3"]
 
 
-def test_hard_case_28_lag_after_alter_counts_from_the_new_start() -> None:
+def test_the_lag_after_alter_counts_from_the_new_start() -> None:
+    """BEHAVIOUR.md hard case 28."""
     world = empty_group(t1=1)
     assert altered(world, alter(world, {"t1": {0: 40}})) == "t1:0 NONE"
     world.summaries["t1", 0], world.ends["t1", 0] = (40, 0), 100
@@ -246,14 +260,16 @@ def test_hard_case_28_lag_after_alter_counts_from_the_new_start() -> None:
         ),
     ],
 )
-def test_6_alter_what_does_not_exist(offsets: Offsets, expected: str, records: int) -> None:
+def test_alter_unknown_topics_and_partitions(offsets: Offsets, expected: str, records: int) -> None:
+    """BEHAVIOUR.md 52."""
     world = World(t1=2)
     assert altered(world, alter(world, offsets)) == expected
     assert len(world.written()) == records
     assert world.describe().error_code is (Errors.NONE if records else Errors.GROUP_ID_NOT_FOUND)
 
 
-def test_6_alter_refused() -> None:
+def test_alter_is_refused() -> None:
+    """BEHAVIOUR.md 52."""
     world = settled(t1=1)
     assert altered(world, alter(world, {"t1": {0: 1}, "nope": {0: 1}})) == "NON_EMPTY_GROUP"
     assert altered(world, alter(world, {"t1": {0: 1}}, group="")) == "INVALID_GROUP_ID"
@@ -265,7 +281,8 @@ def test_6_alter_refused() -> None:
     assert altered(world, alter(world, {"t1": {0: 1}})) == "UNSUPPORTED_VERSION"
 
 
-def test_6_alter_one_partition_fails_and_nothing_becomes_initialized() -> None:
+def test_alter_initializes_nothing_if_one_partition_fails() -> None:
+    """BEHAVIOUR.md 53."""
     world = World(t1=2)
     world.persister = lambda _, index: Errors.FENCED_STATE_EPOCH if index else Errors.NONE
     assert altered(world, alter(world, {"t1": {0: 5, 1: 5}})) == "t1:0 NONE, t1:1 FENCED_STATE_EPOCH"
@@ -279,14 +296,16 @@ def test_6_alter_one_partition_fails_and_nothing_becomes_initialized() -> None:
     assert world.initialized() == ["t1:0@0 t1:1@0 epoch 3"]
 
 
-def test_6_alter_a_failed_call_is_the_error_of_all() -> None:
+def test_alter_shows_a_failed_call_at_the_top_level() -> None:
+    """BEHAVIOUR.md 53."""
     world = World(t1=1)
     world.persister_error = Errors.COORDINATOR_LOAD_IN_PROGRESS
     assert altered(world, alter(world, {"t1": {0: 5}})) == "COORDINATOR_LOAD_IN_PROGRESS"
     assert world.written() == ["R11(2)", "R15(initializing {t1:0})"]
 
 
-def test_6_alter_is_answered_once_when_its_commit_comes_after_the_time_out() -> None:
+def test_alter_is_answered_once_if_its_commit_is_later_than_the_write_timeout() -> None:
+    """BEHAVIOUR.md 12, 53."""
     world = empty_group(t1=1)
     world.appending = False
     request_id = alter(world, {"t1": {0: 5}})
@@ -300,7 +319,8 @@ def test_6_alter_is_answered_once_when_its_commit_comes_after_the_time_out() -> 
 # ---- delete offsets --------------------------------------------------------------------------------------------------
 
 
-def test_6_delete_offsets_in_two_phases() -> None:
+def test_delete_offsets_in_two_phases() -> None:
+    """BEHAVIOUR.md 54, 55."""
     world = empty_group(t1=2, t2=1)
     assert delete(world, "t1") == "t1 NONE"
     assert deleted_at_persister(world) == ["t1:0 t1:1"]
@@ -309,7 +329,8 @@ def test_6_delete_offsets_in_two_phases() -> None:
     assert world.initialized() == ["t1:0@-1 t1:1@-1 epoch 5"]
 
 
-def test_6_delete_offsets_a_failed_topic_stays_and_is_deleted_again_with_all_its_partitions() -> None:
+def test_delete_offsets_repeats_a_failed_topic_with_all_its_partitions() -> None:
+    """BEHAVIOUR.md 54, 55."""
     world = empty_group(t1=2, t2=1)
     t1 = world.image.topics["t1"].topic_id
     world.persister = lambda topic, index: Errors.NETWORK_EXCEPTION if (topic, index) == (t1, 1) else Errors.NONE
@@ -336,27 +357,31 @@ def test_6_delete_offsets_a_failed_topic_stays_and_is_deleted_again_with_all_its
         ),
     ],
 )
-def test_6_delete_offsets_of_topics_without_any(topics: tuple[str, ...], expected: str, records: list[str]) -> None:
+def test_delete_offsets_of_topics_without_any(topics: tuple[str, ...], expected: str, records: list[str]) -> None:
+    """BEHAVIOUR.md 54, 55."""
     world = empty_group(t1=1)
     world.create_topic("t2", 1)
     assert (delete(world, *topics), world.written()) == (expected, records)
 
 
-def test_6_delete_offsets_of_a_topic_that_is_only_initializing() -> None:
+def test_delete_offsets_of_a_topic_that_is_only_initializing() -> None:
+    """BEHAVIOUR.md 54."""
     world = World(t1=1)
     world.persister_error = Errors.NETWORK_EXCEPTION
     alter(world, {"t1": {0: 5}})
     assert delete(world, "t1") == "t1 UNKNOWN_TOPIC_OR_PARTITION"
 
 
-def test_6_delete_offsets_of_a_group_without_share_partitions() -> None:
+def test_delete_offsets_of_a_group_without_share_partitions() -> None:
+    """BEHAVIOUR.md 54."""
     world = World()
     world.heartbeat("A", 0, ["later"])
     world.heartbeat("A", -1)
     assert delete(world, "later") == ""
 
 
-def test_6_delete_offsets_refused() -> None:
+def test_delete_offsets_is_refused() -> None:
+    """BEHAVIOUR.md 54."""
     world = settled(t1=1)
     assert delete(world, "t1") == "NON_EMPTY_GROUP"
     assert delete(world, "t1", group="other") == "GROUP_ID_NOT_FOUND"
@@ -367,7 +392,8 @@ def test_6_delete_offsets_refused() -> None:
     assert delete(world, "t1") == "UNSUPPORTED_VERSION"
 
 
-def test_6_delete_offsets_a_failed_call_is_the_error_of_all() -> None:
+def test_delete_offsets_shows_a_failed_call_at_the_top_level() -> None:
+    """BEHAVIOUR.md 55."""
     world = empty_group(t1=1)
     world.persister_error = Errors.COORDINATOR_NOT_AVAILABLE
     assert delete(world, "t1") == "COORDINATOR_NOT_AVAILABLE"
@@ -377,7 +403,8 @@ def test_6_delete_offsets_a_failed_call_is_the_error_of_all() -> None:
 # ---- delete groups ---------------------------------------------------------------------------------------------------
 
 
-def test_6_delete_a_group() -> None:
+def test_delete_a_group() -> None:
+    """BEHAVIOUR.md 56."""
     world = empty_group(t1=2)
     assert delete_groups(world, GROUP) == ["NONE"]
     assert deleted_at_persister(world) == ["t1:0 t1:1"]
@@ -388,7 +415,8 @@ def test_6_delete_a_group() -> None:
     assert world.heartbeat("A", 0, ["t1"]) == "2 {}"
 
 
-def test_6_delete_a_group_with_everything_that_it_ever_began() -> None:
+def test_delete_a_group_with_all_share_partitions_of_its_three_lists() -> None:
+    """BEHAVIOUR.md 56."""
     world = empty_group(t1=1, t2=2, t3=1)
     world.persister_error = Errors.NETWORK_EXCEPTION
     alter(world, {"t1": {0: 5}})
@@ -400,7 +428,8 @@ def test_6_delete_a_group_with_everything_that_it_ever_began() -> None:
     assert deleted_at_persister(world) == ["t2:0 t2:1 t1:0 t3:0", "t1:0 t2:0 t2:1 t3:0"]
 
 
-def test_6_delete_a_group_that_failed_stays_and_may_be_deleted_again() -> None:
+def test_a_group_whose_deletion_failed_stays_and_can_be_deleted_again() -> None:
+    """BEHAVIOUR.md 56."""
     world = empty_group(t1=1)
     world.persister = lambda topic, index: Errors.NETWORK_EXCEPTION
     assert delete_groups(world, GROUP) == ["NETWORK_EXCEPTION"]
@@ -410,7 +439,8 @@ def test_6_delete_a_group_that_failed_stays_and_may_be_deleted_again() -> None:
     assert deleted_at_persister(world) == ["t1:0", "t1:0"]
 
 
-def test_6_delete_a_group_somebody_joins_in_the_middle() -> None:
+def test_a_member_that_joins_during_a_deletion_keeps_the_group() -> None:
+    """BEHAVIOUR.md 56."""
     world = empty_group(t1=1)
     world.persisting = False
     request_id = world.send(DeleteGroupsRequest(groups_names=(GROUP,)))
@@ -421,7 +451,8 @@ def test_6_delete_a_group_somebody_joins_in_the_middle() -> None:
     assert world.beat("A", 5) == "6 {t1:0}"
 
 
-def test_6_delete_groups_each_for_itself() -> None:
+def test_each_group_of_a_deletion_has_its_own_result() -> None:
+    """BEHAVIOUR.md 56."""
     world = settled(t1=1)
     world.heartbeat("A", 0, ["later"], group="g2")
     world.heartbeat("A", -1, group="g2")

@@ -77,14 +77,16 @@ BYTES = [
 
 
 @pytest.mark.parametrize(("member", "value", "key_hex", "value_hex"), BYTES)
-def test_4_byte_for_byte(member: str, value: Value, key_hex: str, value_hex: str) -> None:
+def test_records_are_written_byte_for_byte(member: str, value: Value, key_hex: str, value_hex: str) -> None:
+    """BEHAVIOUR.md 45."""
     record = encode("g", value, member)
     assert record == CoordinatorRecord(bytes.fromhex(key_hex), bytes.fromhex(value_hex))
     assert decode(*record) == GroupRecord(RecordType(record.key[1]), "g", member, value)
 
 
 @pytest.mark.parametrize("kind", list(RecordType), ids=lambda kind: kind.name)
-def test_4_tombstones(kind: RecordType) -> None:
+def test_tombstones_have_the_key_of_their_record(kind: RecordType) -> None:
+    """BEHAVIOUR.md 45."""
     member = "m" if kind in (10, 13, 14) else ""
     record = tombstone(kind, "g", member)
     assert record.value is None
@@ -182,7 +184,8 @@ GROUP_T = tombstone(RecordType.METADATA, "g")
 
 
 @pytest.mark.parametrize("record", [MEMBER, CURRENT, TARGET, TARGET_METADATA, encode("g", Metadata(1, 0))])
-def test_4_any_record_creates_the_group(record: CoordinatorRecord) -> None:
+def test_any_record_creates_the_group(record: CoordinatorRecord) -> None:
+    """BEHAVIOUR.md 40."""
     assert list(shard_with(record).groups) == ["g"]
 
 
@@ -193,13 +196,15 @@ def share_group(*records: CoordinatorRecord) -> ShareGroup:
 
 
 @pytest.mark.parametrize("record", [CURRENT_T, TARGET_T, MEMBER_T, TARGET_METADATA_T, STATE_T, GROUP_T])
-def test_4_tombstones_of_what_is_unknown_are_ignored(record: CoordinatorRecord) -> None:
+def test_tombstones_of_unknown_groups_and_members_are_ignored(record: CoordinatorRecord) -> None:
+    """BEHAVIOUR.md 41."""
     assert shard_with(record).groups == {}
     if record in (CURRENT_T, TARGET_T, MEMBER_T):
         assert share_group(encode("g", Metadata(1, 0)), record).members == {}
 
 
-def test_4_a_new_group_is_at_epoch_1_with_nothing_assigned() -> None:
+def test_a_new_group_is_at_epoch_1_without_targets() -> None:
+    """BEHAVIOUR.md 40."""
     group = share_group(encode("g", StatePartitionMetadata()))
     assert (group.group_epoch, group.assignment_epoch, group.assignment_timestamp_ms) == (1, 1, 0)
 
@@ -214,12 +219,14 @@ def test_4_a_new_group_is_at_epoch_1_with_nothing_assigned() -> None:
         pytest.param([TARGET_METADATA_T, MEMBER, TARGET_METADATA_T, GROUP_T], id="11T with a member left"),
     ],
 )
-def test_4_tombstones_in_an_impossible_order_fail_the_load(records: list[CoordinatorRecord]) -> None:
+def test_tombstones_in_an_impossible_order_fail_the_load(records: list[CoordinatorRecord]) -> None:
+    """BEHAVIOUR.md 41."""
     with pytest.raises(UnreadableRecordError):
         shard_with(*records)
 
 
-def test_4_a_member_goes_and_the_group_after_it() -> None:
+def test_a_member_is_removed_and_then_its_group() -> None:
+    """BEHAVIOUR.md 41."""
     records = [MEMBER, TARGET, TARGET_METADATA, CURRENT, CURRENT_T, TARGET_T, MEMBER_T]
     group = share_group(*records)
     assert (group.members, group.targets, group.subscriptions) == ({}, {}, {})
@@ -231,12 +238,14 @@ def test_4_a_member_goes_and_the_group_after_it() -> None:
 
 @pytest.mark.parametrize("kind", [9, 17, 99, -1])
 @pytest.mark.parametrize("value", [b"\0\0?", None], ids=["value", "tombstone"])
-def test_records_of_unknown_types_are_passed_over(kind: int, value: bytes | None) -> None:
+def test_records_of_unknown_types_are_skipped(kind: int, value: bytes | None) -> None:
+    """BEHAVIOUR.md 42."""
     record = CoordinatorRecord(Writer().int16(kind).string("g").finish(), value)
     assert shard_with(record).groups == {}
 
 
 def test_an_unreadable_log_leaves_the_shard_failed() -> None:
+    """BEHAVIOUR.md 42."""
     world = settled(t1=1)
     world.log[world.shard_of()].append(CoordinatorRecord(b"\0\x0b\0\1g", b"\0\7"))
     world.fail_over()

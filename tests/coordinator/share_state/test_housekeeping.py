@@ -1,4 +1,4 @@
-"""Cold snapshots, pruning, deleted topics (reference "share coordinator", sections 11 to 13)."""
+"""Cold snapshots, pruning, deleted topics (BEHAVIOUR.md 30-32)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ class Shelf:
         return made
 
 
-def test_the_example_of_cold_snapshots() -> None:
+def test_cold_snapshots_of_two_keys() -> None:
+    """BEHAVIOUR.md 31, example 19."""
     shelf = Shelf()
     assert shelf.renew(0) == [], "no keys"
     shelf.initialize(A, 0)
@@ -98,6 +99,7 @@ def test_a_cold_snapshot_keeps_everything_else() -> None:
 
 
 def test_cold_snapshots_are_one_atomic_batch_of_a_shard() -> None:
+    """BEHAVIOUR.md 31."""
     stage = Stage(cluster(cold=1000))
     stage.initialize(key=A)
     stage.initialize(key=B)
@@ -248,7 +250,8 @@ def stay(stage: Stage) -> list[SharePartitionKey]:
 ELSEWHERE = SharePartitionKey("a", OTHER, 0)
 
 
-def test_hard_case_30_all_keys_of_a_deleted_topic_end_in_one_batch() -> None:
+def test_all_keys_of_a_deleted_topic_end_in_one_batch() -> None:
+    """BEHAVIOUR.md 32, hard case 30."""
     stage = Stage(cluster())
     for key in (A, B, KEY, ELSEWHERE):
         stage.initialize(key=key)
@@ -260,7 +263,8 @@ def test_hard_case_30_all_keys_of_a_deleted_topic_end_in_one_batch() -> None:
     assert stay(stage) == [ELSEWHERE]
 
 
-def test_hard_case_30_a_topic_made_anew_has_a_fresh_state() -> None:
+def test_a_topic_created_again_has_a_fresh_state() -> None:
+    """BEHAVIOUR.md 32, hard case 30."""
     stage = Stage()
     stage.initialize(3, 7)
     anew = topic_id_from_bytes(b"R" * 16)

@@ -1,4 +1,4 @@
-"""Keys, their partition, and FindCoordinator of type SHARE (reference "share coordinator", section 1)."""
+"""Keys, their partition, and FindCoordinator of type SHARE (BEHAVIOUR.md 1-3)."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ T = "ABEiM0RVZneImaq7zN3u_w"
     ],
 )
 def test_the_partition_of_a_key(key: str, hashed: int, of_50: int, of_3: int) -> None:
+    """BEHAVIOUR.md 1."""
     assert java_hash(key) == hashed
     assert (partition_for(key, 50), partition_for(key, 3)) == (of_50, of_3)
 
@@ -69,6 +70,7 @@ def test_the_partition_of_a_key(key: str, hashed: int, of_50: int, of_3: int) ->
     ],
 )
 def test_parsing_a_key(text: str, expected: tuple[str, int] | None) -> None:
+    """BEHAVIOUR.md 2."""
     parsed = parse_key(text)
     assert parsed == (SharePartitionKey(expected[0], TOPIC, expected[1]) if expected else None)
 
@@ -94,15 +96,16 @@ def led_by(leader: int, *, alive: bool = True) -> ClusterImage:
 @pytest.mark.parametrize(
     ("key", "cluster", "error"),
     [
-        pytest.param("nonsense", led_by(1), Errors.INVALID_REQUEST, id="(3) malformed"),
-        pytest.param("nonsense", ClusterImage(), Errors.INVALID_REQUEST, id="(3) malformed, before (4)"),
-        pytest.param(f"g1:{T}:3", ClusterImage(), Errors.COORDINATOR_NOT_AVAILABLE, id="(4) no state topic"),
-        pytest.param(f"g1:{T}:3", led_by(NO_LEADER), Errors.COORDINATOR_NOT_AVAILABLE, id="(5) no leader"),
-        pytest.param(f"g1:{T}:3", led_by(7), Errors.COORDINATOR_NOT_AVAILABLE, id="(5) leader unknown"),
-        pytest.param(f"g1:{T}:3", led_by(1, alive=False), Errors.COORDINATOR_NOT_AVAILABLE, id="(5) leader dead"),
+        pytest.param("nonsense", led_by(1), Errors.INVALID_REQUEST, id="malformed"),
+        pytest.param("nonsense", ClusterImage(), Errors.INVALID_REQUEST, id="malformed, before a missing state topic"),
+        pytest.param(f"g1:{T}:3", ClusterImage(), Errors.COORDINATOR_NOT_AVAILABLE, id="no state topic"),
+        pytest.param(f"g1:{T}:3", led_by(NO_LEADER), Errors.COORDINATOR_NOT_AVAILABLE, id="no leader"),
+        pytest.param(f"g1:{T}:3", led_by(7), Errors.COORDINATOR_NOT_AVAILABLE, id="leader unknown"),
+        pytest.param(f"g1:{T}:3", led_by(1, alive=False), Errors.COORDINATOR_NOT_AVAILABLE, id="leader dead"),
     ],
 )
 def test_find_coordinator_refuses(key: str, cluster: ClusterImage, error: Errors) -> None:
+    """BEHAVIOUR.md 3."""
     found = find_share_coordinator(key, cluster)
     assert (found.key, found.error_code) == (key, error)
     assert (found.node_id, found.host, found.port, found.error_message) == (-1, "", -1, None)

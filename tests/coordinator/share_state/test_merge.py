@@ -1,4 +1,4 @@
-"""Combining state batches (reference "share coordinator", section 9)."""
+"""Combining state batches (BEHAVIOUR.md 25)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The records of the state topic, byte for byte (reference "share coordinator", section 3)."""
+"""The records of the state topic, byte for byte (BEHAVIOUR.md 26, 29)."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ COUNT_ONLY = StateUpdate(KEY, 2, 7, 105, (), 0)
 COUNT_ONLY_HEX = "0000 00000002 00000007 0000000000000069 01 01 00 04 00000000"
 
 EXAMPLES = [
-    pytest.param(SNAPSHOT, "0000" + KEY_HEX, SNAPSHOT_HEX, 86, id="example 1: a snapshot"),
-    pytest.param(UPDATE, "0001" + KEY_HEX, UPDATE_HEX, 40, id="example 2: an update, its count left out"),
-    pytest.param(COUNT_ONLY, "0001" + KEY_HEX, COUNT_ONLY_HEX, 26, id="example 2, variant: no batches, count 0"),
+    pytest.param(SNAPSHOT, "0000" + KEY_HEX, SNAPSHOT_HEX, 86, id="example 14: a snapshot"),
+    pytest.param(UPDATE, "0001" + KEY_HEX, UPDATE_HEX, 40, id="example 15: an update, its count left out"),
+    pytest.param(COUNT_ONLY, "0001" + KEY_HEX, COUNT_ONLY_HEX, 26, id="example 15, variant: no batches, count 0"),
 ]
 
 

@@ -1,5 +1,5 @@
 """Requests as a whole: what the coordinator says before it looks at a shard, and how errors of the log come out
-(reference "share coordinator", sections 5 and 6)."""
+(BEHAVIOUR.md 4-10)."""
 
 from __future__ import annotations
 
@@ -138,7 +138,8 @@ LOG_ERRORS = [
 @pytest.mark.parametrize(
     ("of_the_log", "told_to_the_client"), [pytest.param(*row, id=row[0].name) for row in LOG_ERRORS]
 )
-def test_a_failed_append_changes_nothing_and_says_why(of_the_log: Errors, told_to_the_client: Errors) -> None:
+def test_a_failed_append_changes_nothing_and_is_mapped(of_the_log: Errors, told_to_the_client: Errors) -> None:
+    """BEHAVIOUR.md 8."""
     stage = Stage()
     stage.initialize(3, 7)
     stage.append_error = of_the_log
@@ -163,7 +164,8 @@ def test_reads_wait_for_what_was_written_before() -> None:
     assert stage.answers[summary].results[0].partitions[0].start_offset == 9
 
 
-def test_a_write_that_takes_too_long_is_not_available_but_stays_written() -> None:
+def test_a_write_after_the_write_timeout_counts() -> None:
+    """BEHAVIOUR.md 10."""
     stage = Stage(image(topic_image("t", TOPIC, 4), write_timeout_ms=700))
     stage.initialize(3, 0)
     stage.holding = True
@@ -178,7 +180,7 @@ def test_a_write_that_takes_too_long_is_not_available_but_stays_written() -> Non
 
 
 def test_refusals_by_the_station_of_the_shard() -> None:
-    """Correction 7: 14 only while loading; 16 before, after a failed load, and after resignation."""
+    """BEHAVIOUR.md 7. 14 only while loading; 16 before, after a failed load, and after resignation."""
     stage = Stage(load=False)
 
     def error() -> Errors:
@@ -217,7 +219,7 @@ def test_a_changed_partition_count_of_the_state_topic_moves_known_keys() -> None
 
 
 def test_a_group_id_with_a_colon_has_a_state_of_its_own() -> None:
-    """Hard case 25."""
+    """BEHAVIOUR.md 1, hard case 25."""
     stage = Stage()
     odd = SharePartitionKey("a:b", TOPIC, 0)
     stage.initialize(3, 1, odd)

@@ -1,4 +1,4 @@
-"""How the five requests are answered (reference "share coordinator", sections 7 and 8)."""
+"""How the five requests are answered (BEHAVIOUR.md 11-24)."""
 
 from __future__ import annotations
 
@@ -77,41 +77,42 @@ def orphaned() -> Stage:
 
 
 def checks() -> list[object]:
-    """A row for each check of each request, with what fails later failing, too, so that the order shows."""
+    """A row for each check (BEHAVIOUR.md 11-17) of each request, with what fails later failing, too, so that the
+    order shows."""
     init, write = {"start_offset": 0}, {"start_offset": 0, "delivery_complete_count": 0}
     rows = [
-        ("Initialize #1", Stage, Initialize, NEGATIVE, {"state_epoch": -1, **init}, INVALID),
-        ("Initialize #2", fenced, Initialize, KEY, {"state_epoch": -1, **init}, INVALID),
-        ("Initialize #5", fenced, Initialize, KEY, {"state_epoch": 2, **init}, STATE),
-        ("Initialize #5 before #6", orphaned, Initialize, KEY, {"state_epoch": 2, **init}, STATE),
-        ("Initialize #6", orphaned, Initialize, KEY, {"state_epoch": 3, **init}, UNKNOWN),
-        ("Initialize #6, no such partition", Stage, Initialize, NO_PARTITION, {"state_epoch": 0, **init}, UNKNOWN),
+        ("Initialize rule 11", Stage, Initialize, NEGATIVE, {"state_epoch": -1, **init}, INVALID),
+        ("Initialize rule 12", fenced, Initialize, KEY, {"state_epoch": -1, **init}, INVALID),
+        ("Initialize rule 15", fenced, Initialize, KEY, {"state_epoch": 2, **init}, STATE),
+        ("Initialize rule 15 before rule 16", orphaned, Initialize, KEY, {"state_epoch": 2, **init}, STATE),
+        ("Initialize rule 16", orphaned, Initialize, KEY, {"state_epoch": 3, **init}, UNKNOWN),
+        ("Initialize rule 16, no such partition", Stage, Initialize, NO_PARTITION, {"state_epoch": 0, **init}, UNKNOWN),
         ("Initialize passes", fenced, Initialize, KEY, {"state_epoch": 3, **init}, NONE),
-        ("Read #1", Stage, Read, NEGATIVE, {"leader_epoch": 5}, INVALID),
-        ("Read #2", fenced, Read, KEY, {"leader_epoch": -1}, INVALID),
-        ("Read #3", Stage, Read, KEY, {"leader_epoch": 5}, INVALID),
-        ("Read #3 before #6", Stage, Read, NO_TOPIC, {"leader_epoch": 5}, INVALID),
-        ("Read #4", fenced, Read, KEY, {"leader_epoch": 4}, LEADER),
-        ("Read #4 before #6", orphaned, Read, KEY, {"leader_epoch": 4}, LEADER),
-        ("Read #6", orphaned, Read, KEY, {"leader_epoch": 5}, UNKNOWN),
+        ("Read rule 11", Stage, Read, NEGATIVE, {"leader_epoch": 5}, INVALID),
+        ("Read rule 12", fenced, Read, KEY, {"leader_epoch": -1}, INVALID),
+        ("Read rule 13", Stage, Read, KEY, {"leader_epoch": 5}, INVALID),
+        ("Read rule 13 before rule 16", Stage, Read, NO_TOPIC, {"leader_epoch": 5}, INVALID),
+        ("Read rule 14", fenced, Read, KEY, {"leader_epoch": 4}, LEADER),
+        ("Read rule 14 before rule 16", orphaned, Read, KEY, {"leader_epoch": 4}, LEADER),
+        ("Read rule 16", orphaned, Read, KEY, {"leader_epoch": 5}, UNKNOWN),
         ("Read passes", fenced, Read, KEY, {"leader_epoch": 5}, NONE),
-        ("Write #1", Stage, Write, NEGATIVE, {"state_epoch": 3, "leader_epoch": 5, **write}, INVALID),
-        ("Write #2 leader epoch", fenced, Write, KEY, {"state_epoch": 3, "leader_epoch": -1, **write}, INVALID),
-        ("Write #2 state epoch", fenced, Write, KEY, {"state_epoch": -1, "leader_epoch": 5, **write}, INVALID),
-        ("Write #3", Stage, Write, KEY, {"state_epoch": 3, "leader_epoch": 5, **write}, INVALID),
-        ("Write #4 before #5", fenced, Write, KEY, {"state_epoch": 2, "leader_epoch": 4, **write}, LEADER),
-        ("Write #5", fenced, Write, KEY, {"state_epoch": 2, "leader_epoch": 5, **write}, STATE),
-        ("Write #5 before #6", orphaned, Write, KEY, {"state_epoch": 2, "leader_epoch": 5, **write}, STATE),
-        ("Write #6", orphaned, Write, KEY, {"state_epoch": 3, "leader_epoch": 5, **write}, UNKNOWN),
+        ("Write rule 11", Stage, Write, NEGATIVE, {"state_epoch": 3, "leader_epoch": 5, **write}, INVALID),
+        ("Write rule 12 leader epoch", fenced, Write, KEY, {"state_epoch": 3, "leader_epoch": -1, **write}, INVALID),
+        ("Write rule 12 state epoch", fenced, Write, KEY, {"state_epoch": -1, "leader_epoch": 5, **write}, INVALID),
+        ("Write rule 13", Stage, Write, KEY, {"state_epoch": 3, "leader_epoch": 5, **write}, INVALID),
+        ("Write rule 14 before rule 15", fenced, Write, KEY, {"state_epoch": 2, "leader_epoch": 4, **write}, LEADER),
+        ("Write rule 15", fenced, Write, KEY, {"state_epoch": 2, "leader_epoch": 5, **write}, STATE),
+        ("Write rule 15 before rule 16", orphaned, Write, KEY, {"state_epoch": 2, "leader_epoch": 5, **write}, STATE),
+        ("Write rule 16", orphaned, Write, KEY, {"state_epoch": 3, "leader_epoch": 5, **write}, UNKNOWN),
         ("Write passes", fenced, Write, KEY, {"state_epoch": 3, "leader_epoch": 5, **write}, NONE),
-        ("Summary #1", Stage, Summary, NEGATIVE, {}, INVALID),
+        ("Summary rule 11", Stage, Summary, NEGATIVE, {}, INVALID),
         ("Summary ignores a low leader epoch", fenced, Summary, KEY, {"leader_epoch": 1}, NONE),
         ("Summary needs no state", Stage, Summary, KEY, {}, NONE),
-        ("Summary #6", orphaned, Summary, KEY, {}, UNKNOWN),
-        ("Summary #6, no state", Stage, Summary, NO_TOPIC, {}, UNKNOWN),
-        ("Delete #1", Stage, Delete, NEGATIVE, {}, INVALID),
+        ("Summary rule 16", orphaned, Summary, KEY, {}, UNKNOWN),
+        ("Summary rule 16, no state", Stage, Summary, NO_TOPIC, {}, UNKNOWN),
+        ("Delete rule 11", Stage, Delete, NEGATIVE, {}, INVALID),
         ("Delete needs no state", Stage, Delete, KEY, {}, NONE),
-        ("Delete #6", orphaned, Delete, KEY, {}, UNKNOWN),
+        ("Delete rule 16", orphaned, Delete, KEY, {}, UNKNOWN),
         ("Delete passes", fenced, Delete, KEY, {}, NONE),
     ]
     return [pytest.param(*row[1:], id=row[0]) for row in rows]
@@ -133,7 +134,8 @@ def test_the_first_check_that_fails_is_answered(
         assert getattr(entry, "state_batches", ()) == ()
 
 
-def test_what_a_request_carries_is_not_validated() -> None:
+def test_offsets_counts_and_batches_are_not_validated() -> None:
+    """BEHAVIOUR.md 17."""
     stage = Stage()
     assert stage.initialize(0, -5) is NONE
     assert stage.write("9-4/1/-7 3-3/77/0", so=-7, dcc=-9, se=0, le=0) is NONE
@@ -141,11 +143,11 @@ def test_what_a_request_carries_is_not_validated() -> None:
     assert stage.read(0).state_batches == (StateBatch(3, 3, 77, 0),)
 
 
-# ---- the trace -------------------------------------------------------------------------------------------------------
+# ---- the life of a key -----------------------------------------------------------------------------------------------
 
 
-def test_the_trace() -> None:
-    """Section 7, "Trace [4.4] (limit 500; one key)", row by row."""
+def test_the_life_of_a_key_request_by_request() -> None:
+    """BEHAVIOUR.md example 20."""
     stage, seen = Stage(), 0
 
     def recorded() -> list[tuple[object, ...]]:
@@ -215,13 +217,15 @@ def test_the_trace() -> None:
     ],
 )
 def test_start_offset_and_count_after_a_write(so: int, dcc: int, expected: tuple[int, int]) -> None:
+    """BEHAVIOUR.md 21."""
     wanted = Write.Partition(partition=3, state_epoch=3, leader_epoch=5, start_offset=so, delivery_complete_count=dcc)
     change = advance(KeyState(0, start_offset=100, delivery_complete_count=4), wanted)
     assert (change.start_offset, change.delivery_complete_count) == expected
 
 
 @pytest.mark.parametrize("limit", [500, 0], ids=["update", "snapshot"])
-def test_hard_case_22_holds_for_both_kinds_of_record(limit: int) -> None:
+def test_a_late_write_takes_nothing_back_in_either_kind_of_record(limit: int) -> None:
+    """BEHAVIOUR.md 21, hard case 22."""
     stage = Stage(image(topic_image("t", TOPIC, 4), snapshot_update_records_per_snapshot=limit))
     stage.initialize(3, 0)
     stage.write(so=100, dcc=4)
@@ -232,7 +236,8 @@ def test_hard_case_22_holds_for_both_kinds_of_record(limit: int) -> None:
     assert record.state_batches == batches("100-103/2/1")
 
 
-def test_hard_case_21_only_initialize_changes_the_state_epoch_and_only_read_the_leader_epoch() -> None:
+def test_only_initialize_changes_the_state_epoch_and_only_read_the_leader_epoch() -> None:
+    """BEHAVIOUR.md 18-20, hard case 21."""
     stage = Stage()
 
     def epochs() -> tuple[int, int]:
@@ -250,8 +255,8 @@ def test_hard_case_21_only_initialize_changes_the_state_epoch_and_only_read_the_
     assert stage.write(se=4, le=4) is LEADER, "the fence survives an initialization"
 
 
-def test_hard_case_28_initialize_counts_from_0_and_not_from_minus_1() -> None:
-    """A lag can be computed right after offsets were altered (KAFKA-20034)."""
+def test_initialize_at_an_offset_stores_count_0() -> None:
+    """BEHAVIOUR.md 18, hard case 28. A lag can be computed right after offsets were altered (KAFKA-20034)."""
     stage = Stage()
     stage.initialize(0, -1)
     assert stage.summary().delivery_complete_count == -1
@@ -261,7 +266,8 @@ def test_hard_case_28_initialize_counts_from_0_and_not_from_minus_1() -> None:
 
 @pytest.mark.parametrize("start_offset", [-1, 50, 70])
 def test_an_initialization_that_arrives_again_at_its_state_epoch_changes_nothing(start_offset: int) -> None:
-    """Hard case 29. Kafka 4.4 overwrites: what was accepted since the first attempt would be delivered again."""
+    """BEHAVIOUR.md 18, hard case 29. Kafka 4.4 overwrites: what was accepted since the first attempt would be
+    delivered again."""
     stage = Stage()
     stage.initialize(3, 50)
     stage.write("51-55/2/1", so=50, dcc=5)
@@ -289,6 +295,7 @@ def test_an_initialization_that_arrives_again_at_its_state_epoch_changes_nothing
     ],
 )
 def test_the_cadence_of_snapshots(limit: int, steps: str, kinds: str) -> None:
+    """BEHAVIOUR.md 23, 24."""
     stage = Stage(image(topic_image("t", TOPIC, 4), snapshot_update_records_per_snapshot=limit))
     epochs = count(3)
     do = {
@@ -305,6 +312,7 @@ def test_the_cadence_of_snapshots(limit: int, steps: str, kinds: str) -> None:
 
 
 def test_a_snapshot_combines_and_takes_new_times() -> None:
+    """BEHAVIOUR.md 23."""
     stage = Stage(image(topic_image("t", TOPIC, 4), snapshot_update_records_per_snapshot=1))
     stage.now_ms = 1000
     stage.initialize(3, 0)

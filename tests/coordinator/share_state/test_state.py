@@ -1,4 +1,4 @@
-"""Replay and load (reference "share coordinator", section 10), and what pruning may cut off (section 11)."""
+"""Replay and load (BEHAVIOUR.md 27-29), and the redundant records (BEHAVIOUR.md 30)."""
 
 from __future__ import annotations
 
@@ -154,11 +154,11 @@ def follow(steps: str) -> list[int]:
 @pytest.mark.parametrize(
     ("steps", "redundant_before"),
     [
-        pytest.param("A@5 B@6 A@9 B†@12 C@14 A@20", [5, 5, 6, 9, 9, 14], id="example 1"),
+        pytest.param("A@5 B@6 A@9 B†@12 C@14 A@20", [5, 5, 6, 9, 9, 14], id="example 16"),
         pytest.param(
-            "A@5 B@6 A†@8 B@9 B†@11 C@15", [5, 5, 6, 9, 11, 15], id="example 2, hard case 24: a tombstone pins nothing"
+            "A@5 B@6 A†@8 B@9 B†@11 C@15", [5, 5, 6, 9, 11, 15], id="example 17, hard case 24: a tombstone pins nothing"
         ),
-        pytest.param("A@0", [0], id="example 3: none"),
+        pytest.param("A@0", [0], id="example 18: none"),
     ],
 )
 def test_examples_of_pruning(steps: str, redundant_before: list[int]) -> None:
