@@ -1,6 +1,6 @@
 """shareq: see, run, break and measure Kafka share groups (KIP-932) from a notebook.
 
-Everything public is reachable from here and loaded when first asked for, so that `import shareq` stays light.
+Every public name can be imported from here. Its module is loaded on first access, which keeps `import shareq` fast.
 """
 
 from __future__ import annotations
@@ -112,17 +112,17 @@ def __dir__() -> list[str]:
 
 
 def _serve(cluster: Any, host: str, ports: Any) -> Any:
-    """Serve a cluster over TCP; sockets are loaded by whoever needs them."""
+    """Serve a cluster over TCP. The import is local, so that a program without a server loads no sockets."""
     return import_module("shareq.wire.server").Server(cluster, host, ports)
 
 
 def _tcp(bootstrap_servers: str, conf: Mapping[str, Any]) -> Any:
-    """What carries clients to `host:port`."""
+    """The transport for clients that connect to `host:port`."""
     return import_module("shareq.wire.client").TcpTransport(bootstrap_servers, conf)
 
 
 def _observe(bootstrap_servers: str, group: str, topics: list[str] | None) -> Any:
-    """What watches a cluster at an address from outside."""
+    """An observer of the cluster at an address, through the Kafka protocol only."""
     return import_module("shareq.observer").observe(bootstrap_servers, group, topics)
 
 

@@ -1,7 +1,7 @@
-"""Working a queue off: consumers take turns, a verdict is passed on every record, and things break on the way.
+"""A workload on a queue: consumers poll in turn and acknowledge every record; incidents interrupt them.
 
-What the tour, tutorials and load runs have in common. It uses consumers as any application would, and knows nothing of
-the cluster behind them.
+The tour, the tutorials and the load runs share it. It uses the public API of consumers only, so it works on any
+cluster.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from shareq.model.errors import ConfigException
 from shareq.model.states import AcknowledgeType
 
 Verdict = Callable[[Message], AcknowledgeType]
-"""What to do with a record: ACCEPT, RELEASE or REJECT it."""
+"""Returns the acknowledge type of a message: ACCEPT, RELEASE or REJECT."""
 
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """Something that happens once `after` deliveries have been made, such as a broker being killed."""
+    """An action that runs once after `after` deliveries, such as the kill of a broker."""
 
     after: int
     happen: Callable[[], object]
@@ -29,7 +29,7 @@ class Incident:
 
 @dataclass(slots=True)
 class Report:
-    """What the consumers saw: verdicts by type, deliveries by consumer (its place in the list), turns taken."""
+    """The result of a workload: verdicts by type, deliveries by consumer (its index in the list), number of turns."""
 
     verdicts: Counter[str] = field(default_factory=Counter)
     deliveries: Counter[int] = field(default_factory=Counter)
@@ -46,9 +46,9 @@ class Report:
 
 
 def failing_once(poison: Callable[[Message], bool], *, failure_rate: float, rng: random.Random) -> Verdict:
-    """A verdict that rejects poison, lets a share of the other records fail the first time they come, accepts the rest.
+    """A verdict: REJECT for poison, RELEASE for a share of the other records at their first delivery, else ACCEPT.
 
-    `failure_rate` 0.0..1.0; ConfigException outside.
+    `failure_rate`: that share, 0.0..1.0; ConfigException outside.
     """
     if not 0.0 <= failure_rate <= 1.0:
         raise ConfigException(f"failure_rate={failure_rate!r}: must be 0.0..1.0")
@@ -73,11 +73,11 @@ def work_off(
     every_round: Callable[[], object] = lambda: None,
     poll_timeout: float = 0.0,
 ) -> Report:
-    """Let the consumers take turns until a whole round brought nothing and `done()` holds.
+    """Let the consumers poll in turn until a whole round delivers no record and `done()` is true.
 
     The consumers acknowledge explicitly. Incidents happen between a poll and its acknowledgements, when a consumer
-    holds the most; one that crashes a consumer takes it out of the list, and it gets no more turns. `on_delivered(n)`
-    feeds a progress bar; `every_round` lets time pass on a virtual clock: all consumers work side by side for so long.
+    holds the most records. An incident that crashes a consumer removes it from the list. `on_delivered(n)` updates a
+    progress bar. `every_round` advances a virtual clock: the time for which all consumers work in parallel.
     """
     team = list(consumers)
     report, pending, idle = Report(), sorted(incidents, key=lambda i: i.after), 0

@@ -1,2 +1,2 @@
-"""The coordinators, on one runtime: of groups (`groups`, and above all `share_group`), of share-partition state
-(`share_state`), and what is there so that any Kafka client can be served (`other`)."""
+"""The coordinators, on one runtime: groups (`groups`, `share_group`), share-partition state (`share_state`), and what
+other Kafka clients need (`other`)."""

@@ -108,7 +108,7 @@ class Writer:
 
 
 class Reader:
-    """Takes fields off a buffer. UnreadableRecordError where the bytes end too soon or make no sense."""
+    """Takes fields off a buffer. Raises UnreadableRecordError if the bytes end too early or are invalid."""
 
     __slots__ = ("_at", "_data")
 
@@ -125,7 +125,7 @@ class Reader:
         return raw
 
     def peek(self, size: int) -> bytes:
-        """What comes next, as far as there is any."""
+        """The next bytes, at most `size`, without consuming them."""
         return self._data[self._at : self._at + size]
 
     def int8(self) -> int:
@@ -191,5 +191,5 @@ class Reader:
         return tuple(read(self) for _ in range(self.uvarint() - 1))
 
     def tags(self) -> dict[int, bytes]:
-        """All tagged fields, known or not: the caller takes those that it knows."""
+        """All tagged fields, by tag; the caller ignores unknown tags."""
         return {self.uvarint(): self.take(self.uvarint()) for _ in range(self.uvarint())}

@@ -1,7 +1,7 @@
 """Regular expressions of clients, in RE2's syntax as Kafka takes them.
 
-RE2 matches in time that is linear in the text. Python's `re` backtracks, so that one client's `(a|a)*b` would stop the
-server; without RE2 there are no expressions. Source: KIP-848, "Regex based subscription"; KIP-1152.
+RE2 matches in linear time. Python's `re` backtracks, so the expression `(a|a)*b` of one client could block the server;
+therefore expressions are not supported without RE2. Source: KIP-848, "Regex based subscription"; KIP-1152.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ MISSING = "regular expressions need RE2, which comes with `pip install shareq[ka
 
 
 class ExpressionError(ValueError):
-    """No expression of RE2, or there is no RE2; the text says what is wrong."""
+    """The expression is not valid in RE2, or RE2 is not installed; the message is the cause."""
 
 
 @lru_cache(maxsize=1 << 7)
 def compile_expression(regex: str) -> Callable[[str], bool]:
-    """Whether a whole text matches. Raises ExpressionError."""
+    """A function that is True if a whole text matches. Raises ExpressionError."""
     try:
         import re2
     except ImportError as error:

@@ -1,4 +1,5 @@
-"""The vocabulary: record states, protocol messages, events, errors, configurations. Imports nothing of ours."""
+"""The vocabulary: record states, protocol messages, events, errors, configurations. Imports no other package of
+shareq."""
 
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicId, TopicIdPartition, TopicPartition

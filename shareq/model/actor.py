@@ -1,11 +1,11 @@
-"""How an actor speaks with the world: it is handed messages and returns effects. It does no I/O (as in h11).
+"""The interface of an actor: it handles messages and returns effects. It does no I/O (as in h11).
 
     effects = actor.handle(message, now_ms)
 
-`handle` is the only way in. Time is an argument, randomness a `random.Random` given at construction. The broker
-carries the effects out and hands the results back as further messages, in order, never from inside `handle`.
-After each `handle` the broker reads `actor.wake_at_ms`: the time at which the actor wants a `Tick` (None: never); an
-early or spurious `Tick` is harmless.
+`handle` is the only entry point. Time is an argument; randomness is a `random.Random` passed at construction. The
+broker performs the effects and passes their results to `handle` as further messages, in order, never from inside
+`handle`. After each `handle` the broker reads `actor.wake_at_ms`: the time at which the actor needs a `Tick` (None:
+never). An early or spurious `Tick` has no effect.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ NEWEST_VERSION = 32767
 
 
 class ClientContext(NamedTuple):
-    """Who sent a request. A connection that closes takes its share sessions with it.
+    """The sender of a request. The share sessions of a connection end when it closes.
 
-    `api_version`: in which version the request came over the wire, where the answer depends on it; in process the
-    newest is spoken.
+    `api_version`: the version of the request on the wire; some answers depend on it. In process it is the newest.
     """
 
     client_id: str = ""
@@ -40,7 +39,7 @@ class ClientContext(NamedTuple):
 IN_PROCESS = ClientContext()
 
 
-# ---- messages: what an actor is handed -------------------------------------------------------------------------------
+# ---- messages: the input of an actor ---------------------------------------------------------------------------------
 
 
 class Incoming(NamedTuple):
@@ -52,9 +51,10 @@ class Incoming(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What became of a `Call` or `Persist` of this id. Without a response `error` says why: NETWORK_EXCEPTION when the
-    connection broke or the node is dead, REQUEST_TIMED_OUT when the broker gave up waiting, UNSUPPORTED_VERSION when
-    the broker does not know such a request; `reason` says it in words, where there is more to say."""
+    """The result of the `Call` or `Persist` of this id. If `response` is None, `error` is the cause: NETWORK_EXCEPTION
+    when the connection broke or the node is dead, REQUEST_TIMED_OUT when the broker stopped waiting,
+    UNSUPPORTED_VERSION when the broker does not support the request; `reason` is a text with further detail, or
+    None."""
 
     id: int
     response: Response | None
@@ -63,9 +63,9 @@ class Answer(NamedTuple):
 
 
 class LogRead(NamedTuple):
-    """The outcome of one `ReadLog`. `batches` are whole record batches, the first one holding the asked offset.
+    """The result of one `ReadLog`. `batches` are whole record batches; the first one holds the requested offset.
 
-    With OFFSET_OUT_OF_RANGE the offsets still tell where the log stands. `aborted` is () for read_uncommitted.
+    The offsets of the log are valid also with OFFSET_OUT_OF_RANGE. `aborted` is () for read_uncommitted.
     """
 
     id: int
@@ -78,7 +78,7 @@ class LogRead(NamedTuple):
 
 
 class OffsetFound(NamedTuple):
-    """The outcome of one `FindOffset`; -1 where there is none."""
+    """The result of one `FindOffset`; -1 if no offset matches."""
 
     id: int
     error: Errors
@@ -86,7 +86,7 @@ class OffsetFound(NamedTuple):
 
 
 class Appended(NamedTuple):
-    """The outcome of one `AppendRecords`: committed (high watermark passed), or failed and not in the log."""
+    """The result of one `AppendRecords`: committed (below the high watermark), or failed and not in the log."""
 
     id: int
     error: Errors
@@ -94,7 +94,7 @@ class Appended(NamedTuple):
 
 
 class EndMarker(NamedTuple):
-    """A marker in a coordinator's own log: the producer's transaction is over."""
+    """A marker in a coordinator's own log: it ends the producer's transaction."""
 
     offset: int
     producer_id: int
@@ -102,9 +102,9 @@ class EndMarker(NamedTuple):
 
 
 class RecordsRead(NamedTuple):
-    """A chunk of a coordinator's own log: (offset, key, value) each. `done`: the log holds no more.
+    """A chunk of a coordinator's own log: a list of (offset, key, value). `done`: this chunk is the last one.
 
-    Records of transactions are named by offset in `producer_ids`; `markers` are in order of offset, too.
+    `producer_ids` maps the offsets of transactional records to producer ids; `markers` are in order of offset.
     """
 
     id: int
@@ -117,14 +117,14 @@ class RecordsRead(NamedTuple):
 
 
 class RecordsDeleted(NamedTuple):
-    """The outcome of one `DeleteRecordsBefore`."""
+    """The result of one `DeleteRecordsBefore`."""
 
     id: int
     error: Errors
 
 
 class ImageChanged(NamedTuple):
-    """The cluster's metadata, whole. The first message that every broker-side actor gets."""
+    """The complete metadata of the cluster. The first message of every broker-side actor."""
 
     image: ClusterImage
 
@@ -143,7 +143,7 @@ class ShardResigned(NamedTuple):
 
 
 class MarkerWritten(NamedTuple):
-    """A transaction has ended in `partition` of the coordinator's own topic, which this broker leads."""
+    """A transaction has ended in `partition` of the coordinator's own topic; this broker leads the partition."""
 
     partition: int
     producer_id: int
@@ -151,7 +151,7 @@ class MarkerWritten(NamedTuple):
 
 
 class LogGrew(NamedTuple):
-    """Records can be read that could not before: the high watermark or the last stable offset moved."""
+    """The high watermark or the last stable offset has moved, so more records can be read."""
 
     topic_partition: TopicPartition
 
@@ -161,7 +161,7 @@ class ConnectionClosed(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """Time has come to what the actor asked for with `wake_at_ms`."""
+    """The clock has reached the actor's `wake_at_ms`."""
 
 
 Message = (
@@ -182,7 +182,7 @@ Message = (
 )
 
 
-# ---- effects: what an actor asks for ---------------------------------------------------------------------------------
+# ---- effects: the output of an actor ---------------------------------------------------------------------------------
 
 
 class Respond(NamedTuple):
@@ -196,7 +196,7 @@ ANY_NODE = -1
 
 
 class Call(NamedTuple):
-    """Send `request` to broker `node` (ANY_NODE: whichever is alive); comes back as `Answer` with this id."""
+    """Send `request` to broker `node` (ANY_NODE: any live broker). The result is an `Answer` with this id."""
 
     id: int
     node: int
@@ -205,7 +205,8 @@ class Call(NamedTuple):
 
 
 class Persist(NamedTuple):
-    """Hand a share-state request (83-87, one group) to this broker's persister; comes back as `Answer` with this id."""
+    """Pass a share-state request (83-87, one group) to this broker's persister. The result is an `Answer` with this
+    id."""
 
     id: int
     request: Request
@@ -215,9 +216,9 @@ MAX_OFFSET = (1 << 63) - 1
 
 
 class ReadLog(NamedTuple):
-    """Read record batches of a led partition from `offset`, at most `max_bytes` (the first batch always comes whole);
-    comes back as `LogRead`. `end_offset`: batches that begin there or above are of no use, but for the first: it shows
-    how far the log is empty."""
+    """Read record batches of a led partition from `offset`, at most `max_bytes` (the first batch is always complete).
+    The result is a `LogRead`. `end_offset`: the read may omit batches that begin there or above, except the first one,
+    which marks the end of a gap in the log."""
 
     id: int
     topic_partition: TopicPartition
@@ -236,7 +237,7 @@ class FindOffset(NamedTuple):
 
 
 class AppendRecords(NamedTuple):
-    """Append records atomically to `partition` of the coordinator's own topic; comes back as `Appended`.
+    """Append records atomically to `partition` of the coordinator's own topic. The result is an `Appended`.
 
     With a producer id they belong to that producer's transaction.
     """
@@ -249,7 +250,7 @@ class AppendRecords(NamedTuple):
 
 
 class ReadRecords(NamedTuple):
-    """Read a chunk of the coordinator's own log from `offset`; comes back as `RecordsRead`."""
+    """Read a chunk of the coordinator's own log from `offset`. The result is a `RecordsRead`."""
 
     id: int
     topic_partition: TopicPartition
@@ -257,7 +258,7 @@ class ReadRecords(NamedTuple):
 
 
 class DeleteRecordsBefore(NamedTuple):
-    """Prune the coordinator's own log: drop what lies before `offset`; comes back as `RecordsDeleted`."""
+    """Prune the coordinator's own log: delete the records before `offset`. The result is a `RecordsDeleted`."""
 
     id: int
     topic_partition: TopicPartition
@@ -265,20 +266,20 @@ class DeleteRecordsBefore(NamedTuple):
 
 
 class CreateInternalTopic(NamedTuple):
-    """Ask the controller for an internal topic; its appearance is seen in a later `ImageChanged`."""
+    """Ask the controller to create an internal topic. A later `ImageChanged` contains it."""
 
     topic: str
 
 
 class Admit(NamedTuple):
-    """Let a request on to whoever serves it; `verdicts` refuse some of the partitions that it names."""
+    """Forward a request to its service; `verdicts` are the errors of the partitions that are refused."""
 
     incoming: Incoming
     verdicts: Mapping[TopicPartition, Errors] = MappingProxyType({})
 
 
 class MarkerAppended(NamedTuple):
-    """Tell everybody on this broker that a transaction has ended in a partition, by the marker at `offset`."""
+    """Notify every actor of this broker that the marker at `offset` has ended a transaction in a partition."""
 
     topic_partition: TopicPartition
     offset: int
@@ -300,7 +301,7 @@ Effect = (
     | MarkerAppended
     | Event
 )
-"""Events are effects too: the broker puts them into the journal. Actors built with `traced=False` make none."""
+"""Events are effects too: the broker appends them to the journal. Actors built with `traced=False` return none."""
 
 
 class Actor(Protocol):

@@ -1,4 +1,4 @@
-"""What a configuration is: a key, a default, what is allowed, and the words for it."""
+"""The definition of a configuration key: default, allowed values, description."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ INT_MAX = (1 << 31) - 1
 
 @dataclass(frozen=True, slots=True)
 class ConfigDef:
-    """One key: its default as a typed value, the allowed range or choices, and what it is for."""
+    """One key: its default as a typed value, the allowed range or choices, and its description."""
 
     key: str
     default: int | float | bool | str
@@ -21,15 +21,15 @@ class ConfigDef:
     high: int | None = None
     choices: tuple[str, ...] = ()
     broker_key: str | None = None
-    """Group keys: the broker key that stands in for a missing override."""
+    """Group keys: the broker key with the value for groups without an override."""
     bounds: tuple[str, str] | None = None
     """Group keys: the broker keys that bound an override."""
     unused: bool = False
-    """Accepted and checked because Kafka has the key; nothing here reads it."""
+    """True if the key has no effect: it is accepted and checked because Kafka has it."""
 
     @property
     def allowed(self) -> str:
-        """The allowed values in words, for error messages and tables."""
+        """The allowed values as text, for error messages and tables."""
         if isinstance(self.default, bool):
             return "true or false"
         if self.choices:
@@ -39,7 +39,8 @@ class ConfigDef:
         return "any text"
 
     def parse(self, value: object) -> int | float | bool | str:
-        """The typed value; ConfigException names the key, the value and what is allowed. 5.0 is the integer 5."""
+        """The typed value. 5.0 is the integer 5. Raises ConfigException with the key, the value and the allowed
+        values."""
         whole = isinstance(value, float) and value.is_integer()
         text = str(int(value) if whole else value).strip()  # type: ignore[call-overload]    # a float
         if isinstance(self.default, bool):
@@ -54,7 +55,7 @@ class ConfigDef:
         raise ConfigException(f"{self.key}={value!r}: must be {self.allowed}")
 
     def _number(self, text: str) -> int | float | None:
-        """Digits alone, ASCII ones, and a fraction where the key takes one; None for any other text."""
+        """The number in `text`: ASCII digits, with a fraction if the key allows one; None for any other text."""
         if re.fullmatch(r"[+-]?[0-9]{1,25}", text):
             return int(text) if isinstance(self.default, int) else float(text)
         if isinstance(self.default, float) and re.fullmatch(r"[+-]?[0-9]{0,25}\.[0-9]{1,25}", text):
@@ -74,7 +75,7 @@ _DURATION = re.compile(
 
 
 def parse_by_duration(text: str) -> int | None:
-    """Milliseconds of `by_duration:PnDTnHnMn.nS`, or None where the text is no such thing."""
+    """The milliseconds of `by_duration:PnDTnHnMn.nS`, or None if the text has another form."""
     prefix, _, iso = text.partition(":")
     match = _DURATION.fullmatch(iso.upper()) if prefix == "by_duration" else None
     if match is None or not any(match.groups()):

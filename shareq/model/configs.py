@@ -1,6 +1,6 @@
 """Every configuration of share groups: keys, defaults, ranges, validation.
 
-Two tables, one for the broker and one for the group, are the only place that knows a default or a range;
+Two tables, one for the broker and one for the group, are the only place that defines a default or a range;
 `BrokerConfig` and `GroupConfig` are typed views of them. Source: Kafka 4.3's broker and group configurations (KIP-932,
 KIP-1240, KIP-1263).
 """
@@ -39,59 +39,75 @@ def _share(key: str, default: int, low: int, high: int, doc: str) -> ConfigDef:
 BROKER_CONFIGS: dict[str, ConfigDef] = {
     d.key: d
     for d in (
-        _share("session.timeout.ms", 45000, 1, INT_MAX, "A member without a heartbeat for so long is removed."),
+        _share("session.timeout.ms", 45000, 1, INT_MAX, "A member without a heartbeat for this time is removed."),
         _share("min.session.timeout.ms", 45000, 1, INT_MAX, "Lower bound of a group's session time-out."),
         _share("max.session.timeout.ms", 60000, 1, INT_MAX, "Upper bound of a group's session time-out."),
-        _share("heartbeat.interval.ms", 5000, 1, INT_MAX, "How often members are asked to send a heartbeat."),
+        _share("heartbeat.interval.ms", 5000, 1, INT_MAX, "The time between two heartbeats of a member."),
         _share("min.heartbeat.interval.ms", 5000, 1, INT_MAX, "Lower bound of a group's heartbeat interval."),
         _share("max.heartbeat.interval.ms", 15000, 1, INT_MAX, "Upper bound of a group's heartbeat interval."),
-        _share("record.lock.duration.ms", 30000, 1000, 3600000, "How long an acquired record stays locked."),
+        _share("record.lock.duration.ms", 30000, 1000, 3600000, "The duration of an acquisition lock."),
         _share("min.record.lock.duration.ms", 15000, 1000, 30000, "Lower bound of a group's lock duration."),
         _share("max.record.lock.duration.ms", 60000, 30000, 3600000, "Upper bound of a group's lock duration."),
-        _share("delivery.count.limit", 5, 2, 10, "How often a record is delivered before it is archived."),
+        _share("delivery.count.limit", 5, 2, 10, "The number of deliveries after which a record is archived."),
         _share("min.delivery.count.limit", 2, 2, 5, "Lower bound of a group's delivery count limit."),
         _share("max.delivery.count.limit", 10, 5, 25, "Upper bound of a group's delivery count limit."),
         _share(
-            "partition.max.record.locks", 2000, 100, 10000, "How many records of a share-partition may be in flight."
+            "partition.max.record.locks",
+            2000,
+            100,
+            10000,
+            "The most records of a share-partition that may be in flight.",
         ),
         _share("min.partition.max.record.locks", 100, 100, 2000, "Lower bound of a group's record locks."),
         _share("max.partition.max.record.locks", 4000, 2000, 10000, "Upper bound of a group's record locks."),
         _share("assignment.interval.ms", 1000, 0, INT_MAX, "The least time between two assignments of a group."),
         _share("min.assignment.interval.ms", 0, 0, INT_MAX, "Lower bound of a group's assignment interval."),
         _share("max.assignment.interval.ms", 15000, 0, INT_MAX, "Upper bound of a group's assignment interval."),
-        _share("max.size", 200, 1, 1000, "How many members a share group may have."),
-        _share("max.share.sessions", 2000, 1, INT_MAX, "How many share sessions a broker keeps."),
+        _share("max.size", 200, 1, 1000, "The most members of a share group."),
+        _share("max.share.sessions", 2000, 1, INT_MAX, "The most share sessions of a broker."),
         _share(
-            "initialize.retry.interval.ms", 30000, 1, INT_MAX, "When a share-partition's initialization is retried."
+            "initialize.retry.interval.ms",
+            30000,
+            1,
+            INT_MAX,
+            "The age at which an unfinished initialization is retried.",
         ),
-        ConfigDef("group.share.assignor.offload.enable", True, "Whether assignments are computed aside.", unused=True),
+        ConfigDef("group.share.assignor.offload.enable", True, "Compute assignments in a thread.", unused=True),
         ConfigDef("group.share.assignors", "simple", "The server-side assignor.", choices=("simple", "all_to_all")),
         ConfigDef(
             "group.share.persister.class.name",
             "org.apache.kafka.server.share.persister.DefaultStatePersister",
-            "How leaders persist: the state topic, or the no-op persister that forgets.",
+            "The persister of the leaders: the state topic, or a no-op persister without durable state.",
             choices=(
                 "org.apache.kafka.server.share.persister.DefaultStatePersister",
                 "org.apache.kafka.server.share.persister.NoOpStatePersister",
                 "",
             ),
         ),
-        ConfigDef("socket.request.max.bytes", 104857600, "The largest request that is read.", 1, INT_MAX),
-        ConfigDef("connections.max.idle.ms", 600000, "Connections idle for so long are closed.", 1, INT_MAX),
+        ConfigDef("socket.request.max.bytes", 104857600, "The largest request in bytes.", 1, INT_MAX),
+        ConfigDef("connections.max.idle.ms", 600000, "A connection that is idle for this time is closed.", 1, INT_MAX),
         ConfigDef("fetch.max.bytes", 57671680, "The most bytes of one fetch response.", 1024, INT_MAX),
         ConfigDef("group.min.session.timeout.ms", 6000, "Least session time-out of a classic member.", 0, INT_MAX),
         ConfigDef(
             "group.max.session.timeout.ms", 1800000, "Greatest session time-out of a classic member.", 0, INT_MAX
         ),
-        ConfigDef("group.initial.rebalance.delay.ms", 3000, "How long a new classic group waits for more.", 0, INT_MAX),
-        ConfigDef("group.max.size", INT_MAX, "How many members a classic group may have.", 1, INT_MAX),
+        ConfigDef(
+            "group.initial.rebalance.delay.ms", 3000, "The first wait of a new classic group for members.", 0, INT_MAX
+        ),
+        ConfigDef("group.max.size", INT_MAX, "The most members of a classic group.", 1, INT_MAX),
         ConfigDef("offset.metadata.max.bytes", 4096, "The longest text committed with an offset.", 0, INT_MAX),
-        ConfigDef("offsets.retention.minutes", 10080, "How long offsets of a group out of use are kept.", 1, INT_MAX),
-        ConfigDef("offsets.retention.check.interval.ms", 600000, "How often offsets are looked through.", 1, INT_MAX),
+        ConfigDef("offsets.retention.minutes", 10080, "The retention of offsets of an unused group.", 1, INT_MAX),
+        ConfigDef(
+            "offsets.retention.check.interval.ms",
+            600000,
+            "The time between two checks for expired offsets.",
+            1,
+            INT_MAX,
+        ),
         ConfigDef("offsets.topic.num.partitions", 50, "Partitions of __consumer_offsets.", 1, INT_MAX),
         ConfigDef("offsets.topic.replication.factor", 3, "Its replicas, brokers permitting.", 1, 32767),
         ConfigDef("offsets.topic.segment.bytes", 104857600, "Its segment size.", 1, INT_MAX),
-        ConfigDef("offsets.commit.timeout.ms", 5000, "How long a group record may take to commit.", 1, INT_MAX),
+        ConfigDef("offsets.commit.timeout.ms", 5000, "The time-out for the commit of a group record.", 1, INT_MAX),
         *CONSUMER_CONFIGS,
         *TRANSACTION_CONFIGS,
         *LOG_CONFIGS,
@@ -108,11 +124,11 @@ BROKER_CONFIGS: dict[str, ConfigDef] = {
         ConfigDef(
             "share.coordinator.load.buffer.size", 5242880, "Bytes read at once in a load.", 1, INT_MAX, unused=True
         ),
-        ConfigDef("share.coordinator.append.linger.ms", -1, "How long a batch is collected.", -1, INT_MAX, unused=True),
+        ConfigDef("share.coordinator.append.linger.ms", -1, "The time to fill a batch.", -1, INT_MAX, unused=True),
         ConfigDef(
             "share.coordinator.cached.buffer.max.bytes",
             1048588,
-            "The largest buffer that is kept for the next batch.",
+            "The largest buffer that is reused for the next batch.",
             524288,
             INT_MAX,
             unused=True,
@@ -121,15 +137,15 @@ BROKER_CONFIGS: dict[str, ConfigDef] = {
             "share.coordinator.snapshot.update.records.per.snapshot", 500, "Updates between two snapshots.", 0, 500
         ),
         ConfigDef(
-            "share.coordinator.write.timeout.ms", 5000, "How long a state record may take to commit.", 1, INT_MAX
+            "share.coordinator.write.timeout.ms", 5000, "The time-out for the commit of a state record.", 1, INT_MAX
         ),
         ConfigDef(
-            "share.coordinator.state.topic.prune.interval.ms", 300000, "How often the log is pruned.", 1, INT_MAX
+            "share.coordinator.state.topic.prune.interval.ms", 300000, "The time between two prunings.", 1, INT_MAX
         ),
         ConfigDef(
             "share.coordinator.cold.partition.snapshot.interval.ms",
             300000,
-            "When a cold key is snapshotted.",
+            "The age at which the snapshot of an unchanged key is renewed.",
             1,
             INT_MAX,
         ),
@@ -138,7 +154,7 @@ BROKER_CONFIGS: dict[str, ConfigDef] = {
 
 
 def _bounded(key: str, low: int, doc: str) -> ConfigDef:
-    """A group key with a broker default and broker bounds of the same name."""
+    """A group key with a default and bounds from broker keys of the same name."""
     return ConfigDef(
         f"share.{key}",
         BROKER_CONFIGS[f"group.share.{key}"].default,
@@ -155,33 +171,33 @@ _KINDS = ("share", "consumer")
 GROUP_CONFIGS: dict[str, ConfigDef] = {
     d.key: d
     for d in (
-        _bounded("session.timeout.ms", 1, "A member without a heartbeat for so long is removed."),
-        _bounded("heartbeat.interval.ms", 1, "How often members are asked to send a heartbeat."),
-        _bounded("record.lock.duration.ms", 1000, "How long an acquired record stays locked."),
-        _bounded("delivery.count.limit", 2, "How often a record is delivered before it is archived."),
-        _bounded("partition.max.record.locks", 100, "How many records of a share-partition may be in flight."),
+        _bounded("session.timeout.ms", 1, "A member without a heartbeat for this time is removed."),
+        _bounded("heartbeat.interval.ms", 1, "The time between two heartbeats of a member."),
+        _bounded("record.lock.duration.ms", 1000, "The duration of an acquisition lock."),
+        _bounded("delivery.count.limit", 2, "The number of deliveries after which a record is archived."),
+        _bounded("partition.max.record.locks", 100, "The most records of a share-partition that may be in flight."),
         _bounded("assignment.interval.ms", 0, "The least time between two assignments of the group."),
         ConfigDef(
             "share.auto.offset.reset",
             "latest",
-            "Where a new share-partition starts.",
+            "The start offset of a new share-partition.",
             choices=("latest", "earliest", "by_duration:<duration>"),
         ),
         ConfigDef(
             "share.isolation.level",
             "read_uncommitted",
-            "Whether records of open and aborted transactions are delivered.",
+            "read_uncommitted also delivers records of open and aborted transactions.",
             choices=("read_uncommitted", "read_committed"),
         ),
-        ConfigDef("share.renew.acknowledge.enable", True, "Whether consumers may renew locks."),
+        ConfigDef("share.renew.acknowledge.enable", True, "Allow consumers to renew locks."),
         ConfigDef(
             "share.assignor.offload.enable",
             True,
-            "Whether assignments are computed aside.",
+            "Compute assignments in a thread.",
             broker_key="group.share.assignor.offload.enable",
             unused=True,
         ),
-        ConfigDef("group.type", "", "For which groups the id is kept; empty: who comes first.", choices=_KINDS),
+        ConfigDef("group.type", "", "The group type that may use the id; empty: any.", choices=_KINDS),
         *CONSUMER_GROUP_CONFIGS,
     )
 }
@@ -196,7 +212,7 @@ def _attribute(key: str) -> str:
 
 
 def _check_heartbeat(prefix: str, values: Mapping[str, Any]) -> None:
-    """A member that keeps to its heartbeat interval must not be removed."""
+    """The heartbeat interval must be shorter than the session time-out, so that live members are not removed."""
     heartbeat, session = values[f"{prefix}heartbeat.interval.ms"], values[f"{prefix}session.timeout.ms"]
     if heartbeat >= session:
         raise ConfigException(
@@ -205,17 +221,17 @@ def _check_heartbeat(prefix: str, values: Mapping[str, Any]) -> None:
 
 
 def _check_sessions(values: Mapping[str, Any]) -> None:
-    """Every member of the largest group can have a share session on one broker."""
+    """A broker must allow a share session for every member of the largest group."""
     sessions, members = "group.share.max.share.sessions", "group.share.max.size"
     if values[sessions] < values[members]:
         raise ConfigException(f"{sessions}={values[sessions]}: must be >= {members}={values[members]}")
 
 
 class BrokerConfig:
-    """The broker's configuration: `config["group.share.max.size"]`, every key of BROKER_CONFIGS answered.
+    """The broker's configuration: `config["group.share.max.size"]`, for every key of BROKER_CONFIGS.
 
     Unknown keys and values out of range raise ConfigException; so does a bounded value outside its min and max, a
-    heartbeat interval that is not below the session time-out, and fewer share sessions than members of a group.
+    heartbeat interval that is not below the session time-out, and a limit of share sessions below that of members.
     Immutable.
     """
 
@@ -253,14 +269,14 @@ class BrokerConfig:
         return f"BrokerConfig({self.overrides})"
 
     def with_overrides(self, changes: Mapping[str, object | None]) -> BrokerConfig:
-        """A new configuration with some overrides set, or with None removed."""
+        """A new configuration with these overrides set; a value of None removes the override."""
         merged = {**self.overrides, **changes}
         return BrokerConfig({key: value for key, value in merged.items() if value is not None})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConfig:
-    """The effective configuration of one group. Durations in ms."""
+    """The configuration in force for one group. Durations in ms."""
 
     session_timeout_ms: int = 45000
     heartbeat_interval_ms: int = 5000
@@ -278,7 +294,7 @@ class GroupConfig:
 
     @classmethod
     def effective(cls, overrides: Mapping[str, str], broker: BrokerConfig) -> GroupConfig:
-        """Overrides clamped to the broker's bounds, else the broker's values."""
+        """The overrides, clamped to the broker's bounds; the broker's values for all other keys."""
         values: dict[str, Any] = {}
         for key, d in GROUP_CONFIGS.items():
             if d.unused:
@@ -295,12 +311,12 @@ assert {f.name for f in fields(GroupConfig)} == {_attribute(key) for key, d in G
 
 
 def _clamp(d: ConfigDef, value: Any, broker: BrokerConfig) -> Any:
-    """The nearest value within the broker's bounds, for a key that has such."""
+    """The nearest value within the broker's bounds, if the key has bounds."""
     return min(max(value, broker[d.bounds[0]]), broker[d.bounds[1]]) if d.bounds else value
 
 
 class Clamped(NamedTuple):
-    """A group's stored value outside the broker's bounds, and the value in force instead."""
+    """A group's stored value outside the broker's bounds, and the value in force."""
 
     key: str
     stored: str
@@ -309,7 +325,7 @@ class Clamped(NamedTuple):
 
 
 def clamped_overrides(overrides: Mapping[str, str], broker: BrokerConfig) -> list[Clamped]:
-    """The stored overrides of a group that `GroupConfig.effective` replaces by the nearest allowed value."""
+    """The stored overrides of a group that `GroupConfig.effective` clamps to the broker's bounds."""
     found = []
     for key, stored in overrides.items():
         d = GROUP_CONFIGS[key]
@@ -322,7 +338,7 @@ def clamped_overrides(overrides: Mapping[str, str], broker: BrokerConfig) -> lis
 
 
 def validate_group_overrides(overrides: Mapping[str, str | None], broker: BrokerConfig) -> None:
-    """Raise ConfigException unless the *whole* set of overrides may be stored; Kafka checks it so on every change."""
+    """Raise ConfigException unless the *whole* set of overrides is valid; Kafka checks the set on every change."""
     parsed: dict[str, Any] = {}
     for key, value in overrides.items():
         d = GROUP_CONFIGS.get(key)

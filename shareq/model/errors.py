@@ -1,8 +1,8 @@
 """Kafka's error codes as values, and the exceptions that a client application sees.
 
-A broker never raises across a request: it answers with an `Errors` value, which knows its wire code and whether a
-retry can help. Exceptions are for the caller who misused us. Source: Kafka's protocol guide; confluent-kafka for the
-client's.
+A broker never raises across a request: it answers with an `Errors` value, which has a wire code and a `retriable` flag.
+Exceptions report misuse of the API to the application. Source: Kafka's protocol guide; confluent-kafka for the client's
+errors.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import ClassVar, Self
 
 
 class Errors(IntEnum):
-    """A Kafka error code: `int(error)` is what travels on the wire, `error.name` is what people read. NONE is false."""
+    """A Kafka error code: `int(error)` is the code on the wire, `error.name` its name. NONE is falsy."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -153,7 +153,7 @@ class Errors(IntEnum):
 
     @property
     def retriable(self) -> bool:
-        """Whether the same request may succeed later without anybody changing it."""
+        """True if the same request, unchanged, may succeed later."""
         return self in _RETRIABLE
 
 
@@ -197,7 +197,7 @@ _RETRIABLE = frozenset(
 
 
 class KafkaError:
-    """What went wrong, in confluent-kafka's shape: `code()`, `name()`, `str()`, `retriable()`, `fatal()`.
+    """An error with the interface of confluent-kafka's: `code()`, `name()`, `str()`, `retriable()`, `fatal()`.
 
     Codes below -1 are local to the client (`_STATE`, `_INVALID_ARG`, ...), as in librdkafka; the others are Kafka's.
     """
@@ -245,7 +245,7 @@ class KafkaError:
         self._fatal = fatal
 
     def code(self) -> int:
-        """The error code of Kafka's protocol; below -1 a local code of librdkafka's."""
+        """The error code of Kafka's protocol; below -1, a local code of librdkafka."""
         return self._code
 
     def name(self) -> builtins.str:
@@ -253,7 +253,7 @@ class KafkaError:
         return self._LOCAL_NAMES.get(self._code) or Errors(self._code).name
 
     def str(self) -> builtins.str:
-        """The reason that was given, or else the name as words."""
+        """The reason passed to the constructor, else the name as words."""
         return self._reason or self.name().strip("_").replace("_", " ").capitalize()
 
     def retriable(self) -> bool:
@@ -261,7 +261,7 @@ class KafkaError:
         return self._code >= -1 and Errors(self._code).retriable
 
     def fatal(self) -> bool:
-        """True if the client cannot be used any more."""
+        """True if the client cannot be used after this error."""
         return self._fatal
 
     def __eq__(self, other: object) -> bool:
@@ -290,7 +290,8 @@ class KafkaException(Exception):
 
 
 class IllegalStateException(RuntimeError):
-    """The call does not fit the object's present state (closed, not subscribed, wrong acknowledgement mode, ...)."""
+    """The call is not allowed in the object's current state (closed, not subscribed, wrong acknowledgement mode,
+    ...)."""
 
 
 class ConcurrentModificationException(RuntimeError):
@@ -302,7 +303,7 @@ class WakeupException(RuntimeError):
 
 
 class ClientFailedException(RuntimeError):
-    """The client's own code has failed with what is the `__cause__`: no call of this client works from then on."""
+    """The client's own code failed with the error in `__cause__`. Every later call of this client raises this, too."""
 
     @classmethod
     def of(cls, client_id: str, failure: Exception) -> Self:
@@ -311,4 +312,4 @@ class ClientFailedException(RuntimeError):
 
 
 class ConfigException(ValueError):
-    """A configuration is absurd. The message names the key, the value and the allowed range."""
+    """A configuration is invalid. The message contains the key, the value and the allowed range."""

@@ -16,7 +16,7 @@ _CELL = "padding: 3px 10px; background: none; color: inherit; vertical-align: to
 
 
 class Html(str):
-    """Text that is HTML already and stands as it is."""
+    """Text that is HTML already and is not escaped again."""
 
     __slots__ = ()
 
@@ -35,12 +35,12 @@ def html(value: object) -> Html:
 
 
 def strong(value: object) -> Html:
-    """A value that is to be seen first."""
+    """A value in bold type."""
     return Html(f"<b>{html(value)}</b>")
 
 
 class Table(NamedTuple):
-    """Columns and rows to be shown, as plain values. `limit`: rows beyond it are only counted."""
+    """Columns and rows as plain values. `limit`: the most rows to show; the others are counted."""
 
     columns: Sequence[str]
     rows: Iterable[Sequence[object]]
@@ -49,7 +49,7 @@ class Table(NamedTuple):
 
 
 class Tables:
-    """Base of data that a notebook shows as tables: the class names columns and rows, and knows no HTML."""
+    """Base of data that a notebook shows as tables: a subclass returns columns and rows, without HTML."""
 
     __slots__ = ()
 

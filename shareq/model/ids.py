@@ -1,4 +1,4 @@
-"""Names of things: topic ids, share-partition keys, and the hash that spreads keys over a coordinator's partitions."""
+"""Identifiers: topic ids, share-partition keys, and the hash that maps keys to partitions of a coordinator's topic."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class TopicIdPartition(NamedTuple):
 
 
 class SharePartitionKey(NamedTuple):
-    """What a share-partition is called everywhere: one group's view of one partition."""
+    """The identifier of a share-partition: a group, and a partition by topic id."""
 
     group_id: str
     topic_id: TopicId
@@ -77,6 +77,6 @@ def java_hash(text: str) -> int:
 
 
 def partition_for(key: str, partition_count: int) -> int:
-    """Which partition of a coordinator's topic holds `key`: `abs(javaHash) mod n`, where abs of the lowest int is 0."""
+    """The partition of a coordinator's topic that holds `key`: `abs(javaHash) mod n`; abs of the lowest int32 is 0."""
     hashed = java_hash(key)
     return (0 if hashed == -(1 << 31) else abs(hashed)) % partition_count

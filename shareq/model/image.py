@@ -1,6 +1,6 @@
-"""The cluster's metadata as one immutable picture. Whoever needs to know a topic, a leader or a config asks the image.
+"""The cluster's metadata as one immutable image: topics, leaders, brokers and configurations.
 
-A change makes a new image (`dataclasses.replace`) with a higher `version`. Source: KRaft's MetadataImage.
+A change creates a new image (`dataclasses.replace`) with a higher `version`. Source: KRaft's MetadataImage.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class TopicImage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterImage:
-    """`group_configs` holds the overrides as strings; `group_config(id)` is the effective view.
+    """`group_configs` holds the overrides as strings; `group_config(id)` returns the values in force.
 
-    `broker_config` is in force: `static_configs`, which the brokers were started with, and over them `dynamic_configs`,
-    set since then.
+    `broker_config` is the configuration in force: `static_configs`, set at start, overridden by `dynamic_configs`, set
+    since then.
     """
 
     version: int = 0
@@ -64,7 +64,8 @@ class ClusterImage:
     _effective: dict[str, GroupConfig] = field(default_factory=dict, repr=False, compare=False)
 
     def group_config(self, group_id: str) -> GroupConfig:
-        """The configuration in force for a group: its overrides, clamped to the broker's bounds, else broker values."""
+        """The configuration in force for a group: its overrides, clamped to the broker's bounds, else the broker's
+        values."""
         found = self._effective.get(group_id)
         if found is None:
             found = GroupConfig.effective(self.group_configs.get(group_id, {}), self.broker_config)
@@ -72,14 +73,15 @@ class ClusterImage:
         return found
 
     def partition(self, topic_id: TopicId, index: int) -> PartitionImage | None:
-        """The partition, or None where the topic or the index is unknown."""
+        """The partition, or None if the topic or the index is unknown."""
         topic = self.topics_by_id.get(topic_id)
         if topic is None or not 0 <= index < len(topic.partitions):
             return None
         return topic.partitions[index]
 
     def coordinator(self, topic: str, key: str) -> BrokerImage | None:
-        """The live broker that leads the partition of a coordinator's topic which holds `key`, or None for now."""
+        """The live broker that leads the partition of a coordinator's topic which holds `key`; None if there is none
+        now."""
         found = self.topics.get(topic)
         if found is None:
             return None

@@ -1,4 +1,4 @@
-"""The broker's configurations of logs: what holds for topics that say nothing. Source: Kafka's ServerLogConfigs."""
+"""The broker's configurations of logs: the defaults of topic configurations. Source: Kafka's ServerLogConfigs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _POLICIES = ("delete", "compact", "compact,delete", "delete,compact")
 _CODECS = ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")
 
 LOG_CONFIGS = (
-    ConfigDef("auto.create.topics.enable", True, "Whether asking for the metadata of a topic may create it."),
+    ConfigDef("auto.create.topics.enable", True, "Allow Metadata requests to create topics."),
     ConfigDef("compression.type", "producer", "Topics' compression.type.", choices=_CODECS),
     ConfigDef("log.cleaner.delete.retention.ms", _DAY_MS, "Topics' delete.retention.ms.", 0),
     ConfigDef("log.cleaner.max.compaction.lag.ms", (1 << 63) - 1, "Topics' max.compaction.lag.ms.", 1),

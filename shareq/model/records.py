@@ -1,4 +1,4 @@
-"""Record batches as the broker handles them: a parsed header beside untouched bytes, never decoded records."""
+"""Record batches as the broker handles them: a parsed header and the encoded bytes; records are not decoded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ NO_PRODUCER_ID = -1
 
 
 class RecordBatch(NamedTuple):
-    """One record batch (magic 2) as it stands in a log.
+    """One record batch (magic 2) as it is stored in a log.
 
     `data` is the whole batch, header included, with `base_offset` and `leader_epoch` already stamped. Offsets are
     absolute; `last_offset` is inclusive, as in the batch header. Timestamps in ms since the epoch, -1 if none.

@@ -1,4 +1,4 @@
-"""Record states and the one table of legal transitions. A missing key *is* the error.
+"""Record states and the table of legal transitions. A transition that is not in the table is an error.
 
 Source: KIP-932, "In-flight records"; states and codes as Kafka stores them. ARCHIVING is the dead-letter queue's
 intermediate state (KIP-1191).
@@ -21,7 +21,7 @@ class RecordState(IntEnum):
 
     @property
     def terminal(self) -> bool:
-        """Whether no event can change the record any more, so that the SPSO may pass it."""
+        """True if no event can change the record, so that the SPSO may move past it."""
         return self in TERMINAL
 
 
@@ -29,7 +29,7 @@ TERMINAL = frozenset({RecordState.ACKNOWLEDGED, RecordState.ARCHIVED})
 
 
 class AcknowledgeType(IntEnum):
-    """What a consumer says of a record; the value is the code on the wire."""
+    """How a consumer acknowledges a record; the value is the code on the wire."""
 
     GAP = 0
     ACCEPT = 1
@@ -39,7 +39,7 @@ class AcknowledgeType(IntEnum):
 
 
 class RecordEvent(StrEnum):
-    """Everything that can happen to an in-flight record."""
+    """The events of an in-flight record."""
 
     ACQUIRE = "acquire"
     ACCEPT = "accept"
@@ -76,10 +76,10 @@ TRANSITIONS: dict[tuple[RecordState, RecordEvent], RecordState] = {
     (_Q, _E.SESSION_RELEASE): _A,
     (_Q, _E.ABORTED): _R,
 }
-"""Where a record goes. The delivery limit bends one rule, in `next_state`; everything absent is illegal."""
+"""The next state by state and event; an absent pair is illegal. `next_state` adds the delivery count limit."""
 
 RETURNING = frozenset({_E.RELEASE, _E.LOCK_TIMEOUT, _E.SESSION_RELEASE})
-"""The events that give a record back, unless it has used up its deliveries."""
+"""The events that make a record AVAILABLE again, unless it has reached the delivery count limit."""
 
 ACKNOWLEDGE_EVENT = {
     AcknowledgeType.GAP: _E.GAP,
@@ -93,9 +93,9 @@ ACKNOWLEDGE_EVENT = {
 def next_state(
     state: RecordState, event: RecordEvent, *, delivery_count: int, delivery_count_limit: int
 ) -> RecordState | None:
-    """The state after `event`, or None where the event is illegal (INVALID_RECORD_STATE to whoever asked).
+    """The state after `event`, or None if the event is illegal (the request is answered with INVALID_RECORD_STATE).
 
-    A record that comes back with its deliveries used up is archived instead (KIP-932, "Delivery count limit").
+    A record at the delivery count limit is archived instead of made AVAILABLE (KIP-932, "Delivery count limit").
     """
     target = TRANSITIONS.get((state, event))
     if event in RETURNING and target is _A and delivery_count >= delivery_count_limit:
@@ -104,7 +104,7 @@ def next_state(
 
 
 class GroupState(StrEnum):
-    """State of a share group as described to admins. DEAD and UNKNOWN are names only: a group never enters them."""
+    """State of a share group as described to admins. No group ever enters DEAD or UNKNOWN."""
 
     EMPTY = "Empty"
     STABLE = "Stable"
@@ -113,7 +113,7 @@ class GroupState(StrEnum):
 
 
 class PartitionLoadState(StrEnum):
-    """Life of a share-partition on its leader. Only ACTIVE acquires."""
+    """State of a share-partition on its leader. Records are acquired only in ACTIVE."""
 
     EMPTY = "empty"
     INITIALIZING = "initializing"
@@ -123,14 +123,15 @@ class PartitionLoadState(StrEnum):
 
 
 class AcquireMode(IntEnum):
-    """KIP-1206: whether an acquisition may run to the end of the record batch (`share.acquire.mode`)."""
+    """KIP-1206: an acquisition may exceed the limit up to the end of the record batch, or not
+    (`share.acquire.mode`)."""
 
     BATCH_OPTIMIZED = 0
     RECORD_LIMIT = 1
 
 
 class IsolationLevel(IntEnum):
-    """What a reader sees of transactions (`share.isolation.level`)."""
+    """The visibility of records of transactions (`share.isolation.level`)."""
 
     READ_UNCOMMITTED = 0
     READ_COMMITTED = 1

@@ -1,4 +1,4 @@
-"""Where a client meets a cluster: an address names a transport, a transport carries the client's actor.
+"""The connection of a client to a cluster: an address selects a transport, and the transport runs the client's actor.
 
 `inproc://blue-fox` names a cluster in this process; `host:port` a broker over TCP. The blocking calls of a client
 (`poll`, `commit_sync`, ...) are thin shells over these two protocols; the same shell runs on virtual, wall and scaled
@@ -21,8 +21,8 @@ if TYPE_CHECKING:  # `import shareq` loads this module, and must stay light
 
 
 class Connection(Protocol):
-    """One client's life on a transport. Its actor is handed `Answer` and `Tick`; its `Call`s go to brokers, its events
-    to the journal."""
+    """The connection of one client. It passes `Answer` and `Tick` to the client's actor, sends the actor's `Call`s to
+    brokers and appends its events to the journal."""
 
     @property
     def failure(self) -> Exception | None:
@@ -34,28 +34,28 @@ class Connection(Protocol):
         ...
 
     def run(self, action: Callable[[int], Iterable[Effect]]) -> None:
-        """Call `action(now_ms)` while nothing else touches the actor, and carry out the effects that it returns."""
+        """Call `action(now_ms)` with exclusive access to the actor, and perform the effects that it returns."""
         ...
 
     def wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
-        """Let time go on until `until()` holds (True) or `timeout_ms` have passed (False); None waits for ever.
+        """Wait until `until()` is true (returns True) or `timeout_ms` have passed (False); None: no time-out.
 
-        On a virtual clock this is what makes time pass.
+        A virtual clock advances only during this call.
         """
         ...
 
     def close(self) -> None:
-        """Say goodbye to the brokers: open share sessions of this connection are closed there. Repeatable."""
+        """Close the connection; the brokers close its open share sessions. A second call has no effect."""
         ...
 
 
 class Transport(Protocol):
     def connect(self, actor: Actor, client_id: str) -> Connection:
-        """Give an actor a place to run. Raises KafkaException (_TRANSPORT) where the cluster is gone."""
+        """Run an actor on a new connection. Raises KafkaException (_TRANSPORT) if the cluster is closed."""
         ...
 
     def rng(self) -> random.Random:
-        """A generator for the client's ids and jitter; seeded where the cluster is."""
+        """A generator for the client's ids and jitter; seeded if the cluster is seeded."""
         ...
 
 
@@ -72,7 +72,7 @@ class Served(Protocol):
 
 
 class Serve(Protocol):
-    """What serves a cluster: `host` and `ports` are those of `Cluster.serve`."""
+    """Serves a cluster: `host` and `ports` are those of `Cluster.serve`."""
 
     def __call__(self, cluster: Any, host: str, ports: int | Sequence[int] | None) -> Served: ...
 
@@ -82,38 +82,38 @@ _serve: list[Serve] = []
 
 
 def register_scheme(scheme: str, resolve: Callable[[str, Mapping[str, Any]], Transport]) -> None:
-    """Let `resolve(address, conf)` answer for addresses `scheme://...` ("" for plain host:port)."""
+    """Register `resolve(address, conf)` for addresses `scheme://...` ("" for plain host:port)."""
     _schemes[scheme] = resolve
 
 
 def transport_for(bootstrap_servers: str, conf: Mapping[str, Any] = MappingProxyType({})) -> Transport:
-    """The transport that an address names; KafkaException (_TRANSPORT or _INVALID_ARG) where there is none.
+    """The transport for an address. Raises KafkaException (_TRANSPORT or _INVALID_ARG) if there is none.
 
-    `conf`: what a client's configuration says about its connections, by key.
+    `conf`: the connection settings of the client's configuration, by key.
     """
     scheme, separator, _ = bootstrap_servers.partition("://")
     resolve = _schemes.get(scheme if separator else "")
     if resolve is None:
         known = ", ".join(f"{name}://..." if name else "host:port" for name in _schemes) or "none yet: create a Cluster"
         raise KafkaException(
-            KafkaError(KafkaError._INVALID_ARG, f"bootstrap.servers={bootstrap_servers!r}: known are {known}")
+            KafkaError(KafkaError._INVALID_ARG, f"bootstrap.servers={bootstrap_servers!r}: must be {known}")
         )
     return resolve(bootstrap_servers, conf)
 
 
 def register_server(serve: Serve) -> None:
-    """Let `serve` be what a cluster is served by: rooms that know clusters know no sockets."""
+    """Register the function behind `Cluster.serve`: the package of clusters does not import sockets."""
     _serve[:] = [serve]
 
 
 def serve(cluster: Any, host: str, ports: int | Sequence[int] | None) -> Served:
-    """Serve a cluster with what has been registered."""
+    """Serve a cluster with the registered function."""
     assert _serve, "shareq/__init__.py registers a server"
     return _serve[0](cluster, host, ports)
 
 
 class Observe(Protocol):
-    """What watches a group of the cluster at an address; what it answers has a `journal` and can `close()`."""
+    """Observes a group of the cluster at an address. The result has a `journal` and a `close()`."""
 
     def __call__(self, bootstrap_servers: str, group: str, topics: list[str] | None) -> Any: ...
 
@@ -122,26 +122,26 @@ _observe: list[Observe] = []
 
 
 def register_observer(observe: Observe) -> None:
-    """Let `observe` be what watches clusters from outside: rooms that show journals know no brokers."""
+    """Register the function that observes clusters: the packages that show journals do not import brokers."""
     _observe[:] = [observe]
 
 
 def observe(bootstrap_servers: str, group: str, topics: list[str] | None) -> Any:
-    """Watch with what has been registered; KafkaException for an address that is none."""
+    """Observe with the registered function. Raises KafkaException for an invalid address."""
     assert _observe, "shareq/__init__.py registers an observer"
     return _observe[0](bootstrap_servers, group, topics)
 
 
-# ---- what clients of this process tell -------------------------------------------------------------------------------
+# ---- events of clients of this process -------------------------------------------------------------------------------
 
 _listeners: list[Callable[[int, Event], None]] = []
 
 
 def listen(listener: Callable[[int, Event], None]) -> Callable[[], None]:
-    """Hear the events of all clients of this process that have no cluster's journal to tell them to.
+    """Subscribe to the events of all clients of this process that are not connected to a cluster with a journal.
 
-    `listener(now_ms, event)` is called in whichever thread the client runs, must be quick and must not call clients.
-    What is answered ends it; repeatable.
+    `listener(now_ms, event)` is called in the thread of the client; it must return quickly and must not call clients.
+    Returns a function that ends the subscription; its second call has no effect.
     """
     _listeners.append(listener)
 
@@ -153,6 +153,6 @@ def listen(listener: Callable[[int, Event], None]) -> Callable[[], None]:
 
 
 def tell(now_ms: int, event: Event) -> None:
-    """A client's event, for whoever listens."""
+    """Pass a client's event to all listeners."""
     for listener in tuple(_listeners):
         listener(now_ms, event)

@@ -1,15 +1,15 @@
-"""How work that spans several messages waits: a workflow is a generator that yields steps and is sent their results.
+"""Workflows: work that spans several messages is a generator that yields steps and receives their results.
 
     reply = yield Ask(node, request)                     # a question to a broker
-    first, second = yield [Ask(...), other_workflow()]   # several at once; results in the same order
+    first, second = yield [Ask(...), other_workflow()]   # several at once; the results in the same order
     yield Pause(ms)
     return result
 
-`Workflows` runs them. It knows lists, workflows as steps, and promises; what the other steps mean is given to it by the
-actor that the workflows belong to, as a table from the type of a step to a function `perform(step, waiter)`: it returns
-the result, or LATER, and then calls `waiter.resume(result)` once the result is there. A failed step raises nothing: its
-error is its result. A workflow whose time is up is closed, or is thrown an exception; what its steps bring later is
-dropped.
+`Workflows` runs them. It implements lists, nested workflows and promises. The actor that owns the workflows implements
+all other steps, in a table from the type of a step to a function `perform(step, waiter)`. That function returns the
+result; or it returns LATER, and calls `waiter.resume(result)` when the result is available. A failed step raises
+nothing: its error is its result. A workflow past its deadline is closed, or an exception is thrown into it; later
+results of its steps are dropped.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ Workflow = Generator[Any, Any, T]
 """Yields steps, returns a `T`."""
 
 
-# ---- steps that several actors have ----------------------------------------------------------------------------------
+# ---- steps that several actors share ---------------------------------------------------------------------------------
 
 
 class Ask(NamedTuple):
-    """A request to broker `node` (ANY_NODE: any broker that is alive). The result is a `Reply`."""
+    """A request to broker `node` (ANY_NODE: any live broker). The result is a `Reply`."""
 
     node: int
     request: Request
@@ -45,7 +45,7 @@ class AskPersister(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """An answer; without a response `error` says why there is none, `reason` in words."""
+    """The result of a request; if `response` is None, `error` is the cause and `reason` a text about it."""
 
     response: Any
     error: Errors
@@ -53,14 +53,14 @@ class Reply(NamedTuple):
 
 
 class Pause(NamedTuple):
-    """Let time pass. `why`: what the workflow waits for, for the error if its time is up before."""
+    """Wait for a time. `why`: the reason for the wait, for the error if the workflow's deadline passes before."""
 
     ms: int
     why: str = ""
 
 
 class Waiter(Protocol):
-    """What waits for the result of a step. `done`: the result is not wanted any more."""
+    """The receiver of the result of a step. `done`: the result is no longer needed."""
 
     @property
     def task(self) -> Task[Any]: ...
@@ -72,7 +72,7 @@ class Waiter(Protocol):
 
 
 class Promise(Generic[T]):
-    """A result that another workflow brings: yielding it waits for `keep`. The first result counts."""
+    """A result that another workflow produces: yielding it waits for `keep`. Later calls of `keep` have no effect."""
 
     __slots__ = ("_is_kept", "_result", "_waiter")
 
@@ -89,7 +89,7 @@ class Promise(Generic[T]):
             self._waiter.resume(result)
 
     def wait(self, waiter: Waiter) -> Any:
-        assert self._waiter is None, "one workflow waits for a promise"
+        assert self._waiter is None, "only one workflow may wait for a promise"
         self._waiter = waiter
         return self._result if self._is_kept else LATER
 
@@ -101,7 +101,7 @@ class _Later:
 
 
 LATER = _Later()
-"""In place of a result: `waiter.resume` will bring it."""
+"""Returned in place of a result: `waiter.resume` will pass it."""
 
 Perform = Callable[[Any, Any], Any]
 """Begins a step: (step, waiter). Returns the result or LATER."""
@@ -111,7 +111,8 @@ Perform = Callable[[Any, Any], Any]
 
 
 class Task(Generic[T]):
-    """A workflow under way. `on_result(result)` is called once, with what the workflow returns or an earlier answer."""
+    """A running workflow. `on_result(result)` is called once, with the first of: an early answer, the returned
+    value."""
 
     __slots__ = ("answered", "done", "joint", "on_result", "steps", "workflows")
 
@@ -122,15 +123,15 @@ class Task(Generic[T]):
         self.answered = False
         self.done = False
         self.joint: _Joint | None = None
-        """The several steps that the workflow waits for now."""
+        """The list of steps that the workflow waits for now."""
 
     @property
     def task(self) -> Task[T]:
-        """The workflow that waits: as a waiter, a task waits for itself."""
+        """The task that waits: itself."""
         return self
 
     def resume(self, result: Any) -> None:
-        """Let the workflow go on to its next wait, or to its end."""
+        """Continue the workflow to its next wait, or to its end."""
         if self.done:
             return
         begin, send = self.workflows.begin, self.steps.send
@@ -143,7 +144,7 @@ class Task(Generic[T]):
             self.fail(failure)
 
     def answer(self, result: T) -> None:
-        """Give a result now; the workflow goes on, and what it returns is dropped."""
+        """Report the result now; the workflow continues, and its returned value is dropped."""
         if not self.answered:
             self.answered = True
             self.on_result(result)
@@ -153,18 +154,18 @@ class Task(Generic[T]):
         self.answer(result)
 
     def fail(self, failure: Exception) -> None:
-        """The workflow has raised. Unless an actor knows better, that is a defect."""
+        """Handle an exception of the workflow. By default it is a defect and is raised; actors may override this."""
         self.done = True
         raise failure
 
     def end(self, result: T) -> None:
-        """Close the workflow, with this result."""
+        """Close the workflow and report this result."""
         self.done = True
         self.steps.close()
         self.answer(result)
 
     def throw(self, failure: Exception) -> None:
-        """Raise `failure` where the workflow waits: it may return a result, but it is closed if it asks for more."""
+        """Raise `failure` where the workflow waits. It may return a result; if it yields another step, it is closed."""
         self.done = True
         try:
             self.steps.throw(failure)
@@ -178,7 +179,7 @@ class Task(Generic[T]):
 
 
 class _Joint:
-    """Several steps that a workflow waits for. `results`: None where there is none yet."""
+    """A list of steps that a workflow waits for. `results`: None for each step that is not done yet."""
 
     __slots__ = ("open", "results", "task")
 
@@ -200,7 +201,7 @@ class _Joint:
 
 
 class _Part:
-    """One of several steps."""
+    """One step of a list of steps."""
 
     __slots__ = ("joint", "position")
 
@@ -210,7 +211,7 @@ class _Part:
 
     @property
     def task(self) -> Task[Any]:
-        """The workflow that waits."""
+        """The task that waits for the list."""
         return self.joint.task
 
     @property
@@ -222,12 +223,12 @@ class _Part:
 
 
 def _drop(result: object) -> None:
-    """No one wants the result."""
+    """Ignore the result."""
     del result
 
 
 class Workflows:
-    """Runs the workflows of one actor. `perform` says how each type of step is begun."""
+    """Runs the workflows of one actor. `perform` maps each type of step to the function that begins it."""
 
     task_type: type[Task[Any]] = Task
 
@@ -246,12 +247,12 @@ class Workflows:
         return task
 
     def begin(self, step: Any, waiter: Any) -> Any:
-        """Begin a step; returns its result or LATER."""
+        """Begin a step. Returns its result or LATER."""
         return self._perform[type(step)](step, waiter)
 
     def _begin_several(self, steps: list[Any], task: Task[Any]) -> Any:
         joint = task.joint = _Joint(task, len(steps))
-        joint.open += 1  # until all are begun, so that the last one does not resume the task
+        joint.open += 1  # counted until all are begun, so that no step resumes the task too early
         for position, step in enumerate(steps):
             result = self.begin(step, _Part(joint, position))
             if result is not LATER:
@@ -278,7 +279,7 @@ class Pauses:
 
     @property
     def wake_at_ms(self) -> int | None:
-        """When the first pause ends. Those of workflows that have ended do not count."""
+        """The end of the first pause; pauses of finished workflows are ignored."""
         while self._heap and self._heap[0][2].done:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
@@ -289,14 +290,14 @@ class Pauses:
         return LATER
 
     def end_all(self) -> None:
-        """Resume the workflows that pause now."""
+        """Resume all paused workflows."""
         heap, self._heap = self._heap, []
         for _, _, waiter in sorted(heap, key=lambda entry: entry[:2]):
             if not waiter.done:
                 waiter.resume(None)
 
     def end_due(self, now_ms: int) -> None:
-        """Resume the workflows whose pauses are over."""
+        """Resume the workflows whose pauses have ended."""
         while self._heap and self._heap[0][0] <= now_ms:
             _, _, waiter = heapq.heappop(self._heap)
             if not waiter.done:

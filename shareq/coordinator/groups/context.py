@@ -1,4 +1,4 @@
-"""What the parts of the group coordinator share: the image, the shards, the deadlines."""
+"""The state that all modules of the group coordinator share: the image, the shards, the deadlines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _partition_for = lru_cache(maxsize=1 << 14)(partition_for)
 
 
 class Context:
-    """Shared by all parts of one coordinator; every part gets it and keeps nothing itself."""
+    """Shared by all modules of one coordinator, which have no state of their own."""
 
     def __init__(self, runtime: ShardRuntime[GroupShard], rng: random.Random, *, traced: bool) -> None:
         self.runtime = runtime
@@ -39,21 +39,21 @@ class Context:
     # ---- shards ------------------------------------------------------------------------------------------------------
 
     def partition_count(self) -> int:
-        """How many partitions the coordinator's topic has; 0 as long as it does not exist."""
+        """The partition count of the coordinator's topic; 0 until it exists."""
         topic = self.image.topics.get(GROUP_METADATA_TOPIC)
         return len(topic.partitions) if topic else 0
 
     def partition_of(self, group_id: str) -> int:
-        """The partition of the coordinator's topic that holds the group; NO_PARTITION as long as there is no topic."""
+        """The partition of the coordinator's topic that holds the group; NO_PARTITION until the topic exists."""
         count = self.partition_count()
         return _partition_for(group_id, count) if count else NO_PARTITION
 
     def keeps(self, group_id: str) -> bool:
-        """True if this broker keeps the group now: its shard is loaded here."""
+        """True if this broker coordinates the group now: its shard is loaded here."""
         return not self.runtime.refusal(self.partition_of(group_id))
 
     def shard_of(self, group_id: str) -> GroupShard | None:
-        """The committed state around the group, where this broker keeps it now."""
+        """The shard of the group, if this broker coordinates the group now; else None."""
         return self.runtime.shard(self.partition_of(group_id))
 
     def turn(self, group_id: str, failure: Callable[[Errors], Any]) -> Turn:
@@ -65,8 +65,8 @@ class Context:
         return BackgroundTurn(self.partition_of(group_id), failure)
 
     def turn_when_due(self, due: Due) -> BackgroundTurn:
-        """A turn for what a deadline leads to. Where it cannot be had the deadline is forgotten: the coordinator that
-        loads the group next begins its deadlines anew."""
+        """A turn for the workflow of a deadline. If the shard is not active, the deadline is removed: the next
+        coordinator of the group starts its deadlines anew when it loads the group."""
 
         def ended(error: Errors) -> None:
             del error
@@ -75,15 +75,15 @@ class Context:
         return BackgroundTurn(self.partition_of(due.group_id), ended)
 
     def is_over(self, due: Due) -> bool:
-        """True if the deadline has passed, and has not been put off since."""
+        """True if the deadline has passed and was not restarted."""
         return self.deadlines.is_over(due, self.runtime.now_ms)
 
     def trace(self, *events: Event) -> None:
-        """Put events into the journal, where there is one."""
+        """Append events to the journal, if there is one."""
         if self.traced:
             self.runtime.effects += events
 
     def trace_all(self, events: Iterable[Event]) -> None:
-        """Put events into the journal; they are made only where there is one."""
+        """Append events to the journal; without a journal, `events` is not evaluated."""
         if self.traced:
             self.runtime.effects += events

@@ -1,5 +1,5 @@
 """The group coordinator of one broker: an actor that serves the groups whose partitions of `__consumer_offsets` it
-leads. Here requests find their way; the other modules know what to do with them.
+leads. This module routes requests to the modules that serve them.
 Source: KIP-932, "Group coordinator"; Kafka's GroupCoordinatorService.
 """
 
@@ -80,7 +80,7 @@ Service = Callable[[Context, Any, ClientContext], Workflow[Any]]
 class GroupCoordinator:
     """Answers the requests of `_SERVICES`, for groups of all types.
 
-    Groups live in shards, which are elected, loaded and resigned as their partitions are.
+    A shard holds the groups of one partition, and is elected, loaded and resigned with it.
     """
 
     def __init__(self, broker_id: int, rng: random.Random, *, traced: bool) -> None:
@@ -92,14 +92,14 @@ class GroupCoordinator:
 
     @property
     def wake_at_ms(self) -> int | None:
-        """When the first deadline may be over, or a workflow has waited too long."""
+        """The first time at which a deadline may pass, or a workflow times out."""
         deadline_ms, runtime_ms = self._context.deadlines.wake_at_ms, self._runtime.wake_at_ms
         if deadline_ms is None or runtime_ms is None:
             return runtime_ms if deadline_ms is None else deadline_ms
         return min(deadline_ms, runtime_ms)
 
     def handle(self, message: Message, now_ms: int) -> list[Effect]:
-        """The only way in. Requests of other kinds are the caller's mistake: TypeError."""
+        """Handle one message. Raises TypeError for a request that is not in `_SERVICES`."""
         runtime = self._runtime
         runtime.now_ms = now_ms
         if isinstance(message, Incoming):
@@ -122,7 +122,7 @@ class GroupCoordinator:
         return effects
 
     def _answer(self, request: Request) -> Response:
-        """The response to a request that waits for nothing."""
+        """The response to a request that is answered at once."""
         if not isinstance(request, ListGroupsRequest):
             raise TypeError(f"{type(request).__name__} is none of the group coordinator's requests")
         return list_groups(self._context, request)
@@ -151,7 +151,7 @@ class GroupCoordinator:
                 _HOOKS[group.TYPE].topics_changed(context, group, change)
 
     def _leadership_changed(self, message: ShardElected | ShardResigned, now_ms: int) -> list[Effect]:
-        """Requests that wait at groups which are coordinated elsewhere from now on are answered."""
+        """Load or drop the shard. Requests that wait at groups of a resigned shard are answered."""
         shard = self._runtime.shard(message.partition)
         effects = self._runtime.handle(message, now_ms)
         if shard is not None and self._runtime.shard(message.partition) is not shard:

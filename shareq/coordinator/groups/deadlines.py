@@ -1,6 +1,6 @@
-"""What the coordinator waits for: members that have to be heard of again, rebalances that have to end.
+"""The deadlines of the group coordinator: ends of member sessions, of rebalances and of offset retention.
 
-A heartbeat costs one dict store, however many members there are.
+A heartbeat costs one dict store, regardless of the number of members.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class What(StrEnum):
-    """What may be due; the coordinator has one answer to each."""
+    """The kinds of deadlines; the coordinator has one workflow for each."""
 
     SHARE_SESSION = "share session"
     CLASSIC_SESSION = "classic session"
@@ -23,7 +23,7 @@ class What(StrEnum):
 
 
 class Due(NamedTuple):
-    """The name of a deadline: whose it is. What concerns a whole group has no member."""
+    """The key of a deadline: its kind, group and member. A deadline of a whole group has no member."""
 
     what: What
     group_id: str
@@ -31,10 +31,11 @@ class Due(NamedTuple):
 
 
 class Deadlines:
-    """Deadlines by name.
+    """Deadlines by key.
 
-    The heap holds one entry a name, which putting off leaves where it is: when it comes up too early, it goes back in
-    with the deadline of then. Only a deadline that moves forward puts in a second one, and the first is passed by.
+    The heap holds one entry for each key. A restart with a later deadline leaves the entry in place; when the entry is
+    popped too early, it is pushed again with the current deadline. Only a restart with an earlier deadline pushes a
+    second entry; the first one is then ignored.
     """
 
     __slots__ = ("_deadlines", "_heap", "_queued")
@@ -49,27 +50,27 @@ class Deadlines:
 
     @property
     def wake_at_ms(self) -> int | None:
-        """Not later than the first deadline; maybe earlier."""
+        """A time not later than the first deadline, possibly earlier."""
         return self._heap[0][0] if self._heap else None
 
     def restart(self, due: Due, deadline_ms: int) -> None:
-        """Begin, or begin anew: a member was heard of."""
+        """Start the deadline, or move it."""
         self._deadlines[due] = deadline_ms
         queued = self._queued.get(due)
         if queued is None or deadline_ms < queued:
             self._push(due, deadline_ms)
 
     def forget(self, due: Due) -> None:
-        """Nothing is waited for any more."""
+        """Remove the deadline."""
         self._deadlines.pop(due, None)
 
     def is_over(self, due: Due, now_ms: int) -> bool:
-        """Whether the time is up; not so where nothing is waited for."""
+        """True if the deadline has passed; False if there is none."""
         deadline_ms = self._deadlines.get(due)
         return deadline_ms is not None and deadline_ms <= now_ms
 
     def take_expired(self, now_ms: int) -> list[Due]:
-        """Whose time is up, each once until it is restarted."""
+        """The deadlines that have passed; each is returned once until it is restarted."""
         expired = []
         while self._heap and self._heap[0][0] <= now_ms:
             queued_ms, due = heapq.heappop(self._heap)

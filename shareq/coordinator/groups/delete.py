@@ -20,7 +20,7 @@ from shareq.model.workflow import AskPersister, Reply, Workflow
 
 
 def delete_groups(context: Context, request: DeleteGroupsRequest) -> Workflow[DeleteGroupsResponse]:
-    """Each group for itself; a member that joins in the middle keeps its group alive."""
+    """DeleteGroups: each group separately. A group that a member joins meanwhile is not deleted."""
     errors = yield [_delete_group(context, group_id) for group_id in request.groups_names]
     result = DeleteGroupsResponse.Result
     named = zip(request.groups_names, errors, strict=True)
@@ -28,7 +28,7 @@ def delete_groups(context: Context, request: DeleteGroupsRequest) -> Workflow[De
 
 
 def _delete_group(context: Context, group_id: str) -> Workflow[Errors]:
-    """Delete its share-partitions at the persister, then its records, unless a member has joined in between."""
+    """Delete the group's share-partitions at the persister, then its records, unless a member has joined meanwhile."""
     shard = yield context.turn(group_id, itself)
     group = shard.groups.get(group_id)
     error = _refuse_delete(group)
@@ -62,7 +62,7 @@ def _refuse_delete(group: Group | None) -> Errors:
 
 
 def _deletion_error(reply: Reply) -> Errors:
-    """The first error, of the whole call or of a topic."""
+    """The first error, of the whole response or of a topic."""
     if not isinstance(reply.response, DeleteShareGroupStateResponse):
         return reply.error or Errors.UNKNOWN_SERVER_ERROR
     failed = (error for error, _ in verdicts_of(reply.response).values() if error)

@@ -1,4 +1,4 @@
-"""What describing has in common for groups of all types, and ListGroups: from committed state."""
+"""The part of describing that groups of all types share, and ListGroups; both read committed state."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def describe_each(
     *,
     nameless: bool = False,
 ) -> Workflow[list[D]]:
-    """Each group for itself; one whose shard is not here is described by that error. Classic groups may be nameless."""
+    """Describe each group separately; a group whose shard is not here gets an error. Classic groups may have an empty
+    id."""
 
     def one(group_id: str) -> Workflow[D]:
         if not (group_id or nameless):

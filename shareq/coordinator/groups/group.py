@@ -1,4 +1,4 @@
-"""What every group is, whichever type it is of: the owner of an id, and of the offsets committed under it.
+"""The interface of groups of all types: a group owns an id, and the offsets committed under it.
 
 All types share one namespace. Source: Kafka's Group.
 """
@@ -35,8 +35,7 @@ class Committer(NamedTuple):
 
 
 class Group(Protocol):
-    """A group as the parts see it that do not care for its type. State that changes does so by replay or after a
-    commit, never while an operation computes."""
+    """A group of any type. Its state changes by replay or after a commit, never while an operation computes."""
 
     TYPE: ClassVar[GroupType]
 
@@ -45,45 +44,45 @@ class Group(Protocol):
 
     @property
     def state(self) -> StrEnum:
-        """As ListGroups names it."""
+        """The state, with the name that ListGroups returns."""
         ...
 
     @property
     def protocol_type(self) -> str:
-        """Of the members' protocol, such as "consumer"; "" where there is none."""
+        """The type of the members' protocol, such as "consumer"; "" if there is none."""
         ...
 
     @property
     def is_simple(self) -> bool:
-        """Whether the group is only a name for offsets: it has no record of its own, another type may take the id."""
+        """True if the group has offsets but no record of its own, so that a group of another type may take the id."""
         ...
 
     def refuse_commit(self, committer: Committer) -> Errors:
-        """Why an OffsetCommit or TxnOffsetCommit is refused."""
+        """The error of an OffsetCommit or TxnOffsetCommit; NONE: allowed."""
         ...
 
     def refuse_fetch(self, member_id: str | None, member_epoch: int) -> Errors:
-        """Why an OffsetFetch is refused; GROUP_ID_NOT_FOUND makes it look like a group without offsets."""
+        """The error of an OffsetFetch; GROUP_ID_NOT_FOUND is answered as a group without offsets."""
         ...
 
     def refuse_offset_delete(self) -> Errors:
-        """Why an OffsetDelete is refused."""
+        """The error of an OffsetDelete; NONE: allowed."""
         ...
 
     def refuse_delete(self) -> Errors:
-        """Why DeleteGroups is refused; NONE: the group is empty."""
+        """The error of DeleteGroups; NONE: the group is empty and may be deleted."""
         ...
 
     def subscribes(self, topic: str) -> bool:
-        """Whether a member reads the topic: its offsets are neither deleted nor expired."""
+        """True if a member subscribes to the topic; then its offsets are neither deleted nor expired."""
         ...
 
     def expiry_base_ms(self, committed_at_ms: int) -> int | None:
-        """From when on the retention of an offset counts; None: it does not expire as things are."""
+        """The start of an offset's retention; None: the offset does not expire in the current state."""
         ...
 
     def tombstones(self) -> Sequence[CoordinatorRecord]:
-        """The records that end the group, offsets left out."""
+        """The records that delete the group, without its offsets."""
         ...
 
 
@@ -91,13 +90,13 @@ G = TypeVar("G", bound=Group)
 
 
 def find(groups: dict[str, Group], kind: type[G], group_id: str) -> G | None:
-    """The group, where it exists and is of this type."""
+    """The group, if it exists and is of this type; else None."""
     group = groups.get(group_id)
     return group if isinstance(group, kind) else None
 
 
 def claim(groups: dict[str, Group], group: G) -> G:
-    """For replay: a group that a record brings up. UnreadableRecordError where the id belongs to another one."""
+    """For replay: add the group. Raises UnreadableRecordError if the id belongs to a group of another type."""
     former = groups.get(group.group_id)
     if former is not None and not former.is_simple:
         raise UnreadableRecordError(f"{group.group_id} is of type {former.TYPE}, not {group.TYPE}")

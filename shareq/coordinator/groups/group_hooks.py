@@ -1,4 +1,4 @@
-"""What a type of group adds to the coordinator besides its requests."""
+"""The hooks of a group type: its reactions to loading, resignation and changes of metadata."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from shareq.model.workflow import Workflow
 
 
 class TopicsChanged(NamedTuple):
-    """What became different between two images: names of topics that were created, changed or deleted. `everybody`:
-    racks or configurations changed, which concerns all groups."""
+    """The difference between two images: names of topics that were created, changed or deleted. `everybody`: True if
+    racks or configurations changed, which affects all groups."""
 
     names: frozenset[str]
     everybody: bool
@@ -33,8 +33,8 @@ def _nothing_changed(context: Context, group: Any, change: TopicsChanged) -> Non
 class GroupHooks(NamedTuple):
     """Called for each group of the type, with `Any` being its class.
 
-    `loaded`: the shard has been loaded; the workflows returned have their turns first. `resigned`: the shard is led
-    elsewhere from now on, requests that wait at the group are answered. `topics_changed`: the image is new.
+    `loaded`: the shard has been loaded; the returned workflows have the first turns. `resigned`: another broker leads
+    the shard; requests that wait at the group are answered. `topics_changed`: the metadata image has changed.
     """
 
     loaded: Callable[[Context, Any], Iterable[Workflow[object]]] = _nothing_to_load

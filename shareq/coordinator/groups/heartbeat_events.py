@@ -1,4 +1,4 @@
-"""The journal's event of each heartbeat, whatever the type of the group."""
+"""The journal's event of a heartbeat, for all group types."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _of_group(
     request: ShareGroupHeartbeatRequest | ConsumerGroupHeartbeatRequest,
     response: ShareGroupHeartbeatResponse | ConsumerGroupHeartbeatResponse,
 ) -> HeartbeatReceived:
-    """A member that was refused keeps its epoch."""
+    """A refused member keeps its epoch."""
     epoch = request.member_epoch if response.error_code else response.member_epoch
     member_id = response.member_id or request.member_id
     return HeartbeatReceived(request.group_id, member_id, epoch, response.error_code)

@@ -1,4 +1,4 @@
-"""One number for all that an assignment depends on in the topics of a group: when it changes, the group epoch does."""
+"""A hash over the metadata of a group's topics that its assignment depends on. A change of it bumps the group epoch."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from shareq.model.image import ClusterImage, TopicImage
 
 
 class MetadataHash:
-    """Computes the hash of a group's topics; remembers each topic's share of it as long as the topic does not change.
+    """Computes the hash of a group's topics; caches the hash of each topic until the topic changes.
 
-    Only equality matters, and that two coordinators agree: Kafka's numbers are others.
+    The hash is compared for equality only, and is the same on every coordinator. It differs from Kafka's.
     """
 
     __slots__ = ("_racks", "_topics")
@@ -21,7 +21,7 @@ class MetadataHash:
         self._racks: dict[int, str | None] = {}
 
     def racks_changed(self, image: ClusterImage) -> bool:
-        """Take note of the brokers' racks; True where they are not as they were. Forgets topics that are gone."""
+        """Store the brokers' racks; True if they have changed. Removes deleted topics from the cache."""
         racks = {broker.broker_id: broker.rack for broker in image.brokers.values()}
         changed = racks != self._racks
         if changed:
@@ -32,7 +32,7 @@ class MetadataHash:
         return changed
 
     def of(self, names: Iterable[str], image: ClusterImage) -> int:
-        """A signed 64-bit hash over id, name, partition count and racks of the topics that exist; 0 without any."""
+        """A signed 64-bit hash over id, name, partition count and racks of the topics that exist; 0 if none exists."""
         existing = sorted(name for name in names if name in image.topics)
         if not existing:
             return 0

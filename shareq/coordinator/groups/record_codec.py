@@ -1,5 +1,6 @@
-"""What the records of share groups and of consumer groups have in common: a key names a group, and mostly something in
-it; a value is one struct of version 0. Source: Kafka's *GroupMetadataKey.json, ShareGroup*Key.json and their values.
+"""The format that records of share groups and of consumer groups share: a key holds the group id, and for most types a
+member id or an expression; a value is one struct of version 0. Source: Kafka's *GroupMetadataKey.json,
+ShareGroup*Key.json and their values.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ Value = TypeVar("Value")
 
 
 class DecodedRecord(NamedTuple, Generic[Type, Value]):
-    """A record read: `value` None is a tombstone. `name` is a member id or an expression, "" where the key has none."""
+    """A decoded record: `value` None is a tombstone. `name` is a member id or an expression, "" if the key has none."""
 
     type: Type
     group_id: str
@@ -26,7 +27,8 @@ class DecodedRecord(NamedTuple, Generic[Type, Value]):
 
 
 class RecordCodec(Generic[Type, Value]):
-    """Writes and reads the records whose keys have one of `types`; those of `named` have a name beside the group's."""
+    """Writes and reads the records with a key type in `types`; keys with a type in `named` have a name after the
+    group."""
 
     def __init__(
         self,
@@ -48,7 +50,7 @@ class RecordCodec(Generic[Type, Value]):
         return CoordinatorRecord(self._key(record_type, group_id, name), out.finish())
 
     def tombstone(self, record_type: Type, group_id: str, name: str = "") -> CoordinatorRecord:
-        """The record that takes the value of its key away."""
+        """The tombstone of the key."""
         return CoordinatorRecord(self._key(record_type, group_id, name), None)
 
     def _key(self, record_type: Type, group_id: str, name: str) -> bytes:
@@ -59,7 +61,7 @@ class RecordCodec(Generic[Type, Value]):
         return out.finish()
 
     def decode(self, key: bytes, value: bytes | None) -> DecodedRecord[Type, Value]:
-        """The record. Raises UnreadableRecordError where it makes no sense; its type must be one of `types`."""
+        """The record. Raises UnreadableRecordError if it is invalid; its type must be one of `types`."""
         given = Reader(key)
         record_type = self._types(given.int16())
         group_id = given.string()
@@ -69,5 +71,5 @@ class RecordCodec(Generic[Type, Value]):
         body = Reader(value)
         version = body.int16()
         if version != 0:
-            raise UnreadableRecordError(f"{record_type.name} has version {version}; known is 0")
+            raise UnreadableRecordError(f"{record_type.name} has version {version}; must be 0")
         return DecodedRecord(record_type, group_id, name, self._read[record_type](body))

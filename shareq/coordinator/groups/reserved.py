@@ -1,7 +1,7 @@
 """Ids that are kept for groups of one type, by the group configuration `group.type`.
 
-Without it the first to come decides, and a consumer that is started too early takes the id of a share group away.
-It counts when a group is made; a group that there is stays what it is. Ours: Kafka has no such configuration.
+Without it, the first member determines the type, so a consumer that starts too early takes the id of a share group.
+It applies when a group is created; an existing group keeps its type. Kafka has no such configuration.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from shareq.model.image import ClusterImage
 
 
 def reserved_for_others(group_id: str, kind: GroupType, image: ClusterImage) -> bool:
-    """Whether no group of this type may be made under the id. Classic groups are consumers', too."""
+    """True if the id is reserved for another type than `kind`. Classic groups count as consumer groups."""
     reserved = image.group_config(group_id).group_type
     mine = GroupType.SHARE if kind is GroupType.SHARE else GroupType.CONSUMER
     return reserved not in ("", mine)

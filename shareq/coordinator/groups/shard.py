@@ -19,7 +19,7 @@ from shareq.coordinator.share_group import state
 from shareq.coordinator.share_group.records import RecordType
 
 Replay = Callable[[dict[str, Group], bytes, bytes | None, int], None]
-"""Takes in one record of the types it is for: (groups, key, value, now_ms)."""
+"""Replays one record of its types: (groups, key, value, now_ms)."""
 
 _REPLAY: dict[int, Replay] = {
     GROUP_METADATA: replay_classic,
@@ -29,8 +29,8 @@ _REPLAY: dict[int, Replay] = {
 
 
 class Inquiry:
-    """A question about a producer's transaction that is under way. Once the transaction has `ended` here, the answer is
-    about the past."""
+    """A pending request about a producer's transaction. `ended`: the transaction has ended here since, so the answer is
+    outdated."""
 
     __slots__ = ("__weakref__", "ended")
 
@@ -41,7 +41,7 @@ class Inquiry:
 class GroupShard:
     """Groups of all types by id, and the offsets committed for them.
 
-    `transactions` are those that have written here since the shard was loaded: epochs by producer id.
+    `transactions`: epochs by producer id, of the transactions that have written here since the shard was loaded.
     """
 
     def __init__(self) -> None:
@@ -51,9 +51,9 @@ class GroupShard:
         self._inquiries: WeakValueDictionary[int, Inquiry] = WeakValueDictionary()
 
     def replay(self, offset: int, key: bytes, value: bytes | None, now_ms: int) -> None:
-        """Take in one committed record; types that are unknown (left over from another version) are passed over.
+        """Replay one committed record; unknown types (written by another version) are skipped.
 
-        UnreadableRecordError where a record makes no sense, and where an id would have two types.
+        Raises UnreadableRecordError if a record is invalid, or an id would have two types.
         """
         kind = Reader(key).int16()
         if kind in OFFSET_COMMIT_TYPES:
@@ -64,14 +64,14 @@ class GroupShard:
             replay(self.groups, key, value, now_ms)
 
     def replay_transactional(self, offset: int, key: bytes, value: bytes | None, producer_id: int, now_ms: int) -> None:
-        """Take in an offset that a producer has committed in its open transaction."""
+        """Replay an offset that a producer has committed in its open transaction."""
         del now_ms
         if Reader(key).int16() not in OFFSET_COMMIT_TYPES:
             raise UnreadableRecordError(f"offset {offset}: only offsets belong to transactions")
         self.offsets.replay(self.groups, offset, key, value, producer_id)
 
     def replay_marker(self, producer_id: int, committed: bool, now_ms: int) -> None:
-        """The offsets of a producer's transaction count now, or never."""
+        """Commit or discard the offsets of a producer's transaction."""
         del now_ms
         self.offsets.replay_marker(producer_id, committed)
         self.transactions.pop(producer_id, None)
@@ -80,9 +80,9 @@ class GroupShard:
             inquiry.ended = True
 
     def inquire(self, producer_id: int) -> Inquiry:
-        """The caller keeps the inquiry for as long as the answer matters."""
+        """Start an inquiry. The shard holds it weakly: it lasts as long as the caller keeps it."""
         return self._inquiries.setdefault(producer_id, Inquiry())
 
     def find(self, kind: type[G], group_id: str) -> G | None:
-        """The group, where it exists and is of this type."""
+        """The group, if it exists and is of this type; else None."""
         return group.find(self.groups, kind, group_id)

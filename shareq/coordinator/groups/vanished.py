@@ -1,7 +1,7 @@
-"""Topics that do not exist any more: the shards forget the offsets committed for them, and their share-partitions.
+"""Deleted topics: the shards remove the offsets committed for them, and their share-partitions.
 
-One workflow for a whole shard finds in the committed state what belongs to such topics. It runs behind everything that
-was computed from the metadata of before, so it sees what that wrote, too. Source: Kafka's OffsetMetadataManager
+One workflow for each shard searches the committed state for such topics. It runs after all workflows that used the
+earlier metadata, so it also finds what they wrote. Source: Kafka's OffsetMetadataManager
 (onPartitionsDeleted) and GroupMetadataManager (maybeCleanupShareGroupState).
 """
 
@@ -22,7 +22,7 @@ from shareq.model.workflow import Workflow
 
 
 def forget_vanished_topics(context: Context, partition: int) -> Workflow[None]:
-    """Clean one shard up. An open transaction may have to end first."""
+    """Clean up one shard; waits for open transactions where necessary."""
     shard = yield BackgroundTurn(partition)
     while True:
         records, contested = vanished_records(shard, context.image)
@@ -33,17 +33,18 @@ def forget_vanished_topics(context: Context, partition: int) -> Workflow[None]:
 
 
 def vanished_records(shard: GroupShard, image: ClusterImage) -> tuple[list[CoordinatorRecord], bool]:
-    """The records that take such topics away. True: some offset can only be taken away once a transaction has ended."""
+    """The tombstones and records that remove such topics. True: an offset can only be removed after a transaction
+    ends."""
     gone, contested = _vanished_offsets(shard.offsets, image)
     return [*map(offset_tombstone, gone), *_share_partitions(shard, image)], contested
 
 
 def _vanished_offsets(offsets: Offsets, image: ClusterImage) -> tuple[list[OffsetKey], bool]:
-    """The keys of offsets whose topic is gone, also where another topic has taken its name.
+    """The keys of offsets whose topic was deleted, also if another topic now has its name.
 
-    A tombstone takes everything away that is committed or pending under its key, so a key under which an offset of the
-    new topic stands is left alone: a committed one has superseded the old ones for good. True: one that is pending has
-    not yet, and the end of its transaction has to be waited for.
+    A tombstone removes every committed and pending offset of its key, so a key with an offset of the new topic is
+    skipped: a committed offset of the new topic has replaced the old ones. True: such an offset is still pending, and
+    the caller must wait for the end of its transaction.
     """
     gone: dict[OffsetKey, None] = {}
     superseded: set[OffsetKey] = set()
@@ -60,13 +61,13 @@ def _vanished_offsets(offsets: Offsets, image: ClusterImage) -> tuple[list[Offse
 
 
 def _belongs(key: OffsetKey, commit: OffsetCommit, image: ClusterImage) -> bool:
-    """True if the offset is of the topic that has the name now. Records of an old Kafka do not tell the topic's id."""
+    """True if the offset belongs to the topic that has the name now. Records of old Kafka versions have no topic id."""
     topic = image.topics.get(key.topic)
     return topic is not None and commit.topic_id in (ZERO_TOPIC_ID, topic.topic_id)
 
 
 def _share_partitions(shard: GroupShard, image: ClusterImage) -> list[CoordinatorRecord]:
-    """What share groups know without these topics. Share coordinators clean up for themselves."""
+    """The share-partition records of share groups without these topics. Share coordinators clean up their own state."""
     records = []
     for group in shard.groups.values():
         known = group.share_partitions if isinstance(group, ShareGroup) else None

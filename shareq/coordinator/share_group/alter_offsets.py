@@ -1,4 +1,4 @@
-"""AlterShareGroupOffsets: an empty group gets new start offsets, by initializing its share-partitions anew.
+"""AlterShareGroupOffsets: set new start offsets of an empty group by initializing its share-partitions again.
 
 Not a transaction: some partitions may succeed, others not. The group is created where it is absent. The group epoch is
 raised, as in the version after Kafka 4.4, so that an initialization that arrives late cannot undo this one: at an equal
@@ -96,7 +96,8 @@ def _response(request: AlterShareGroupOffsetsRequest, image: ClusterImage, error
 
 
 def _start_offsets(request: AlterShareGroupOffsetsRequest, image: ClusterImage) -> StartOffsets:
-    """Any number will do for an offset, as in Kafka; the leader makes the best of it."""
+    """The offsets of the request. They are not checked, as in Kafka; the leader corrects an offset outside of the
+    log."""
     starts: dict[TopicId, dict[int, int]] = {}
     for topic in request.topics:
         known = image.topics.get(topic.topic_name)

@@ -1,7 +1,7 @@
-"""Assignors: who is to work on which share-partitions. Pure functions of what is wished and what was before.
+"""Assignors: pure functions from subscriptions and the previous assignment to the assignment of share-partitions.
 
-`group.share.assignors` names one. "simple" is what Kafka calls so (4.2 and later), "all_to_all" is what the KIP
-called so: every member gets everything it subscribes to. Source: KIP-932, "Share group assignment".
+`group.share.assignors` selects one. "simple" is Kafka's SimpleAssignor (4.2 and later). "all_to_all" is that of the
+KIP: every member gets every partition of the topics it subscribes to. Source: KIP-932, "Share group assignment".
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from shareq.model.ids import TopicId
 
 Assignment = Mapping[TopicId, tuple[int, ...]]
-"""Partitions (ascending) by topic. A topic may stand there with (): the sticky assignor leaves emptied topics."""
+"""Partitions (ascending) by topic. A topic may have (): the sticky assignor keeps topics without partitions."""
 
 EMPTY_ASSIGNMENT: Assignment = {}
 
@@ -25,8 +25,8 @@ class AssignableTopic(NamedTuple):
 
 
 class AssignorInput(NamedTuple):
-    """`members`: the topic names each subscribes to; `targets`: the assignment before, absent for who had none;
-    `topics`: by name."""
+    """`members`: subscribed topic names by member; `targets`: the previous assignment by member, absent for members
+    without one; `topics`: by name."""
 
     members: Mapping[str, frozenset[str]]
     targets: Mapping[str, Assignment]

@@ -1,5 +1,5 @@
 """Deleting a group's offsets of some topics in two phases: recorded as deleting, deleted at the persister, then
-recorded as gone. What fails stays deleting, and asking again repeats it. A whole group is deleted in the same way.
+recorded as deleted. A topic that fails stays deleting, and the next request retries it. A whole group is deleted alike.
 Source: KIP-932, "Deleting share groups"; Kafka's GroupCoordinatorService.
 """
 
@@ -25,7 +25,7 @@ Verdicts = Mapping[TopicId, tuple[Errors, str | None]]
 
 
 def delete_request(group_id: str, partitions: PartitionSets) -> DeleteShareGroupStateRequest:
-    """What the persister is asked for."""
+    """The request to the persister."""
     request = DeleteShareGroupStateRequest
     return request(
         group_id=group_id,
@@ -47,7 +47,7 @@ def verdicts_of(response: DeleteShareGroupStateResponse) -> Verdicts:
 
 
 def all_partitions(topics: Iterable[TopicId], image: ClusterImage) -> PartitionSets:
-    """All partitions of topics, as far as these exist: deleting topics are recorded without their partitions."""
+    """All partitions of those topics that exist: deleting topics are recorded without their partitions."""
     known = ((topic, image.topics_by_id.get(topic)) for topic in sorted(topics))
     return {topic: frozenset(range(len(there.partitions))) for topic, there in known if there}
 
@@ -56,7 +56,8 @@ def all_partitions(topics: Iterable[TopicId], image: ClusterImage) -> PartitionS
 
 
 def delete_offsets(context: Context, request: DeleteShareGroupOffsetsRequest) -> Workflow[OffsetsResponse]:
-    """An error at the top level replaces all results of topics. Kafka records even that nothing is to be deleted."""
+    """An error at the top level replaces all results of topics. As in Kafka, a record is written even if there is
+    nothing to delete."""
     image, group_id = context.image, request.group_id
     error = _refuse_request(context, group_id)
     if error:
@@ -94,7 +95,7 @@ def _refuse_request(context: Context, group_id: str) -> Errors:
 
 
 def _record_deleted(context: Context, group_id: str, gone: frozenset[TopicId]) -> Workflow[Errors]:
-    """The persister has deleted these topics."""
+    """Record that the persister has deleted these topics."""
     shard = yield context.turn(group_id, _offsets_failure)
     group = shard.find(ShareGroup, group_id)
     known = group.share_partitions if group else None

@@ -21,7 +21,7 @@ Described = ShareGroupDescribeResponse.DescribedGroup
 
 
 def describe_groups(context: Context, request: ShareGroupDescribeRequest) -> Workflow[ShareGroupDescribeResponse]:
-    """ShareGroupDescribe: each group for itself, an error included."""
+    """ShareGroupDescribe: each group separately, with its own error."""
     operations = operations_of(request)
 
     def describe(shard: GroupShard, group_id: str) -> Described:
@@ -67,7 +67,7 @@ def _described_member(member: Member, image: ClusterImage) -> ShareGroupDescribe
 
 
 def _described_assignment(assigned: Assignment, image: ClusterImage) -> ShareGroupDescribeResponse.Assignment:
-    """What the member holds now, without topics that exist no more."""
+    """The member's current assignment, without deleted topics."""
     return ShareGroupDescribeResponse.Assignment(
         topic_partitions=tuple(
             ShareGroupDescribeResponse.TopicPartitions(

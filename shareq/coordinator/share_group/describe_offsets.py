@@ -1,6 +1,6 @@
-"""DescribeShareGroupOffsets: where a group stands in each partition, and how much is left (its lag).
+"""DescribeShareGroupOffsets: the start offset and the lag of a group in each partition.
 
-The persister knows the start offset and how many records after it are done with, the partition's leader knows the end.
+The persister has the start offset and the delivery complete count, the partition's leader has the end offset.
 Lag = high watermark - start offset - delivery complete count (KIP-1226), not clamped.
 """
 
@@ -26,7 +26,7 @@ Partition = DescribeShareGroupOffsetsResponse.Partition
 Summary = ReadShareGroupStateSummaryResponse.Partition
 
 UNKNOWN = -1
-"""A start offset or count that is not known, and the lag that follows from it."""
+"""An unknown start offset or count, and the lag computed from it."""
 
 
 class EndOffset(NamedTuple):
@@ -35,7 +35,7 @@ class EndOffset(NamedTuple):
 
 
 class AskedTopic(NamedTuple):
-    """`topic_id` is the zero id where the name is unknown."""
+    """`topic_id` is the zero id if the name is unknown."""
 
     name: str
     topic_id: TopicId
@@ -50,13 +50,14 @@ Ends = dict[TopicIdPartition, EndOffset]
 def describe_offsets(
     context: Context, request: DescribeShareGroupOffsetsRequest
 ) -> Workflow[DescribeShareGroupOffsetsResponse]:
-    """Each group for itself, an error included."""
+    """DescribeShareGroupOffsets: each group separately, with its own error."""
     groups = yield [_describe(context, group) for group in request.groups]
     return DescribeShareGroupOffsetsResponse(groups=tuple(groups))
 
 
 def _describe(context: Context, group: DescribeShareGroupOffsetsRequest.Group) -> Workflow[Group]:
-    """All topics of the group, which its coordinator knows, or the given ones, which any broker can describe."""
+    """Describe the requested topics, which any broker can do, or all topics of the group, from its coordinator's
+    state."""
     failure = partial(_failure, group.group_id)
     if context.image.share_version == 0:
         return failure(Errors.UNSUPPORTED_VERSION)
@@ -87,7 +88,7 @@ def _failure(group_id: str, error: Errors) -> Group:
 
 
 def _all_topics(shard: GroupShard, group_id: str, image: ClusterImage) -> Asked:
-    """The initialized partitions of topics that exist; an unknown group has none, and that is no error."""
+    """The initialized partitions of topics that exist; empty for an unknown group, without an error."""
     group = shard.find(ShareGroup, group_id)
     known = (group.share_partitions if group else None) or SharePartitions()
     topics = image.topics_by_id
@@ -104,7 +105,7 @@ def _asked(topic: DescribeShareGroupOffsetsRequest.Topic, image: ClusterImage) -
 
 
 def _summary_request(group_id: str, asked: Asked, image: ClusterImage) -> ReadShareGroupStateSummaryRequest:
-    """About the partitions that exist."""
+    """The request for those partitions that exist."""
     request = ReadShareGroupStateSummaryRequest
     known = [(t.topic_id, [index for index in t.partitions if image.partition(t.topic_id, index)]) for t in asked]
     topics = tuple(
@@ -116,7 +117,7 @@ def _summary_request(group_id: str, asked: Asked, image: ClusterImage) -> ReadSh
 
 
 def _find_ends(context: Context, summaries: Summaries) -> Workflow[Ends]:
-    """Ask each leader once for the ends of the partitions whose lag can be known."""
+    """Send each leader one request for the end offsets of the partitions whose lag can be computed."""
     by_leader: dict[int, list[TopicIdPartition]] = {}
     for key, summary in summaries.items():
         if _countable(summary):
@@ -129,7 +130,7 @@ def _find_ends(context: Context, summaries: Summaries) -> Workflow[Ends]:
 
 
 def _list_ends(context: Context, leader: int, keys: list[TopicIdPartition]) -> Workflow[Ends]:
-    """High watermarks, whatever the group's isolation level."""
+    """High watermarks, regardless of the group's isolation level."""
     topic_ids: dict[str, TopicId] = {}
     ask = ListOffsetsRequest
     wanted: dict[str, list[ListOffsetsRequest.Partition]] = {}
@@ -148,7 +149,7 @@ def _list_ends(context: Context, leader: int, keys: list[TopicIdPartition]) -> W
 
 
 def _countable(summary: Summary) -> bool:
-    """Whether a lag can be computed from what the persister knows."""
+    """True if start offset and delivery complete count are known, so that a lag can be computed."""
     return not summary.error_code and UNKNOWN not in (summary.start_offset, summary.delivery_complete_count)
 
 
@@ -162,7 +163,7 @@ def _topic(asked: AskedTopic, summaries: Summaries, ends: Ends) -> DescribeShare
 
 
 def _partition(index: int, summary: Summary | None, end: EndOffset | None) -> Partition:
-    """An unknown topic and an error of the persister look like an offset that is not known, as in Kafka."""
+    """An unknown topic and an error of the persister are answered as an unknown offset, as in Kafka."""
     if summary is None or summary.error_code:
         return Partition(partition_index=index)
     if end is None:

@@ -1,6 +1,6 @@
-"""The heartbeat: a member joins, keeps in touch, changes its subscription, learns its assignment.
+"""ShareGroupHeartbeat: a member joins, renews its session, changes its subscription, receives its assignment.
 
-The steps are Kafka's, in its order. The group is not touched: what a heartbeat changes goes into records.
+The steps are Kafka's, in its order. A heartbeat does not change the group: it returns records, which are replayed.
 Source: KIP-932, "Share group heartbeat"; Kafka's GroupMetadataManager.
 """
 
@@ -31,21 +31,22 @@ from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareG
 from shareq.model.records import CoordinatorRecord
 
 STABLE = 0
-"""The only state that a member of a share group is ever in."""
+"""The only state of a member of a share group."""
 
 
 def heartbeat(
     context: Context, shard: GroupShard, request: ShareGroupHeartbeatRequest, client: ClientContext
 ) -> Heartbeat | Refusal:
-    """A heartbeat that is not a leave: refused, or worked out."""
+    """Serve a heartbeat that is not a leave."""
     return refuse_member(shard, request, context.image) or Heartbeat(context, shard, request, client)
 
 
 class Heartbeat:
-    """One heartbeat, worked out: `response`, the `records` to append first, and what follows once they are `committed`.
+    """The result of one heartbeat: `response`, the `records` to append before it, and `committed`, to call after the
+    append.
 
     `before` and `member` are the sender before and after it, `group_epoch` is the epoch after it, `target` the target
-    assignment where it has computed one.
+    assignment if it has computed one.
     """
 
     __slots__ = (
@@ -92,14 +93,15 @@ class Heartbeat:
         self._assign()
         self._reconcile()
         self._initialize(resubscribed)
-        # Kafka sends everything at epoch 0, too; a request with that epoch has to name its topics, so this covers it.
+        # Kafka also sends the assignment at epoch 0. A request at epoch 0 has topic names, so this condition covers it.
         asked = request.subscribed_topic_names is not None
         self.response = self._response(with_assignment=asked or self.member.assigned != assigned_before)
 
     # ---- the steps ---------------------------------------------------------------------------------------------------
 
     def _update_member(self) -> bool:
-        """Record what the member says of itself. True where its topics change: only that bumps the epoch."""
+        """Record the member's rack, client and subscription. True if the subscription changed: only that bumps the
+        epoch."""
         before, member = self.before, self.member
         if member is before:
             return False
@@ -113,7 +115,7 @@ class Heartbeat:
         return True
 
     def _bump_epoch(self) -> None:
-        """Raise the group epoch by one where members, topics or initialized partitions are not what they were."""
+        """Raise the group epoch by one if members, topics or initialized partitions have changed."""
         group = self.group
         if not self.reason and group.assignment_epoch >= group.group_epoch and group.assignment_pending(self.image):
             self.reason = "share-partitions initialized"
@@ -128,7 +130,7 @@ class Heartbeat:
             self._record(Metadata(self.group_epoch, metadata_hash))
 
     def _assign(self) -> None:
-        """Compute the target assignment anew, unless that was done a moment ago."""
+        """Compute the target assignment, unless the assignment interval since the last one has not passed."""
         group = self.group
         if group.assignment_epoch >= self.group_epoch:
             return
@@ -140,7 +142,7 @@ class Heartbeat:
         self.records += self.target.records(group, self.group_epoch, self.now_ms)
 
     def _reconcile(self) -> None:
-        """Bring the sender, and no other member, to the target."""
+        """Move the sender to its target; other members stay as they are."""
         member = self.member
         target_epoch = self.group_epoch if self.target else self.group.assignment_epoch
         moved = target_epoch != member.member_epoch
@@ -159,7 +161,7 @@ class Heartbeat:
         self._record(CurrentMemberAssignment(*epochs, STABLE, partitions), member.member_id)
 
     def _initialize(self, resubscribed: bool) -> None:
-        """Begin to initialize what is subscribed and has no state yet."""
+        """Begin to initialize the subscribed share-partitions that have no state yet."""
         group = self.group
         if not resubscribed and self.now_ms < group.uninitialized_at_ms:
             return
@@ -190,7 +192,7 @@ class Heartbeat:
         )
 
     def committed(self) -> None:
-        """The heartbeat is committed: the session starts anew, and new share-partitions are initialized."""
+        """After the commit: restart the session and initialize new share-partitions."""
         context, group_id = self.context, self.group.group_id
         group = self.shard.find(ShareGroup, group_id)
         if group and self.refreshed and context.image is self.image:
@@ -220,7 +222,7 @@ class Heartbeat:
 
 
 def _updated(member: Member, request: ShareGroupHeartbeatRequest, client: ClientContext) -> Member:
-    """The member as the request tells of it, the same object where it tells nothing new. None keeps what was."""
+    """The member with the values of the request; the same object if none differs. None: unchanged."""
     names = member.subscribed_topic_names
     if request.subscribed_topic_names is not None:
         names = frozenset(request.subscribed_topic_names)

@@ -1,5 +1,5 @@
-"""Initializing share-partitions in two phases: recorded as initializing, made known to the persister, then recorded as
-initialized, or taken back so that a later heartbeat tries again. Source: KIP-932, "Initializing share-group state".
+"""Initializing share-partitions in two phases: recorded as initializing, initialized at the persister, then recorded as
+initialized, or removed again so that a later heartbeat retries. Source: KIP-932, "Initializing share-group state".
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from shareq.model.records import CoordinatorRecord
 from shareq.model.workflow import AskPersister, Reply, Workflow
 
 BY_RESET_STRATEGY = -1
-"""Start offset of a share-partition whose leader shall ask `share.auto.offset.reset`."""
+"""Start offset of a share-partition whose leader applies `share.auto.offset.reset`."""
 
 StartOffsets = Mapping[TopicId, Mapping[int, int]]
 
 
 def retry_interval_ms(config: BrokerConfig) -> int:
-    """How old an initialization must be before it counts as lost."""
+    """The age at which an initialization counts as lost."""
     retry_ms: int = config["group.share.initialize.retry.interval.ms"]
     commit_ms: int = config["offsets.commit.timeout.ms"]
     return max(retry_ms, commit_ms)
 
 
 def missing_partitions(group: ShareGroup, names: Iterable[str], image: ClusterImage, now_ms: int) -> PartitionSets:
-    """The partitions of the subscribed topics that are neither initialized nor lately begun."""
+    """The partitions of the subscribed topics that are neither initialized nor recently begun."""
     known = group.share_partitions or SharePartitions()
     topics = [topic for topic in map(image.topics.get, sorted(names)) if topic]
     wanted = {topic.topic_id: frozenset(range(len(topic.partitions))) for topic in topics}
@@ -44,15 +44,15 @@ def missing_partitions(group: ShareGroup, names: Iterable[str], image: ClusterIm
 
 
 def look_again_at_ms(group: ShareGroup, image: ClusterImage) -> int:
-    """When partitions may be missing again though nothing else has changed: when what is begun counts as lost."""
+    """The time at which begun initializations count as lost, so that partitions are missing again."""
     if group.share_partitions and group.share_partitions.initializing:
         return group.recorded_at_ms + retry_interval_ms(image.broker_config)
     return NEVER_MS
 
 
 def start_offsets(missing: PartitionSets, known: SharePartitions) -> StartOffsets:
-    """Where new share-partitions start: at 0 in a topic that the group already knows, so that no record is lost while
-    a topic grows, else by the reset strategy. Kafka 4.4 takes a topic that is still initializing for known, too."""
+    """The start offsets of new share-partitions: 0 in a topic that the group already has, so that no record of an added
+    partition is skipped; else the reset strategy. As in Kafka 4.4, a topic that is still initializing counts, too."""
     return {
         topic: dict.fromkeys(
             sorted(parts), 0 if topic in known.initialized or topic in known.initializing else BY_RESET_STRATEGY
@@ -62,7 +62,7 @@ def start_offsets(missing: PartitionSets, known: SharePartitions) -> StartOffset
 
 
 def initialize_request(group_id: str, state_epoch: int, starts: StartOffsets) -> InitializeShareGroupStateRequest:
-    """What the persister is asked for."""
+    """The request to the persister."""
     request = InitializeShareGroupStateRequest
     return request(
         group_id=group_id,
@@ -80,7 +80,7 @@ def initialize_request(group_id: str, state_epoch: int, starts: StartOffsets) ->
 
 
 def initialize(context: Context, group_id: str, state_epoch: int, starts: StartOffsets) -> Workflow[None]:
-    """Ask the persister, then record how it went."""
+    """Send the request to the persister, then record the result."""
     partitions = {topic: frozenset(indexes) for topic, indexes in starts.items()}
     reply = yield AskPersister(initialize_request(group_id, state_epoch, starts))
     if all_initialized(reply):
@@ -97,7 +97,8 @@ def all_initialized(reply: Reply) -> bool:
 
 
 def finish(context: Context, group_id: str, done: PartitionSets) -> Workflow[None]:
-    """Record what is initialized. Where that fails, take it back as Kafka does: the next heartbeat begins anew."""
+    """Record the partitions as initialized. If the append fails, abandon them as Kafka does: the next heartbeat
+    retries."""
     shard = yield context.background_turn(group_id)
     begun = _still_begun(shard, group_id, done, context.image)
     error = yield Append(_change(context, shard, group_id, lambda known: known.finish(begun)))
@@ -114,7 +115,7 @@ def finish(context: Context, group_id: str, done: PartitionSets) -> Workflow[Non
 
 
 def abandon(context: Context, group_id: str, failed: PartitionSets) -> Workflow[None]:
-    """Take back what could not be initialized: the next heartbeat begins anew."""
+    """Remove partitions that could not be initialized from the initializing ones: the next heartbeat retries."""
     shard = yield context.background_turn(group_id)
     yield from _abandon(context, shard, group_id, failed)
 
@@ -125,9 +126,9 @@ def _abandon(context: Context, shard: GroupShard, group_id: str, failed: Partiti
 
 
 def _still_begun(shard: GroupShard, group_id: str, done: PartitionSets, image: ClusterImage) -> PartitionSets:
-    """What of `done` is still wanted: neither its topic nor its group was deleted in the meantime.
+    """The partitions of `done` whose topic and group were not deleted in the meantime.
 
-    Kafka would take a late answer for an initialization of the topic's or the group's successor.
+    Kafka would apply a late answer to a new topic or group of the same name.
     """
     group = shard.find(ShareGroup, group_id)
     begun = group.share_partitions.initializing if group and group.share_partitions else {}
@@ -138,7 +139,7 @@ def _still_begun(shard: GroupShard, group_id: str, done: PartitionSets, image: C
 def _change(
     context: Context, shard: GroupShard, group_id: str, change: Callable[[SharePartitions], SharePartitions]
 ) -> list[CoordinatorRecord]:
-    """The record of a change to a group's share-partitions, where there is any."""
+    """The record of a change to a group's share-partitions; none if nothing changes."""
     group = shard.find(ShareGroup, group_id)
     if group is None or group.share_partitions is None:
         return []

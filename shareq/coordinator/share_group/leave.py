@@ -1,4 +1,4 @@
-"""How a member goes: it leaves, or its session ends. The assignment changes with the next heartbeat, not before."""
+"""The end of a membership: a member leaves, or its session ends. The next heartbeat of the group reassigns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from shareq.model.workflow import Workflow
 def leave(
     context: Context, shard: GroupShard, request: ShareGroupHeartbeatRequest
 ) -> Workflow[ShareGroupHeartbeatResponse]:
-    """A heartbeat with epoch -1."""
+    """Serve a heartbeat with epoch -1."""
     refusal = refuse_member(shard, request, context.image)
     if refusal:
         return refusal.heartbeat()
@@ -47,7 +47,8 @@ def expire(context: Context, due: Due) -> Workflow[None]:
 
 
 class _Removal:
-    """The member's records go, and the group epoch is raised. The last one takes the assignment's time with it."""
+    """Deletes the member's records and raises the group epoch. The last member also resets the time of the
+    assignment."""
 
     __slots__ = ("context", "epoch", "group_id", "member_id", "reason", "records")
 

@@ -1,4 +1,4 @@
-"""The members of share groups: their heartbeats, and what happens to them when the world around them changes."""
+"""The members of share groups: their heartbeats, and the hooks of the group type."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Response = ShareGroupHeartbeatResponse
 
 
 def share_heartbeat(context: Context, request: ShareGroupHeartbeatRequest, client: ClientContext) -> Workflow[Response]:
-    """ShareGroupHeartbeat: join, stay, or leave."""
+    """ShareGroupHeartbeat: join, renew the session, or leave."""
     refusal = refuse_request(request, context.image)
     if refusal:
         return refusal.heartbeat()
@@ -44,7 +44,7 @@ def _failure(error: Errors) -> Response:
 
 
 def _loaded(context: Context, group: ShareGroup) -> Iterable[Workflow[object]]:
-    """Every member gets a full new session."""
+    """Start a new session for every member."""
     deadline_ms = context.now_ms + context.image.group_config(group.group_id).session_timeout_ms
     for member_id in group.members:
         context.deadlines.restart(Due(What.SHARE_SESSION, group.group_id, member_id), deadline_ms)
@@ -52,7 +52,7 @@ def _loaded(context: Context, group: ShareGroup) -> Iterable[Workflow[object]]:
 
 
 def _topics_changed(context: Context, group: ShareGroup, change: TopicsChanged) -> None:
-    """Groups whose topics changed look again at their next heartbeat."""
+    """The next heartbeat of a group whose topics changed checks the metadata again."""
     del context
     if change.everybody or not change.names.isdisjoint(group.subscriptions):
         group.look_again()

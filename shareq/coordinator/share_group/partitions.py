@@ -1,6 +1,6 @@
-"""How far the share-partitions of a group are on their way: initializing, initialized, deleting.
+"""The initialization state of a group's share-partitions: initializing, initialized, deleting.
 
-A value with the moves that the two-phase protocols make; each move is written as one record that replaces everything.
+An immutable value with the transitions of the two-phase protocols; each transition is one record with the whole state.
 Source: KIP-932, ShareGroupStatePartitionMetadata; Kafka's GroupMetadataManager.
 """
 
@@ -34,52 +34,52 @@ def difference(some: PartitionSets, others: PartitionSets) -> PartitionSets:
 
 
 class SharePartitions(NamedTuple):
-    """A partition whose offset is being altered is initializing and initialized at once."""
+    """A partition whose offset is being altered is both initializing and initialized."""
 
     initializing: PartitionSets = _NO_SETS
     initialized: PartitionSets = _NO_SETS
     deleting: frozenset[TopicId] = frozenset()
 
     def known(self) -> PartitionSets:
-        """Everything that may have state at the share coordinator, but for the deleting topics."""
+        """All partitions that may have state at the share coordinator, except those of deleting topics."""
         return union(self.initialized, self.initializing)
 
     def topics(self) -> set[TopicId]:
-        """All topics that are mentioned."""
+        """All topics in any of the three states."""
         return {*self.initializing, *self.initialized, *self.deleting}
 
     # ---- moves -------------------------------------------------------------------------------------------------------
 
     def begin(self, more: PartitionSets) -> SharePartitions:
-        """`more` are to be initialized; their topics are wanted again."""
+        """`more` become initializing; their topics are no longer deleting."""
         return self._replace(initializing=union(self.initializing, more), deleting=self.deleting - more.keys())
 
     def finish(self, done: PartitionSets) -> SharePartitions:
-        """`done` are initialized."""
+        """`done` become initialized."""
         return self._replace(
             initializing=difference(self.initializing, done), initialized=union(self.initialized, done)
         )
 
     def abandon(self, failed: PartitionSets) -> SharePartitions:
-        """`failed` could not be initialized, and shall be tried again."""
+        """`failed` are no longer initializing; a later heartbeat retries them."""
         return self._replace(initializing=difference(self.initializing, failed))
 
     def begin_delete(self, topics: Iterable[TopicId]) -> SharePartitions:
-        """The initialized partitions of `topics` are to be deleted."""
+        """`topics` become deleting."""
         going = frozenset(topics)
         kept = {topic: parts for topic, parts in self.initialized.items() if topic not in going}
         return self._replace(initialized=kept, deleting=self.deleting | going)
 
     def finish_delete(self, topics: Iterable[TopicId]) -> SharePartitions:
-        """`topics` are deleted."""
+        """`topics` are removed."""
         return self._replace(deleting=self.deleting - frozenset(topics))
 
     def delete_all(self, image: ClusterImage) -> SharePartitions:
-        """The whole group goes: everything is to be deleted, as far as its topic still exists."""
+        """All topics that still exist become deleting, for the deletion of the group."""
         return SharePartitions(deleting=frozenset(topic for topic in self.topics() if topic in image.topics_by_id))
 
     def only_existing(self, image: ClusterImage) -> SharePartitions:
-        """What remains without the topics that exist no more. Itself where nothing goes."""
+        """The value without deleted topics; the same object if there are none."""
         existing = image.topics_by_id
         if all(topic in existing for topic in self.topics()):
             return self
@@ -92,7 +92,7 @@ class SharePartitions(NamedTuple):
     # ---- records -----------------------------------------------------------------------------------------------------
 
     def to_value(self, image: ClusterImage) -> records.StatePartitionMetadata:
-        """As it is stored, with the topics' names of now; a vanished topic's is `<UNKNOWN>`."""
+        """The value of the record, with the current topic names; `<UNKNOWN>` for a deleted topic."""
 
         def name(topic_id: TopicId) -> str:
             topic = image.topics_by_id.get(topic_id)

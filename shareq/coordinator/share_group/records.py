@@ -82,7 +82,7 @@ class CurrentMemberAssignment(NamedTuple):
 
 
 class StatePartitionMetadata(NamedTuple):
-    """How far the share-partitions of a group are on their way in, and out."""
+    """The initialization state of the group's share-partitions (see `partitions`)."""
 
     initializing_topics: tuple[NamedTopicPartitions, ...] = ()
     initialized_topics: tuple[NamedTopicPartitions, ...] = ()

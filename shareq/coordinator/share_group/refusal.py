@@ -1,4 +1,4 @@
-"""Why a heartbeat is refused: Kafka's checks in Kafka's order, the first hit wins. There is no authorization here."""
+"""The checks of a heartbeat, in Kafka's order; the first failed check is the error. There is no authorization."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MAX_MEMBER_ID_LENGTH = 36
 
 
 class Refusal(NamedTuple):
-    """An error, and what people may read about it."""
+    """An error code and its message."""
 
     error: Errors
     message: str | None = None
 
     def heartbeat(self) -> ShareGroupHeartbeatResponse:
-        """Error answers carry code and message only."""
+        """The response: an error has a code and a message only."""
         return ShareGroupHeartbeatResponse(error_code=self.error, error_message=self.message)
 
 
@@ -84,6 +84,6 @@ def _fenced(epoch: int, member: Member) -> Refusal:
 
 
 def group_not_found(shard: GroupShard, group_id: str) -> Refusal:
-    """An absent group, or one of another type: the id is taken, but not by a share group."""
+    """The error for an absent group, or for a group of another type."""
     why = "is not a share group" if group_id in shard.groups else "not found"
     return Refusal(Errors.GROUP_ID_NOT_FOUND, f"Group {group_id} {why}.")

@@ -1,8 +1,8 @@
 """The assignor "simple": balanced and sticky, the same result as Kafka's on the same input.
 
-Each partition is shared by S members, each member wants W partitions; what members had they keep as far as that goes,
-the rest is dealt round. Where Kafka walks through a hash table, the order of that table decides who gets what, so
-`hash_order` reproduces it. Source: Apache Kafka 4.2 and later, SimpleAssignor.
+Each partition is shared by S members, each member gets W partitions. Members keep their previous partitions up to these
+numbers; the others are distributed in turn. Kafka's result depends on the iteration order of a hash table, so
+`hash_order` reproduces that order. Source: Apache Kafka 4.2 and later, SimpleAssignor.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def hash_order(
     count: int = 0,
     newest_first: bool = False,
 ) -> list[K]:
-    """The items as a Java hash table of them is walked: by bucket, and within a bucket in order of insertion.
+    """The items in the iteration order of a Java hash table: by bucket, and within a bucket in order of insertion.
 
     `buckets` is the table's first size (a power of 2), `count` the most items it ever held if more than now; a table
     doubles beyond 3/4 and never shrinks. `newest_first`: insertions that prepend (Java's computeIfAbsent).
@@ -61,10 +61,10 @@ def hash_order(
 def assign_simple(given: AssignorInput) -> dict[str, Assignment]:
     """The balanced sticky assignment.
 
-    With equal subscriptions sizes differ by at most 1. Each partition gets at most S members and at least one, S not
-    always: Kafka may deal a partition twice to the last member that still wants some, and so do we.
+    With equal subscriptions, sizes differ by at most 1. Each partition gets 1 to S members: as in Kafka, a partition
+    may be assigned twice to the last unfilled member, so that it has fewer than S.
     """
-    # Kafka leaves open who is first in a bucket; by id, it is the same on every coordinator.
+    # Kafka does not define the order within a bucket; an order by id is the same on every coordinator.
     members = hash_order(sorted(given.members), _member_hash)
     subscriptions = set(given.members.values())
     if len(subscriptions) > 1:
@@ -74,7 +74,7 @@ def assign_simple(given: AssignorInput) -> dict[str, Assignment]:
 
 
 def _assign_together(members: list[str], names: frozenset[str], given: AssignorInput) -> dict[str, Assignment]:
-    """Everybody subscribes to the same topics: all partitions are dealt in one go."""
+    """Equal subscriptions: all partitions are distributed at once."""
     topics = [given.topics[name] for name in hash_order(sorted(names), _member_hash) if name in given.topics]
     targets = [(topic.topic_id, index) for topic in topics for index in topic.partitions]
     subscribed = {topic.topic_id for topic in topics}
@@ -95,9 +95,9 @@ def _assign_together(members: list[str], names: frozenset[str], given: AssignorI
 
 
 def _assign_by_topic(members: list[str], given: AssignorInput) -> dict[str, Assignment]:
-    """Subscriptions differ: each topic is dealt among its own subscribers.
+    """Different subscriptions: each topic is distributed among its subscribers.
 
-    A topic without subscribers is not visited and stays in the targets; the coordinator hides it.
+    A topic without subscribers is skipped and stays in the targets; the coordinator does not return it to members.
     """
     result = {member: dict(_old(given, member)) for member in members}
     for name, topic in given.topics.items():
@@ -131,12 +131,12 @@ def _topic_partition_hash(partition: tuple[TopicId, int]) -> int:
 
 
 def _sharing(member_count: int, target_count: int) -> int:
-    """How many members each partition shall have."""
+    """The number of members that share each partition."""
     return math.ceil(member_count / target_count) if target_count else 0
 
 
 def _wanted(member_count: int, sharing: int, target_count: int) -> list[int]:
-    """How many partitions each member shall have, `sharing` times `target_count` in all, roundings spread evenly."""
+    """The number of partitions of each member, `sharing` times `target_count` in all, with rounding spread evenly."""
     quota = sharing * target_count / member_count if member_count else 0.0
     edges = [math.ceil(quota * i) for i in range(member_count + 1)]
     return [after - before for before, after in pairwise(edges)]
@@ -145,7 +145,7 @@ def _wanted(member_count: int, sharing: int, target_count: int) -> list[int]:
 def _share_out(
     old: Sequence[Iterable[P]], wanted: list[int], sharing: int, targets: Sequence[P], hash_of: Callable[[P], int]
 ) -> list[dict[P, None]]:
-    """Bring what the members (by index) held to what they want, moving as little as possible."""
+    """Change the members' partitions (by member index) to the wanted numbers with the fewest moves."""
     held = [dict.fromkeys(partitions) for partitions in old]
     holders: dict[P, dict[int, None]] = {}
     for member, partitions in enumerate(held):
@@ -181,7 +181,7 @@ def _share_out(
 def _deal(
     needs: list[tuple[P, dict[int, None], int]], ring: list[int], held: list[dict[P, None]], wanted: list[int]
 ) -> None:
-    """Deal partitions (each with its holders so far, and how many more it needs) round the ring of unfilled members."""
+    """Distribute partitions (each with its holders, and the number of missing holders) in turn to unfilled members."""
     at, progress = 0, False
     for partition, before, need in needs:
         while need > 0 and ring:

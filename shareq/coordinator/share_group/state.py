@@ -1,7 +1,7 @@
-"""The committed state of share groups. It changes by replay of records and in no other way.
+"""The committed state of share groups. It changes only by replay of records.
 
-What is not in the records is soft: session deadlines (kept elsewhere), and what a heartbeat may skip because it found
-nothing to do the last time. Source: KIP-932, "Share group state"; Kafka's ShareGroup.
+Soft state is not in the records: session deadlines (see `deadlines`), and the checks that a heartbeat may skip because
+the last one found no change. Source: KIP-932, "Share group state"; Kafka's ShareGroup.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ NO_TOPICS: frozenset[str] = frozenset()
 
 
 class Member(NamedTuple):
-    """A member: its subscription, its epochs and its assignment. `previous_member_epoch` serves lost responses."""
+    """A member: its subscription, epochs and assignment. `previous_member_epoch` accepts a retry after a lost
+    response."""
 
     member_id: str
     rack_id: str | None = None
@@ -39,7 +40,7 @@ class Member(NamedTuple):
 
 
 def to_topic_partitions(assignment: Assignment) -> tuple[TopicPartitions, ...]:
-    """An assignment as records and messages list it."""
+    """An assignment in the form of records and messages."""
     return tuple(TopicPartitions(topic, partitions) for topic, partitions in assignment.items())
 
 
@@ -48,10 +49,10 @@ def _to_assignment(topics: tuple[TopicPartitions, ...]) -> Assignment:
 
 
 class ShareGroup:
-    """One group: members, their targets, three epochs, and the way of its share-partitions.
+    """One group: members, their targets, three epochs, and the initialization state of its share-partitions.
 
-    `share_partitions` is None as long as none were ever recorded; `recorded_at_ms` is when they last were, which is
-    the age that retries of initialization go by.
+    `share_partitions` is None until the first record of it; `recorded_at_ms` is the time of the last one, from which
+    the age of an initialization counts.
     """
 
     TYPE: ClassVar[GroupType] = GroupType.SHARE
@@ -83,10 +84,10 @@ class ShareGroup:
         self.members: dict[str, Member] = {}
         self.targets: dict[str, Assignment] = {}
         self.subscriptions: dict[str, int] = {}
-        """How many members subscribe to each topic name."""
+        """The number of subscribed members by topic name."""
         self.share_partitions: SharePartitions | None = None
         self.recorded_at_ms = 0
-        # Soft: when a heartbeat has to look again.
+        # Soft state: the time at which a heartbeat must check again.
         self.pending: bool | None = None
         self.refresh_at_ms = 0
         self.uninitialized_at_ms = 0
@@ -125,18 +126,18 @@ class ShareGroup:
     # ---- questions ---------------------------------------------------------------------------------------------------
 
     def look_again(self) -> None:
-        """Topics or configurations have changed: nothing that was found out about them holds."""
+        """Reset the soft state after a change of topics or configurations."""
         self.pending = None
         self.refresh_at_ms = 0
         self.uninitialized_at_ms = 0
 
     def subscribed_after(self, before: frozenset[str], after: frozenset[str]) -> frozenset[str]:
-        """The group's subscribed names once one member's subscription goes from `before` to `after`."""
+        """The group's subscribed names after one member's subscription changes from `before` to `after`."""
         gone = {name for name in before - after if self.subscriptions[name] == 1}
         return frozenset((self.subscriptions.keys() - gone) | after)
 
     def assignment_pending(self, image: ClusterImage) -> bool:
-        """True if some initialized partition of a subscribed topic is in no target, or the other way round."""
+        """True if the initialized partitions of subscribed topics differ from the partitions in the targets."""
         if self.pending is None:
             self.pending = self._assignment_pending(image)
         return self.pending
@@ -163,7 +164,9 @@ class ShareGroup:
         before = member.subscribed_topic_names if member else NO_TOPICS
         if value is None:
             if member and (member.member_epoch != LEAVE_EPOCH or member_id in self.targets):
-                raise UnreadableRecordError(f"{self.group_id}: {member_id} vanishes without having left")
+                raise UnreadableRecordError(
+                    f"{self.group_id}: metadata of member {member_id} deleted before its assignment"
+                )
             self.members.pop(member_id, None)
             self._subscribe(before, NO_TOPICS)
             return
@@ -194,7 +197,9 @@ class ShareGroup:
     def replay_target_metadata(self, value: records.TargetAssignmentMetadata | None) -> None:
         if value is None:
             if self.targets:
-                raise UnreadableRecordError(f"{self.group_id}: the target assignment vanishes, its members remain")
+                raise UnreadableRecordError(
+                    f"{self.group_id}: target assignment epoch deleted before the targets of members"
+                )
             self.assignment_epoch = -1
         else:
             self.assignment_epoch, self.assignment_timestamp_ms = value
@@ -219,7 +224,7 @@ class ShareGroup:
             )
 
     def replay_share_partitions(self, value: records.StatePartitionMetadata | None, now_ms: int) -> None:
-        """Every entry counts as just written, as in Kafka: ages are not recorded."""
+        """Replay the record. Its age starts now, as in Kafka: ages are not recorded."""
         self.pending = None
         self.uninitialized_at_ms = 0
         self.recorded_at_ms = now_ms
@@ -227,11 +232,13 @@ class ShareGroup:
 
     def check_deletable(self) -> None:
         if self.members or self.targets or self.assignment_epoch != -1:
-            raise UnreadableRecordError(f"{self.group_id}: the group vanishes while something of it remains")
+            raise UnreadableRecordError(
+                f"{self.group_id}: group epoch deleted while the group still has members or targets"
+            )
 
 
 def replay(groups: dict[str, Group], key: bytes, value_bytes: bytes | None, now_ms: int) -> None:
-    """Take one record in. Anything but a tombstone creates the group that it is about."""
+    """Replay one record. Any record but a tombstone creates an absent group."""
     record_type, group_id, member_id, value = decode(key, value_bytes)
     group = find(groups, ShareGroup, group_id)
     if group is None:
@@ -257,7 +264,7 @@ def replay(groups: dict[str, Group], key: bytes, value_bytes: bytes | None, now_
 
 
 def existing(assignment: Assignment, names: frozenset[str], image: ClusterImage) -> Assignment:
-    """The part of a target that a member may see: its own subscribed topics, as far as they exist."""
+    """The part of a target that a member receives: its subscribed topics that exist."""
     topics: Mapping[str, object] = {
         topic.topic_id: topic for topic in map(image.topics.get, names) if topic is not None
     }

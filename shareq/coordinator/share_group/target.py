@@ -1,4 +1,4 @@
-"""The target assignment of a group: computed by the configured assignor, recorded where it differs from the last."""
+"""The target assignment of a group: computed by the configured assignor, recorded for members whose target differs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ ASSIGNORS: Mapping[str, Assignor] = {"simple": assign_simple, "all_to_all": assi
 
 
 def assignor_name(image: ClusterImage) -> str:
-    """The name that is described to admins."""
+    """The assignor's name for ShareGroupDescribe."""
     name: str = image.broker_config["group.share.assignors"]
     return name
 
 
 class TargetAssignment(NamedTuple):
-    """What every member shall have."""
+    """The target of every member."""
 
     targets: Mapping[str, Assignment]
 
@@ -31,7 +31,7 @@ class TargetAssignment(NamedTuple):
     def compute(
         cls, group: ShareGroup, sender: Member, subscribed: Iterable[str], image: ClusterImage
     ) -> TargetAssignment:
-        """For the group as it is, but for the sender, which is new or has changed."""
+        """Compute the targets for the committed group, with the sender's new metadata."""
         members = {member_id: member.subscribed_topic_names for member_id, member in group.members.items()}
         members[sender.member_id] = sender.subscribed_topic_names
         initialized = (group.share_partitions or SharePartitions()).initialized
@@ -43,7 +43,7 @@ class TargetAssignment(NamedTuple):
         return cls(ASSIGNORS[assignor_name(image)](AssignorInput(members, group.targets, topics)))
 
     def records(self, group: ShareGroup, epoch: int, now_ms: int) -> Iterator[CoordinatorRecord]:
-        """A record for each member whose target is not what it was, or who had none; then the epoch."""
+        """A record for each member whose target has changed or is new; then the epoch."""
         for member_id, target in self.targets.items():
             if group.targets.get(member_id) != target:
                 value = TargetAssignmentMember(to_topic_partitions(target))
@@ -52,6 +52,6 @@ class TargetAssignment(NamedTuple):
 
 
 def by_name(assignment: Assignment, image: ClusterImage) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """An assignment as people read it: (topic name, partitions) each, without topics that exist no more."""
+    """An assignment by name: (topic name, partitions) each, without deleted topics."""
     topics = ((image.topics_by_id.get(topic_id), partitions) for topic_id, partitions in assignment.items())
     return tuple((topic.name, partitions) for topic, partitions in topics if topic)

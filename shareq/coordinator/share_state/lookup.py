@@ -49,7 +49,7 @@ def state_partition_count(image: ClusterImage) -> int:
 
 def find_share_coordinator(key: str, image: ClusterImage) -> FindCoordinatorResponse.Coordinator:
     """Answer one key of FindCoordinator: INVALID_REQUEST for a malformed key, COORDINATOR_NOT_AVAILABLE while the state
-    topic is missing (whoever answers sees to its creation) or has no live leader there."""
+    topic is missing (the caller then creates it) or the partition has no live leader."""
     parsed = parse_key(key)
     if parsed is None:
         return FindCoordinatorResponse.Coordinator(key=key, error_code=Errors.INVALID_REQUEST)

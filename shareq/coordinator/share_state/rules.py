@@ -1,4 +1,4 @@
-"""The five requests, as they are answered from one key's state: which checks apply, what is recorded, what is said.
+"""The five share-state requests on one key's state: the checks, the records and the results.
 
 Where Kafka 4.3 lets a late write take the start offset or the delivery complete count back, or an epoch of -1 pass the
 fence, the rules are those of 4.4. Source: Kafka's ShareCoordinatorShard; KIP-932, "Share coordinator".
@@ -126,7 +126,7 @@ def initialize(
 def read(
     key: SharePartitionKey, wanted: ReadShareGroupStateRequest.Partition, shard: StateShard, now_ms: int
 ) -> Ruling[ReadShareGroupStateResponse.Partition]:
-    """Tell a leader its state, and remember its epoch, so that earlier leaders are fenced from now on."""
+    """Return the state to a leader and record the leader's epoch, which fences earlier leaders."""
     error = refusal(shard, key, leader_epoch=wanted.leader_epoch, initialized=True)
     if error:
         return Ruling(failed(ReadShareGroupStateResponse.Partition, key.partition, error))
@@ -159,7 +159,7 @@ def write(
 def read_summary(
     key: SharePartitionKey, wanted: ReadShareGroupStateSummaryRequest.Partition, shard: StateShard, now_ms: int
 ) -> Ruling[ReadShareGroupStateSummaryResponse.Partition]:
-    """Tell an onlooker where the share-partition stands; nobody is fenced, and no state is an answer, too."""
+    """Return the summary of a share-partition. It fences no leader; a missing state is no error."""
     del wanted, now_ms
     response = ReadShareGroupStateSummaryResponse.Partition
     error = refusal(shard, key)
@@ -196,7 +196,7 @@ def delete(
 
 
 class Change(NamedTuple):
-    """What a record is to say of a state."""
+    """The content of the record of a write."""
 
     leader_epoch: int
     start_offset: int
@@ -207,7 +207,8 @@ class Change(NamedTuple):
 def advance(state: KeyState, wanted: WriteShareGroupStateRequest.Partition) -> Change:
     """What a write changes: the position never goes back, whichever order writes arrive in.
 
-    The delivery complete count is counted from the start offset, so it is taken from whoever knows the later one.
+    The delivery complete count is counted from the start offset, so it is taken from the side with the later start
+    offset.
     """
     start_offset, count = state.start_offset, state.delivery_complete_count
     if wanted.start_offset > start_offset:
@@ -243,8 +244,8 @@ def next_record(shard: StateShard, key: SharePartitionKey, change: Change, now_m
 class Rpc(NamedTuple):
     """How one kind of request is answered.
 
-    `inactive_first`: a coordinator that has not started says so before it looks at the request. `skips_empty_topics`:
-    a topic without partitions is left out of the answer, where it else empties the whole answer.
+    `inactive_first`: a coordinator that has not started answers with that error before it checks the request.
+    `skips_empty_topics`: a topic without partitions is left out of the answer, where it else empties the whole answer.
     """
 
     response: type[Any]

@@ -1,6 +1,6 @@
-"""Everything that can happen, as events for the journal. A state is a fold of these; nothing else tells the story.
+"""The events of the journal. Every state that an analysis shows is a fold of these events.
 
-Offsets are half-open ranges [first, end); times in ms. The journal adds when, in which order, and on which broker.
+Offsets are half-open ranges [first, end); times in ms. The journal adds the time, the sequence number and the broker.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ Event = (
     | RecordsHeld
     | ObservationDisturbed
 )
-"""All event types; `typing.get_args(Event)` lists them for readers and writers of journals."""
+"""The union of all event types; `typing.get_args(Event)` lists them for readers and writers of journals."""
 
 __all__ = [
     "AcknowledgementRefused",

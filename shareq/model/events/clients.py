@@ -1,4 +1,4 @@
-"""What clients do, and the messages that fly."""
+"""Events of clients, and of the messages between clients and brokers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class RecordsDelivered(NamedTuple):
-    """A poll returned these records to the application. `delivery_count` 0: not told."""
+    """A poll returned these records to the application. `delivery_count` 0: unknown."""
 
     group_id: str
     member_id: str
@@ -20,7 +20,7 @@ class RecordsDelivered(NamedTuple):
 
 
 class AcknowledgementsSent(NamedTuple):
-    """`counts` by acknowledge type, GAP to RENEW; offsets were taken together per partition."""
+    """`counts` by acknowledge type, GAP to RENEW, summed over the offsets of a partition."""
 
     group_id: str
     member_id: str
@@ -31,10 +31,10 @@ class AcknowledgementsSent(NamedTuple):
 
 
 class RequestSent(NamedTuple):
-    """A message flies: `api` is its class name. Recorded only where the cluster traces messages.
+    """A request was sent; `api` is its class name. Recorded only if the cluster traces messages.
 
-    `exchange` ties the answer to it; `version` is that of the wire, where it came over one; `body` is JSON of what it
-    says.
+    `exchange` is the number that its response shares; `version` is the version on the wire, if the request came over
+    one; `body` is the content as JSON.
     """
 
     source: str
@@ -47,7 +47,7 @@ class RequestSent(NamedTuple):
 
 
 class ResponseSent(NamedTuple):
-    """The answer to the request of this `exchange`; `error` is its top-level one."""
+    """The response to the request of this `exchange`; `error` is its top-level error code."""
 
     source: str
     target: str

@@ -1,4 +1,4 @@
-"""What happens to brokers, topics, configurations and logs."""
+"""Events of brokers, topics, configurations and logs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class BrokerStarted(NamedTuple):
 
 
 class BrokerStopped(NamedTuple):
-    """`killed`: without a goodbye."""
+    """`killed`: True if the broker stopped without a controlled shutdown."""
 
     broker_id: int
     killed: bool
@@ -43,7 +43,7 @@ class LeaderElected(NamedTuple):
 
 
 class ConfigChanged(NamedTuple):
-    """`value` None: back to the default. `resource` such as "group:payments", "topic:orders" or "broker"."""
+    """`value` None: the default applies again. `resource` such as "group:payments", "topic:orders" or "broker"."""
 
     resource: str
     key: str
@@ -51,7 +51,7 @@ class ConfigChanged(NamedTuple):
 
 
 class FaultInjected(NamedTuple):
-    """Somebody broke something on purpose."""
+    """A fault was injected on purpose."""
 
     text: str
 

@@ -1,4 +1,4 @@
-"""What happens to groups, and in the coordinators that keep them and their state."""
+"""Events of groups, and of the coordinators that keep their state."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class MemberReconciled(NamedTuple):
 
 
 class GroupEpochBumped(NamedTuple):
-    """Classic groups have generations instead: these are their epochs here and in `MemberReconciled`."""
+    """A group has a new epoch. For classic groups, here and in `MemberReconciled`, the epoch is the generation."""
 
     group_id: str
     group_epoch: int
@@ -40,7 +40,7 @@ class GroupEpochBumped(NamedTuple):
 
 
 class TargetAssignmentComputed(NamedTuple):
-    """(member, ((topic, partitions), ...)) each."""
+    """`assignment`: (member, ((topic, partitions), ...)) each."""
 
     group_id: str
     assignment_epoch: int
@@ -88,8 +88,8 @@ class StateLogPruned(NamedTuple):
 
 
 class TransactionChanged(NamedTuple):
-    """A transactional id is in this `phase` now, named as tools show it ("Ongoing", "PrepareCommit", ...), "Dead" once
-    it is forgotten. `partition_count`: how many partitions take part in what is open."""
+    """A transactional id is now in `phase`, with Kafka's name ("Ongoing", "PrepareCommit", ...); "Dead" after its
+    removal. `partition_count`: the number of partitions in the open transaction."""
 
     transactional_id: str
     producer_id: int

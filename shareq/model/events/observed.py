@@ -1,4 +1,4 @@
-"""What can be known of a share-partition from outside, where no journal of its leader can be read."""
+"""Events of an observer: the state of a share-partition as seen from outside, without the journal of its leader."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from shareq.model.events.share_partition import Run
 
 
 class DurableStateRead(NamedTuple):
-    """What the share coordinator keeps of a share-partition now, as a whole.
+    """The complete state that the share coordinator stores for a share-partition.
 
-    `spso` -1: it keeps nothing, or the start is not decided yet. `runs` are the durable ones, as of the last write:
-    the terminal ones are so for good, those that are AVAILABLE have been returned after so many deliveries and may be
-    held again. `delivery_complete_count` -1: not counted.
+    `spso` -1: there is no state, or the start offset is not decided yet. `runs` are the durable runs, as of the last
+    write: terminal runs are final; AVAILABLE runs were returned after `delivery_count` deliveries and may have been
+    acquired again since. `delivery_complete_count` -1: not counted.
     """
 
     group_id: str
@@ -27,7 +27,7 @@ class DurableStateRead(NamedTuple):
 
 
 class RecordsHeld(NamedTuple):
-    """A member that can be heard has been delivered the records [first, end), and holds them as far as is known."""
+    """The records [first, end) were delivered to a member of this process, which holds them until a later event."""
 
     group_id: str
     topic: str
@@ -39,6 +39,6 @@ class RecordsHeld(NamedTuple):
 
 
 class ObservationDisturbed(NamedTuple):
-    """Something cannot be seen any more, and why; `reason` "": all of it can be seen again."""
+    """The observer cannot see a part of the cluster, because of `reason`; "": it sees everything again."""
 
     reason: str

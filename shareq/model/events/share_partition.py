@@ -1,4 +1,4 @@
-"""What happens to the records in flight, and to the window over them."""
+"""Events of in-flight records, and of the window over them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Run(NamedTuple):
 
 
 class SharePartitionLoaded(NamedTuple):
-    """A leader has the share-partition in memory. `runs` is all that is in flight, the gaps left out."""
+    """A leader has loaded the share-partition. `runs` are all in-flight records, without gaps."""
 
     group_id: str
     topic: str
@@ -33,7 +33,7 @@ class SharePartitionLoaded(NamedTuple):
 
 
 class SharePartitionDropped(NamedTuple):
-    """The leader forgot the share-partition; a later one loads it again from durable state."""
+    """The leader dropped the share-partition from memory; a later leader loads it from durable state."""
 
     group_id: str
     topic: str
@@ -42,7 +42,7 @@ class SharePartitionDropped(NamedTuple):
 
 
 class RecordsChanged(NamedTuple):
-    """The records [first, end) are now in `state`. One such event for every change of a run.
+    """The records [first, end) are now in `state`. One event for every change of a run.
 
     `cause` is a RecordEvent, or "prepared" (a write is under way that would make it `to_state`; the state stays),
     "settled" (the write came through), "abandoned" (it did not). `member_id`, `deadline_ms` where ACQUIRED; `write_id`,
@@ -62,11 +62,11 @@ class RecordsChanged(NamedTuple):
     write_id: int | None = None
     to_state: int | None = None
     why: str | None = None
-    """While a write is under way, and when it has settled: the RecordEvent behind it."""
+    """While a write is under way, and when it has settled: the RecordEvent that caused it."""
 
 
 class WindowMoved(NamedTuple):
-    """The window is now [spso, speo): what lies below is done with."""
+    """The window is now [spso, speo); records below the SPSO are in a terminal state."""
 
     group_id: str
     topic: str
@@ -76,7 +76,7 @@ class WindowMoved(NamedTuple):
 
 
 class StateWritePrepared(NamedTuple):
-    """A state write has gone to the persister."""
+    """A state write was sent to the persister."""
 
     group_id: str
     topic: str
@@ -98,7 +98,7 @@ class StateWriteSettled(NamedTuple):
 
 
 class AcknowledgementRefused(NamedTuple):
-    """Nothing changed: the whole acknowledgement of the partition was refused."""
+    """The acknowledgement for the partition was refused as a whole; no record changed."""
 
     group_id: str
     topic: str

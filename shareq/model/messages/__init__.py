@@ -1,4 +1,4 @@
-"""One vocabulary: clients and brokers speak in these messages, in process as they are, on the wire as bytes.
+"""The messages of Kafka's protocol: passed as objects in process, encoded as bytes on the wire.
 
-One module a family: `share_fetch`, `share_state`, `share_group`, `cluster`, `data`, `topics`.
+One module for each family, such as `share_fetch`, `share_state`, `share_group`, `cluster`, `data`, `topics`.
 """

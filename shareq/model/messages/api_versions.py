@@ -1,4 +1,4 @@
-"""ApiVersions (18): which requests a broker answers, in which versions, and which features its cluster has."""
+"""ApiVersions (18): the requests that a broker serves, their versions, and the features of its cluster."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shareq.model.messages.base import Request, Response, message
 
 @message
 class ApiVersionsRequest(Request):
-    """Name and version of the client's software are told since version 3."""
+    """Version 3 adds the name and version of the client's software."""
 
     API_KEY: ClassVar[int] = 18
 
@@ -20,7 +20,7 @@ class ApiVersionsRequest(Request):
 
 @message
 class ApiVersionsResponse(Response):
-    """Versions are inclusive. Finalized features are valid from epoch 0 on; -1 says that they are not known."""
+    """Versions are inclusive. Finalized features are valid from epoch 0 on; with epoch -1 they are unknown."""
 
     @message
     class ApiVersion:

@@ -1,5 +1,5 @@
 """Consumer groups of the classic protocol: JoinGroup (11), Heartbeat (12), LeaveGroup (13), SyncGroup (14) and
-DescribeGroups (15). What members say to each other (`metadata`, `assignment`) is bytes to the coordinator.
+DescribeGroups (15). `metadata` and `assignment` are opaque bytes for the coordinator.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from shareq.model.messages.share_group import AUTHORIZED_OPERATIONS_OMITTED
 
 @message
 class JoinGroupRequest(Request):
-    """An empty `member_id` asks for one. `protocols` are the assignors that the member knows, the favourite first."""
+    """An empty `member_id` requests a new one. `protocols` are the assignors of the member, in order of preference."""
 
     API_KEY: ClassVar[int] = 11
 
@@ -34,7 +34,7 @@ class JoinGroupRequest(Request):
 
 @message
 class JoinGroupResponse(Response):
-    """`members` is there for the leader alone, who assigns for all of them."""
+    """`members` is set only in the leader's response; the leader computes the assignment of all members."""
 
     @message
     class Member:
@@ -54,7 +54,7 @@ class JoinGroupResponse(Response):
 
 @message
 class SyncGroupRequest(Request):
-    """`assignments` come from the leader. Protocol type and name are checked where they are given."""
+    """`assignments` come from the leader. Protocol type and name are checked if present."""
 
     API_KEY: ClassVar[int] = 14
 
@@ -103,7 +103,7 @@ class LeaveGroupRequest(Request):
 
     @message
     class MemberIdentity:
-        """An empty `member_id` leaves a static member to its instance id."""
+        """With an empty `member_id`, the instance id alone identifies a static member."""
 
         member_id: str = ""
         group_instance_id: str | None = None
@@ -138,7 +138,7 @@ class DescribeGroupsRequest(Request):
 class DescribeGroupsResponse(Response):
     @message
     class Member:
-        """Metadata and assignment are shown of a stable group only."""
+        """Metadata and assignment are empty unless the group is stable."""
 
         member_id: str
         group_instance_id: str | None = None

@@ -1,4 +1,4 @@
-"""Finding things: Metadata (3), FindCoordinator (10), and groups of all kinds: ListGroups (16), DeleteGroups (42)."""
+"""Discovery: Metadata (3), FindCoordinator (10); groups of all types: ListGroups (16), DeleteGroups (42)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from shareq.model.ids import ZERO_TOPIC_ID, TopicId
 from shareq.model.messages.base import Request, Response, message
 
 NOT_ASKED = -(1 << 31)
-"""Authorized operations that nobody has asked for; else bit `1 << code` stands for an operation."""
+"""Authorized operations that were not requested; else bit `1 << code` stands for an operation."""
 
 
 @message
 class MetadataRequest(Request):
     """`topics` None asks for all topics, () for none (brokers only).
 
-    One id that is not zero makes the whole request by id. Authorized operations of the cluster: up to version 10.
+    If one topic id is not zero, all topics are looked up by id. Authorized operations of the cluster: up to version 10.
     """
 
     API_KEY: ClassVar[int] = 3
@@ -101,7 +101,7 @@ class FindCoordinatorResponse(Response):
 
 @message
 class ListGroupsRequest(Request):
-    """Empty filters let everything pass."""
+    """An empty filter matches every group."""
 
     API_KEY: ClassVar[int] = 16
 

@@ -12,10 +12,10 @@ from shareq.model.messages.share_group import AUTHORIZED_OPERATIONS_OMITTED
 
 @message
 class ConsumerGroupHeartbeatRequest(Request):
-    """None and -1 mean unchanged since the last heartbeat. Epoch 0 joins, -1 leaves, -2 leaves to come back.
+    """None and -1 mean unchanged since the last heartbeat. Epoch 0 joins, -1 leaves, -2 leaves temporarily.
 
-    `topic_partitions` is what the member owns, that is, has not revoked yet. Before version 1 an empty `member_id`
-    asks for one; since then the member makes its own.
+    `topic_partitions` are the partitions that the member owns, that is, has not revoked yet. Before version 1 an empty
+    `member_id` requests one; since then the member generates its own.
     """
 
     API_KEY: ClassVar[int] = 68
@@ -39,7 +39,7 @@ class ConsumerGroupHeartbeatRequest(Request):
 
 @message
 class ConsumerGroupHeartbeatResponse(Response):
-    """`assignment`: the partitions that may be used from now on; None where nothing changed."""
+    """`assignment`: the partitions that the member may use from now on; None if unchanged."""
 
     @message
     class TopicPartitions:

@@ -1,4 +1,4 @@
-"""Records in and offsets out: Produce (0), ListOffsets (2), DeleteRecords (21)."""
+"""Records and offsets of a log: Produce (0), ListOffsets (2), DeleteRecords (21)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ProduceRequest(Request):
 class ProduceResponse(Response):
     @message
     class RecordError:
-        """`batch_index` counts the records of the batch."""
+        """`batch_index` is the index of the record in its batch."""
 
         batch_index: int
         batch_index_error_message: str | None = None

@@ -1,5 +1,5 @@
-"""What admins ask about a cluster: its brokers (60), partitions (75), reassignments (46), disks (35), producers (61),
-quorum (55), and who has configurations (74)."""
+"""Descriptions of a cluster for admins: its brokers (60), partitions (75), reassignments (46), log directories (35),
+producers (61), quorum (55), and the resources with configurations (74)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class DescribeClusterResponse(Response):
 
 @message
 class Cursor:
-    """Where the next page of partitions begins."""
+    """The first partition of the next page."""
 
     topic_name: str
     partition_index: int
@@ -51,7 +51,7 @@ class Cursor:
 
 @message
 class DescribeTopicPartitionsRequest(Request):
-    """No topics asks for all. At most `response_partition_limit` partitions come at once."""
+    """An empty `topics` requests all. A response has at most `response_partition_limit` partitions."""
 
     API_KEY: ClassVar[int] = 75
 
@@ -143,7 +143,7 @@ class DescribeLogDirsRequest(Request):
 class DescribeLogDirsResponse(Response):
     @message
     class Partition:
-        """Sizes in bytes; `offset_lag` is how far the replica is behind."""
+        """Sizes in bytes; `offset_lag` is the number of records that the replica lacks."""
 
         partition_index: int
         partition_size: int
@@ -183,7 +183,7 @@ class DescribeProducersRequest(Request):
 class DescribeProducersResponse(Response):
     @message
     class Producer:
-        """`current_txn_start_offset` is -1 while nothing is open."""
+        """`current_txn_start_offset` is -1 while no transaction is open."""
 
         producer_id: int
         producer_epoch: int
@@ -270,7 +270,8 @@ class DescribeQuorumResponse(Response):
 
 @message
 class ListConfigResourcesRequest(Request):
-    """Resource types as in DescribeConfigs; none asks for all types. Version 0 knows client metrics only."""
+    """Resource types as in DescribeConfigs; an empty list requests all types. Version 0 supports client metrics
+    only."""
 
     API_KEY: ClassVar[int] = 74
 

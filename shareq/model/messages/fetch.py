@@ -1,4 +1,4 @@
-"""Records out: Fetch (1), and how far a leader epoch reached: OffsetForLeaderEpoch (23)."""
+"""Fetch (1), and the end offset of a leader epoch: OffsetForLeaderEpoch (23)."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ NO_SESSION = 0
 """Fetch session id of a fetch outside of any session."""
 
 INITIAL_EPOCH = 0
-"""Fetch session epoch that asks for a new session; with the id of one, that takes the place of the old."""
+"""Fetch session epoch that requests a new session; with a session id, the new session replaces that session."""
 
 FINAL_EPOCH = -1
-"""Fetch session epoch of a fetch outside of any session; with the id of one, that closes it."""
+"""Fetch session epoch of a fetch outside of any session; with a session id, it closes that session."""
 
 UNKNOWN_LEADER = LeaderIdAndEpoch(leader_id=-1, leader_epoch=-1)
 
 
 @message
 class FetchRequest(Request):
-    """Topics by id. `current_leader_epoch` -1 is not checked; `max_wait_ms` bounds the wait for `min_bytes`."""
+    """Topics by id. A `current_leader_epoch` of -1 is not checked; `max_wait_ms` limits the wait for `min_bytes`."""
 
     API_KEY: ClassVar[int] = 1
 
@@ -67,7 +67,7 @@ class FetchResponse(Response):
 
     @message
     class Partition:
-        """`aborted_transactions` is None for read_uncommitted; `records` may begin below the offset asked for."""
+        """`aborted_transactions` is None for read_uncommitted; `records` may begin below the requested offset."""
 
         partition_index: int
         error_code: Errors = Errors.NONE
@@ -109,7 +109,7 @@ class OffsetForLeaderEpochRequest(Request):
 
 @message
 class OffsetForLeaderEpochResponse(Response):
-    """`end_offset` is exclusive; -1 and epoch -1 for an epoch that nobody knows."""
+    """`end_offset` is exclusive; -1 and epoch -1 for an unknown epoch."""
 
     @message
     class Partition:

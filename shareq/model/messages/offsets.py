@@ -1,6 +1,6 @@
 """Committed offsets of groups: OffsetCommit (8), OffsetFetch (9), OffsetDelete (47).
 
-Topics have a name before version 10 of commit and fetch, an id since.
+Commit and fetch identify topics by name before version 10, by id since.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from shareq.model.messages.base import Request, Response, message
 
 @message
 class OffsetCommitRequest(Request):
-    """No member and generation -1: somebody commits who is no member of the group."""
+    """An empty member id and generation -1: the committer is no member of the group."""
 
     API_KEY: ClassVar[int] = 8
 
@@ -56,7 +56,7 @@ class OffsetCommitResponse(Response):
 
 @message
 class OffsetFetchRequest(Request):
-    """`require_stable`: offsets that a transaction is about to replace are refused instead of shown."""
+    """`require_stable`: an offset that an open transaction will replace is answered with an error."""
 
     API_KEY: ClassVar[int] = 9
 
@@ -83,7 +83,7 @@ class OffsetFetchRequest(Request):
 class OffsetFetchResponse(Response):
     @message
     class Partition:
-        """Offset -1: nothing is committed."""
+        """Offset -1: no offset is committed."""
 
         partition_index: int
         committed_offset: int = -1

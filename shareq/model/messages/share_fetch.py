@@ -1,4 +1,4 @@
-"""ShareFetch (78) and ShareAcknowledge (79): acquiring records and saying what became of them."""
+"""ShareFetch (78) and ShareAcknowledge (79): acquire records and acknowledge them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FINAL_EPOCH = -1
 
 @message
 class AcknowledgementBatch:
-    """Offsets are inclusive. `acknowledge_types` holds one type for all offsets or exactly one for each."""
+    """Offsets are inclusive. `acknowledge_types` holds one type for all offsets, or one type for each offset."""
 
     first_offset: int
     last_offset: int

@@ -1,7 +1,7 @@
 """The share coordinator's requests (83-87): durable share-partition state.
 
-`StateBatch` offsets are inclusive; state -1 fields mean "not known" (start offset) or "not counted" (delivery complete
-count). Source: KIP-932, "Share coordinator"; KIP-1226 for the delivery complete count.
+`StateBatch` offsets are inclusive. A start offset of -1 is unknown, a delivery complete count of -1 was not counted.
+Source: KIP-932, "Share coordinator"; KIP-1226 for the delivery complete count.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from shareq.model.messages.base import Request, Response, message
 
 
 class StateBatch(NamedTuple):
-    """A run of offsets with one state and count, as it is stored; never ACQUIRED."""
+    """A stored run of offsets with one state and delivery count; never ACQUIRED."""
 
     first_offset: int
     last_offset: int

@@ -24,7 +24,7 @@ class CreateTopicsRequest(Request):
 
     @message
     class Topic:
-        """-1 asks for the broker's default; so do both counts where `assignments` say it all."""
+        """A count of -1 requests the broker's default; with `assignments` both counts must be -1."""
 
         name: str
         num_partitions: int = -1
@@ -89,7 +89,7 @@ class DeleteTopicsResponse(Response):
 
 @message
 class CreatePartitionsRequest(Request):
-    """`count` is the new total; `assignments` are the replicas of each new partition, None lets the broker choose."""
+    """`count` is the new total; `assignments` are the replicas of each new partition, None: the broker chooses them."""
 
     API_KEY: ClassVar[int] = 37
 
@@ -218,7 +218,7 @@ class DescribeConfigsResponse(Response):
 
     @message
     class Config:
-        """A sensitive value is None. `synonyms` are all that could have set it, the one in force first."""
+        """A sensitive value is None. `synonyms` are all configurations that set the value, the one in force first."""
 
         name: str
         value: str | None
@@ -274,7 +274,7 @@ class IncrementalAlterConfigsResponse(Response):
 
 @message
 class AlterConfigsRequest(Request):
-    """Replaces all of a resource's configurations. Newer clients use IncrementalAlterConfigs instead."""
+    """Replaces all configurations of a resource. Newer clients use IncrementalAlterConfigs instead."""
 
     API_KEY: ClassVar[int] = 33
 

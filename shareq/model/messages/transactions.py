@@ -12,7 +12,7 @@ from shareq.model.messages.base import Request, Response, message
 
 @message
 class InitProducerIdRequest(Request):
-    """Producer id and epoch are told by a producer that goes on after an error."""
+    """Producer id and epoch are set by a producer that continues after an error."""
 
     API_KEY: ClassVar[int] = 22
 
@@ -31,7 +31,8 @@ class InitProducerIdResponse(Response):
 
 @message
 class AddPartitionsToTxnRequest(Request):
-    """Clients name one transaction (versions 0-3), partition leaders ask for many (`transactions`, 4 and later)."""
+    """Clients send one transaction (versions 0-3), partition leaders send many (`transactions`, version 4 and
+    later)."""
 
     API_KEY: ClassVar[int] = 24
 
@@ -42,7 +43,7 @@ class AddPartitionsToTxnRequest(Request):
 
     @message
     class Transaction:
-        """`verify_only`: nothing is added, the answer is whether the partitions belong to the transaction."""
+        """`verify_only`: check that the partitions belong to the transaction, and add none."""
 
         transactional_id: str
         producer_id: int
@@ -59,7 +60,7 @@ class AddPartitionsToTxnRequest(Request):
 
 @message
 class AddPartitionsToTxnResponse(Response):
-    """`error_code` is for versions 4 and later; a client is told of each partition."""
+    """`error_code` exists since version 4; a response to a client has an error for each partition."""
 
     @message
     class Partition:
@@ -108,7 +109,7 @@ class EndTxnRequest(Request):
 
 @message
 class EndTxnResponse(Response):
-    """Id and epoch of the next transaction, told since version 5."""
+    """Version 5 adds the producer id and epoch of the next transaction."""
 
     error_code: Errors = Errors.NONE
     producer_id: int = -1
@@ -117,7 +118,7 @@ class EndTxnResponse(Response):
 
 @message
 class WriteTxnMarkersRequest(Request):
-    """From the transaction coordinator to the leaders of partitions. `transaction_result`: True commits."""
+    """From the transaction coordinator to partition leaders. `transaction_result`: True commits, False aborts."""
 
     API_KEY: ClassVar[int] = 27
 
@@ -232,8 +233,8 @@ class DescribeTransactionsResponse(Response):
 
 @message
 class ListTransactionsRequest(Request):
-    """Empty filters let everything pass; `duration_filter` in ms, -1 for none; `transactional_id_pattern` a regular
-    expression that has to match the whole id."""
+    """An empty filter matches everything; `duration_filter` in ms, -1 for none; `transactional_id_pattern` is a regular
+    expression that must match the whole id."""
 
     API_KEY: ClassVar[int] = 66
 
@@ -258,7 +259,7 @@ class ListTransactionsResponse(Response):
 
 @message
 class AllocateProducerIdsRequest(Request):
-    """From a broker to the controller: a block of producer ids that nobody else gets."""
+    """From a broker to the controller: request a block of producer ids for this broker alone."""
 
     API_KEY: ClassVar[int] = 67
 

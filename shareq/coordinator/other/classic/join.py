@@ -1,4 +1,4 @@
-"""JoinGroup: somebody becomes a member, or a member asks for the next generation.
+"""JoinGroup: a client becomes a member, or a member requests the next generation.
 
 Answers wait for the end of the join phase, which may take as long as the slowest member is given.
 Source: Kafka's GroupMetadataManager, classicGroupJoinToClassicGroup.
@@ -125,7 +125,7 @@ class _Join:
     # ---- a new member ------------------------------------------------------------------------------------------------
 
     def _unknown(self, transition: Transition) -> JoinGroupResponse | None:
-        """A static member takes its place at once; anybody else is given an id to come back with, so that a client
+        """A static member takes its place at once; any other client gets an id for its next request, so that a client
         that goes away meanwhile leaves no member behind."""
         request = self.request
         name = request.group_instance_id or self.client.client_id
@@ -155,7 +155,7 @@ class _Join:
         )
 
     def _replace(self, transition: Transition, former: Member, member_id: str) -> JoinGroupResponse | None:
-        """A static member is back. In a stable group it gets its old assignment, and nobody else notices."""
+        """A static member rejoins. In a stable group it gets its old assignment, without a rebalance."""
         group, leader_id = transition.group, transition.group.leader_id
         member = self._member(member_id)._replace(
             client_id=former.client_id, client_host=former.client_host, assignment=former.assignment
@@ -168,7 +168,7 @@ class _Join:
         transition.records = [group.record()]
         if self.client.api_version >= SKIP_ASSIGNMENT_VERSION:
             return join_response(group, member_id, skip_assignment=group.leader_id == member_id)
-        # Who cannot be told to skip the assignment must not take itself for the leader.
+        # A client without support for skip_assignment must not become the leader.
         return replace(join_response(group, member_id), leader=leader_id or "", members=())
 
     # ---- a member ----------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from shareq.model.records import CoordinatorRecord
 from shareq.model.workflow import Workflow
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
-"""How long a member is kept that nobody has answered yet: its client may be gone, and could not say so."""
+"""Session time-out of a member without its first response: its client may have disconnected."""
 
 _EMPTY, _PREPARING, _COMPLETING, _STABLE, _ = ClassicGroupState
 
@@ -70,12 +70,12 @@ class Transition:
     # ---- deadlines ---------------------------------------------------------------------------------------------------
 
     def watch(self, member: Member, duration_ms: int | None = None) -> None:
-        """The member has to be heard of again within its session, or within `duration_ms`."""
+        """Restart the member's session; it ends after its session time-out, or after `duration_ms`."""
         due = Due(What.CLASSIC_SESSION, self.group.group_id, member.member_id)
         self._deadlines[due] = member.session_timeout_ms if duration_ms is None else duration_ms
 
     def watch_pending(self, member_id: str, session_timeout_ms: int) -> None:
-        """Whoever was given an id has to come back with it."""
+        """Start the deadline by which a client must join with its new member id."""
         self.group.pending |= {member_id}
         self._deadlines[Due(What.CLASSIC_SESSION, self.group.group_id, member_id)] = session_timeout_ms
 
@@ -119,7 +119,7 @@ class Transition:
         self._told_of(member)
 
     def remove(self, member_id: str, reason: str) -> None:
-        """A member, or somebody who might have become one, is gone. The next one leads."""
+        """Remove a member or a pending member id. If it was the leader, the next member leads."""
         group = self.group
         group.pending -= {member_id}
         self._deadlines[Due(What.CLASSIC_SESSION, group.group_id, member_id)] = None
@@ -184,7 +184,7 @@ class Transition:
             self.rebalance()
 
     def _call_off(self) -> None:
-        """Who waits for an assignment of this generation will not get one."""
+        """Answer the members that wait for an assignment of this generation with an error."""
         for member in list(self.group.members.values()):
             self._answer_sync(member, Errors.REBALANCE_IN_PROGRESS)
             if member.awaiting_sync:
@@ -229,7 +229,8 @@ class Transition:
             self._joined(member)
 
     def _elect(self) -> bool:
-        """The leader stays if it has joined, else the first one that has takes over. False: nobody has."""
+        """The leader stays if it has joined, else the first joined member becomes leader. False: no member has
+        joined."""
         group = self.group
         leader = group.members.get(group.leader_id or "")
         if leader is None or not leader.awaiting_join:
@@ -255,7 +256,7 @@ class Transition:
     # ---- the sync phase ----------------------------------------------------------------------------------------------
 
     def assign(self, assignments: dict[str, bytes]) -> None:
-        """The leader has assigned: that is recorded, and everybody who waits is told."""
+        """Record the leader's assignment, and answer all members that wait for it."""
         group = self.group
         for member in list(group.members.values()):
             group.members[member.member_id] = member._replace(assignment=assignments.get(member.member_id, b""))

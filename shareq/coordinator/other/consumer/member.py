@@ -1,4 +1,4 @@
-"""A member of a consumer group: what it told us, and how far it is on the way to its target."""
+"""A member of a consumer group: its subscription, and the progress of its reconciliation."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Member(NamedTuple):
         return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
 
     def owned(self) -> Iterator[tuple[TopicId, int]]:
-        """Every partition that nobody else may have now."""
+        """Every partition that no other member may own now."""
         for held in (self.assigned, self.revoking):
             for topic_id, partitions in held.items():
                 for partition in partitions:

@@ -1,7 +1,7 @@
 """How a member comes nearer to its target, one heartbeat at a time.
 
 Pure: the member before, the target, and what the member reports to own go in; the member after comes out. A partition
-is given to a member only when nobody else owns it, so nobody ever shares one.
+is assigned to a member only when no other member owns it, so it has one owner at any time.
 Source: KIP-848, "Reconciliation"; Kafka's CurrentAssignmentBuilder.
 """
 
@@ -29,7 +29,7 @@ class Target(NamedTuple):
 
 
 IsOwned = Callable[[TopicId, int], bool]
-"""Whether anybody, the member included, owns the partition."""
+"""True if any member, this one included, owns the partition."""
 
 
 def reconcile(member: Member, target: Target, owned: Owned | None, is_owned: IsOwned, *, resubscribed: bool) -> Member:

@@ -54,7 +54,7 @@ class Offsets:
                 yield key, stored.commit, True
 
     def is_pending(self, key: OffsetKey) -> bool:
-        """Whether an open transaction is about to replace it."""
+        """True if an open transaction has a pending offset for the key."""
         return key in self._producers
 
     def pending_keys(self, group_id: str) -> Iterator[OffsetKey]:
