@@ -1,7 +1,7 @@
 """Administration of topics, share groups and configurations: blocking calls around `AdminCore`.
 
-Kafka's own names in snake case. Results are plain: errors of single items are values in them (`check()` raises the
-first), KafkaException is for what fails as a whole. `timeout` is in seconds.
+Names are Kafka's, in snake case. Errors of single items are values in the results (`check()` raises the first);
+KafkaException means that the call as a whole failed. `timeout` is in seconds.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ class Admin(UntilClosed):
     def create_topics(
         self, new_topics: Iterable[NewTopic | str], *, validate_only: bool = False, timeout: float = 60
     ) -> Results[str, CreatedTopic]:
-        """Create topics; a name alone is a topic with the broker's defaults.
+        """Create topics; a name alone means a topic with the broker's defaults.
 
-        Returns when every broker knows them, so that the next call of any client finds them.
+        Returns when all brokers have the topics in their metadata, so that the next call of any client finds them.
         """
         wanted = new_topics_of(new_topics)
         return self._do(topics.create_topics(self._routing, wanted, validate_only=validate_only), timeout)
@@ -82,7 +82,7 @@ class Admin(UntilClosed):
     def create_partitions(
         self, counts: Mapping[str, int], *, validate_only: bool = False, timeout: float = 60
     ) -> Results[str, Done]:
-        """Grow topics: {topic: new total}."""
+        """Add partitions to topics: {topic: new partition count}."""
         asked = {
             name_of("topic", topic): whole(f"the partition count of {topic!r}", count, -1, INT32_MAX)
             for topic, count in mapping("counts", counts).items()
@@ -94,7 +94,7 @@ class Admin(UntilClosed):
         return self._do(topics.describe_topics(self._routing, names_of("topic", names)), timeout)
 
     def list_topics(self, *, timeout: float = 60) -> Results[str, TopicDescription]:
-        """All topics, internal ones too."""
+        """All topics, including internal ones."""
         return self._do(topics.describe_topics(self._routing, None), timeout)
 
     def list_offsets(
@@ -104,7 +104,7 @@ class Admin(UntilClosed):
         isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
         timeout: float = 60,
     ) -> Results[TopicPartition, OffsetInfo]:
-        """Offsets of the log: "earliest", "latest", a datetime, or a timestamp in ms."""
+        """Log offsets by partition; a spec is "earliest", "latest", a datetime, or a timestamp in ms."""
         asked: dict[PartitionKey, int] = {}
         for place, spec in mapping("specs", specs).items():
             timestamp = timestamp_of(spec)
@@ -129,9 +129,9 @@ class Admin(UntilClosed):
     def list_groups(
         self, types: Iterable[str] = (), states: Iterable[str] = (), *, timeout: float = 60
     ) -> GroupListings:
-        """The groups of the cluster, of some types ("share") or in some states ("Empty", "Stable") only.
+        """The groups of the cluster, optionally only those of some types ("share") or states ("Empty", "Stable").
 
-        Where some brokers do not answer in time: the groups of the others, and `.errors` by broker.
+        If some brokers do not answer in time: the groups of the others, and the errors in `.errors`, by broker.
         """
         kinds = [text("type", name) for name in items("types", types)]
         phases = [text("state", name) for name in items("states", states)]
@@ -144,13 +144,13 @@ class Admin(UntilClosed):
         return self._do(groups.describe_share_groups(self._routing, names_of("group", group_ids)), timeout)
 
     def delete_share_groups(self, group_ids: Iterable[str], *, timeout: float = 60) -> Results[str, Done]:
-        """Delete groups without members, with their offsets: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND otherwise."""
+        """Delete groups and their offsets. Errors by group: NON_EMPTY_GROUP if it has members, GROUP_ID_NOT_FOUND."""
         return self._do(groups.delete_share_groups(self._routing, names_of("group", group_ids)), timeout)
 
     def list_share_group_offsets(
         self, group_id: str, partitions: Iterable[PartitionLike] | None = None, *, timeout: float = 60
     ) -> Lag:
-        """Start offset and lag of partitions, or of all that the group has; empty for an unknown group."""
+        """Start offset and lag of the given partitions, or of all of the group; empty for an unknown group."""
         places: dict[str, list[int]] | None = None
         if partitions is not None:
             places = {}
@@ -159,15 +159,15 @@ class Admin(UntilClosed):
         return self._do(offsets.list_share_group_offsets(self._routing, name_of("group", group_id), places), timeout)
 
     def lag(self, group_id: str, *, timeout: float = 60) -> Lag:
-        """How many records the group has still to deliver: `.total`, and by partition."""
+        """The number of records that the group has yet to deliver: by partition, and `.total`."""
         return self.list_share_group_offsets(group_id, timeout=timeout)
 
     def alter_share_group_offsets(
         self, group_id: str, specs: Mapping[PartitionLike | str, OffsetSpec], *, timeout: float = 60
     ) -> Results[TopicPartition, AlteredOffset]:
-        """Move the start of partitions, or of whole topics: an offset, "earliest", "latest" or a datetime.
+        """Set the start offset of partitions or of whole topics: an offset, "earliest", "latest" or a datetime.
 
-        The group must be empty; a missing one is created. KafkaException (NON_EMPTY_GROUP) for the call as a whole.
+        A group that does not exist is created. Raises KafkaException with NON_EMPTY_GROUP if the group has members.
         """
         asked: dict[tuple[str, int | None], OffsetSpec] = {}
         for place, spec in mapping("specs", specs).items():
@@ -181,7 +181,7 @@ class Admin(UntilClosed):
     def delete_share_group_offsets(
         self, group_id: str, topic_names: Iterable[str], *, timeout: float = 60
     ) -> Results[str, Done]:
-        """Delete the group's offsets of topics."""
+        """Delete the group's offsets of whole topics."""
         names = names_of("topic", topic_names)
         return self._do(offsets.delete_share_group_offsets(self._routing, name_of("group", group_id), names), timeout)
 
@@ -190,7 +190,7 @@ class Admin(UntilClosed):
     def describe_configs(
         self, kind: str, name: str, keys: Iterable[str] | None = None, *, timeout: float = 60
     ) -> Results[str, ConfigEntry]:
-        """The configuration of a "topic", a "group" (which need not exist) or a "broker" ("": their default)."""
+        """The configuration of a "topic", a "group" (which need not exist) or a "broker" (name "": their defaults)."""
         wanted = None if keys is None else names_of("key", keys)
         text("name", name, empty=True)
         return self._do(configs.describe_configs(self._routing, kind_of(kind), name, wanted), timeout)
@@ -204,7 +204,7 @@ class Admin(UntilClosed):
         validate_only: bool = False,
         timeout: float = 60,
     ) -> None:
-        """Change some keys, None bringing the default back. All of them or, with a KafkaException, none."""
+        """Change configurations; None restores the default. Makes all changes, or none and raises KafkaException."""
         text("name", name, empty=True)
         operation = configs.incremental_alter_configs(
             self._routing, kind_of(kind), name, changes_of(changes), validate_only=validate_only
@@ -212,7 +212,7 @@ class Admin(UntilClosed):
         self._do(operation, timeout)
 
     def alter_group_configs(self, group_id: str, changes: Mapping[str, ConfigChange], *, timeout: float = 60) -> None:
-        """The same for a group, such as {"share.record.lock.duration.ms": 20000}."""
+        """Change configurations of a group, such as {"share.record.lock.duration.ms": 20000}."""
         self.incremental_alter_configs("group", name_of("group", group_id), changes, timeout=timeout)
 
     # ---- running operations ------------------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ class Admin(UntilClosed):
         return task.result()
 
     def close(self) -> None:
-        """Repeatable."""
+        """Close the connection. Idempotent."""
         if not self._closed:
             self._closed = True
             self._connection.close()

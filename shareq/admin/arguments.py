@@ -47,7 +47,7 @@ def kind_of(kind: object) -> ResourceType:
 
 
 def new_topics_of(new_topics: Iterable[NewTopic | str]) -> list[NewTopic]:
-    """Topics to create; counts below 1 other than -1 are for the broker to refuse."""
+    """Topics to create. Only the type of counts is checked here; the broker refuses invalid counts."""
     found = [new if isinstance(new, NewTopic) else NewTopic(new) for new in items("new_topics", new_topics)]
     if not found:
         raise ValueError("topics must not be empty")
@@ -63,7 +63,7 @@ def _new_topic(new: NewTopic) -> NewTopic:
 
 
 def changes_of(changes: Mapping[str, ConfigChange]) -> dict[str, Change]:
-    """Changes of a configuration, their values as text."""
+    """Configuration changes with their values as text."""
     found = {name_of("key", key): _change(key, change) for key, change in mapping("changes", changes).items()}
     if not found:
         raise ValueError("changes must not be empty")
@@ -79,7 +79,7 @@ def _change(key: str, change: ConfigChange) -> Change:
 
 
 def config_text(key: str, value: object) -> str | None:
-    """A value as text for brokers, from text, a number or a bool; None is the default."""
+    """A configuration value as text, from text, a number or a bool; None means the default."""
     if value is None:
         return None
     if isinstance(value, bool):

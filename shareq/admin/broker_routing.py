@@ -1,6 +1,6 @@
 """Routing of requests: to any broker, all brokers, the controller, a group's coordinator, a partition's leader.
 
-Each of these retries retriable errors, with growing pauses, until the deadline of the operation.
+Every route retries retriable errors, with growing pauses, until the operation's deadline.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ COORDINATOR_BUSY = frozenset({Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.REBALA
 
 
 def failure(error: Errors, message: str | None = None) -> KafkaError | None:
-    """An item's error as a value, None where there is none."""
+    """An item's error as a value; None for NONE."""
     return KafkaError(error, message) if error else None
 
 
@@ -53,7 +53,7 @@ class BrokerRouting:
             yield self.pause(attempts, error, "the cluster", reason)
 
     def controller(self, request: Request, errors_of: Callable[[Any], Iterable[Errors]]) -> Operation[Any]:
-        """The controller's response. Brokers forward the request; older ones answer NOT_CONTROLLER."""
+        """The controller's response. Brokers forward the request; older brokers return NOT_CONTROLLER."""
         node = ANY_NODE
         attempts = 0
         while True:
@@ -66,13 +66,13 @@ class BrokerRouting:
             node = image.controller_id
 
     def metadata(self, topics: Iterable[str] | None) -> Operation[MetadataResponse]:
-        """Brokers and the named topics; None asks for all topics."""
+        """The brokers and the named topics; None means all topics."""
         asked = None if topics is None else tuple(MetadataRequest.Topic(name=name) for name in sorted(set(topics)))
         response: MetadataResponse = yield from self.any_broker(MetadataRequest(topics=asked))
         return response
 
     def wait_until_known(self, topics: Iterable[str]) -> Operation[None]:
-        """Wait until every broker that answers knows the topics."""
+        """Wait until every broker that answers has the topics in its metadata."""
         asked = MetadataRequest(topics=tuple(MetadataRequest.Topic(name=name) for name in topics))
         image = yield from self.any_broker(asked)
         attempts = 0
@@ -87,7 +87,7 @@ class BrokerRouting:
 
     def every_broker(self, request: Request) -> Operation[tuple[list[Any], dict[int, KafkaError]]]:
         """The responses of all live brokers, and by node the errors of those that did not answer in time. A broker that
-        dies meanwhile has neither. KafkaException where there are errors only."""
+        stops meanwhile has neither. KafkaException if there are only errors."""
         responses: list[Any] = []
         errors: dict[int, KafkaError] = {}
         waiting: set[int] | None = None
@@ -125,8 +125,8 @@ class BrokerRouting:
         waiting: Callable[[], object],
         what: str,
     ) -> Operation[OutOfTime | None]:
-        """Send the requests of `ask`, and `take` each reply, until nothing is `waiting`; `take` returns the error that
-        makes another attempt necessary, or NONE.
+        """Send the requests of `ask` and `take` each reply, in rounds, until `waiting()` is empty. `take` returns the
+        error that requires another attempt, or NONE.
 
         Returns None, or OutOfTime after taking the replies that had arrived.
         """
@@ -155,7 +155,7 @@ class BrokerRouting:
     # ---- coordinators ------------------------------------------------------------------------------------------------
 
     def coordinators(self, groups: Iterable[str]) -> Operation[tuple[dict[str, int], dict[str, KafkaError]]]:
-        """The coordinator's node of each group, and the errors of groups without one."""
+        """The coordinator's node by group, and the errors of groups without a coordinator."""
         nodes: dict[str, int] = {}
         errors: dict[str, KafkaError] = {}
         waiting = sorted(set(groups))
@@ -183,9 +183,9 @@ class BrokerRouting:
         make_request: Callable[[tuple[str, ...]], Request],
         results_of: Callable[[Any], Iterable[tuple[str, Errors, str | None, Any]]],
     ) -> Operation[dict[str, tuple[KafkaError | None, Any, int]]]:
-        """Ask each group's coordinator; `results_of(response)` gives (group, error, message, result) of each group.
+        """Send requests to each group's coordinator; `results_of(response)` returns (group, error, message, result).
 
-        Returns (error, result, node) by group; when the time is up, its error for the groups that are left.
+        Returns (error, result, node) by group. At the deadline, groups without a result have the error of the time-out.
         """
         done: dict[str, tuple[KafkaError | None, Any, int]] = {}
         waiting = dict.fromkeys(groups)
@@ -221,7 +221,7 @@ class BrokerRouting:
     def coordinator(
         self, group: str, request: Request, results_of: Callable[[Any], tuple[Errors, str | None, Any]]
     ) -> Operation[Any]:
-        """Ask the coordinator of one group; KafkaException for an error of the whole request."""
+        """The result of the coordinator of one group; KafkaException for an error of the whole request."""
         done = yield from self.by_coordinator(
             [group], lambda _: request, lambda response: [(group, *results_of(response))]
         )
@@ -238,8 +238,8 @@ class BrokerRouting:
         make_request: Callable[[dict[str, list[int]]], Request],
         results_of: Callable[[Any], Iterable[tuple[PartitionKey, Errors, Any]]],
     ) -> Operation[dict[PartitionKey, tuple[KafkaError | None, Any]]]:
-        """Ask each partition's leader; (error, result) by partition. Unknown topics and partitions are errors at once;
-        partitions without a result when the time is up have the error of the time-out."""
+        """Send requests to each partition's leader; returns (error, result) by partition. Unknown topics and partitions
+        are errors at once; at the deadline, partitions without a result have the error of the time-out."""
         done: dict[PartitionKey, tuple[KafkaError | None, Any]] = {}
         waiting = set(places)
 

@@ -21,10 +21,10 @@ from shareq.model.messages.topics import (
 RESOURCES = {"topic": ResourceType.TOPIC, "broker": ResourceType.BROKER, "group": ResourceType.GROUP}
 
 ConfigChange = object | None | tuple[str, object]
-"""A new value, None for back to the default, or ("append" | "subtract", value) for lists."""
+"""A new value, None for the default, or ("append" | "subtract", value) for lists."""
 
 Change = str | tuple[str, str | None] | None
-"""The same with values as brokers read them."""
+"""A change with its value as text."""
 
 
 def describe_configs(
@@ -59,7 +59,7 @@ def incremental_alter_configs(
     *,
     validate_only: bool,
 ) -> Operation[None]:
-    """Make all changes or, with a KafkaException, none."""
+    """Make all changes, or none and raise KafkaException."""
     resource = IncrementalAlterConfigsRequest.Resource(
         resource_type=resource_type,
         resource_name=name,
@@ -77,13 +77,13 @@ def _ask(
     resource_type: ResourceType,
     name: str,
 ) -> Operation[Any]:
-    """A broker answers for itself, everything else is known to all."""
+    """Send the request to the broker that it names, otherwise to any broker."""
     if resource_type is not ResourceType.BROKER or not name:
         return (yield from routing.any_broker(request))
     image = yield from routing.metadata(())
     node = next((broker.node_id for broker in image.brokers if str(broker.node_id) == name), ANY_NODE)
     if node == ANY_NODE:
-        raise KafkaException(KafkaError(Errors.BROKER_NOT_AVAILABLE, f"broker {name!r} is not there"))
+        raise KafkaException(KafkaError(Errors.BROKER_NOT_AVAILABLE, f"broker {name!r} is not in the cluster"))
     ((response, error, reason),) = yield [Ask(node, request)]
     _check(error, reason or f"broker {name} does not answer")
     return response

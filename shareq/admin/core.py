@@ -1,10 +1,10 @@
-"""Administration as a state machine: an operation is a workflow that yields questions and is sent the answers.
+"""Administration as a state machine: an operation is a workflow that yields requests and receives their replies.
 
-    replies = yield [Ask(node, request), ...]      # asked at the same time; the answers come in the same order
-    yield Pause(ms)                                # let time pass
+    replies = yield [Ask(node, request), ...]      # sent at the same time; replies in the same order
+    yield Pause(ms)                                # wait
     return result
 
-The core knows nothing about topics or groups. It sends, waits, and ends an operation whose time is up.
+The core is independent of topics and groups: it sends requests, runs pauses, and ends operations at their deadlines.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ Operation = Workflow[T]
 
 
 class OutOfTime(KafkaException):
-    """Thrown into an operation whose time is up: it may return a partial result, but send no request.
+    """Thrown into an operation at its deadline: it may return a partial result, but send no request.
 
-    `replies` to the requests in flight: those that arrived, None for the others.
+    `replies` to the requests in flight: those that have arrived, None for the others.
     """
 
     def __init__(self, error: KafkaError, replies: list[Reply | None]) -> None:
@@ -38,7 +38,7 @@ class OutOfTime(KafkaException):
 
 
 class OperationTask(Task[T]):
-    """An operation under way. Once `done`, `result()` returns or raises what came out."""
+    """A running operation. Once `done`, `result()` returns its result or raises its error."""
 
     __slots__ = ("_failure", "_value", "core", "deadline_ms", "why")
 
@@ -47,7 +47,7 @@ class OperationTask(Task[T]):
         self.core = core
         self.deadline_ms = deadline_ms
         self.why = ""
-        """What the operation waits for, where it has told."""
+        """What the operation waits for; empty if unknown."""
         self._value: T | None = None
         self._failure: Exception | None = None
 
@@ -62,19 +62,19 @@ class OperationTask(Task[T]):
         return self._value  # type: ignore[return-value]    # done without failure: the operation's own result
 
     def fail(self, failure: Exception) -> None:
-        """What an operation raises belongs to the caller who waits for its result."""
+        """Store the exception that the operation raised; `result()` raises it in the caller's thread."""
         self.done = True
         self._failure = KafkaException(failure.error) if isinstance(failure, OutOfTime) else failure
         self.core.finished(self)
 
     def abort(self, failure: KafkaException) -> None:
-        """Close the operation, which has failed."""
+        """Close the operation and fail it."""
         self.steps.close()
         self.fail(failure)
 
 
 class AdminCore:
-    """Runs operations: an actor that acts only on calls and replies."""
+    """An actor that runs operations; calls, replies and deadlines drive it."""
 
     def __init__(self, config: ClientConfig, rng: random.Random) -> None:
         self.client_id: str = config["client.id"]
@@ -102,7 +102,7 @@ class AdminCore:
         return self.calls.take_effects()
 
     def start(self, operation: Operation[T], timeout_ms: float, now_ms: int) -> OperationTask[T]:
-        """Begin an operation; it fails with _TIMED_OUT when it is not done within `timeout_ms`."""
+        """Start an operation; it fails with _TIMED_OUT if it is not done within `timeout_ms`."""
         self._now_ms = now_ms
         task = OperationTask(self, self._workflows, operation, now_ms + int(timeout_ms))
         self._tasks.append(task)
@@ -113,7 +113,7 @@ class AdminCore:
         def answered(response: Response | None, error: Errors, now_ms: int) -> None:
             self._now_ms = now_ms
             reason, task = self.calls.reason, waiter.task
-            if response is None and not error.retriable and not task.done:  # the broker is too old, or worse
+            if response is None and not error.retriable and not task.done:  # for example an unsupported version
                 assert isinstance(task, OperationTask)
                 task.abort(KafkaException(KafkaError(error, reason or None)))
             else:
@@ -132,7 +132,7 @@ class AdminCore:
         task.throw(OutOfTime(error, task.joint.results if task.joint else []))
 
     def abandon(self, task: OperationTask[Any]) -> None:
-        """The caller does not wait any more: ask nothing further. What was sent may still be carried out."""
+        """Close an operation whose caller has stopped waiting. Requests that were sent may still take effect."""
         if not task.done:
             task.end(None)
 

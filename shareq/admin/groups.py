@@ -15,7 +15,7 @@ from shareq.model.messages.share_group import ShareGroupDescribeRequest, ShareGr
 
 
 def list_groups(routing: BrokerRouting, types: Sequence[str], states: Sequence[str]) -> Operation[GroupListings]:
-    """The groups of all brokers that answer, and the errors of those that refuse or do not answer in time."""
+    """The groups of all brokers that answer in time, and the errors of the other brokers."""
     request = ListGroupsRequest(types_filter=tuple(types), states_filter=tuple(states))
     responses, errors = yield from routing.every_broker(request)
     found: dict[str, GroupListing] = {}

@@ -21,13 +21,13 @@ from shareq.model.messages.share_group import (
 )
 
 OffsetSpec = int | str | datetime
-"""An offset, "earliest", "latest", or the first record not older than a time."""
+"""An offset, "earliest", "latest", or a datetime: the first record with that timestamp or a later one."""
 
 _NAMED = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}
 
 
 def timestamp_of(spec: OffsetSpec) -> int | None:
-    """The timestamp that a log is asked for, None for a plain offset. ValueError, TypeError for anything else."""
+    """The timestamp for ListOffsets; None for a plain offset. ValueError or TypeError for anything else."""
     if isinstance(spec, bool):
         raise TypeError(f"an offset must be an int, not bool ({spec!r})")
     if isinstance(spec, int):
@@ -41,13 +41,13 @@ def timestamp_of(spec: OffsetSpec) -> int | None:
         return timestamp
     if isinstance(spec, str) and spec in _NAMED:
         return _NAMED[spec]
-    raise ValueError(f"{spec!r} is no offset: give a number, 'earliest', 'latest' or a datetime")
+    raise ValueError(f"{spec!r} is not an offset: give a number, 'earliest', 'latest' or a datetime")
 
 
 def list_share_group_offsets(
     routing: BrokerRouting, group_id: str, places: Mapping[str, Sequence[int]] | None
 ) -> Operation[Lag]:
-    """Start offsets and lags; `places` None: of all partitions that the group knows."""
+    """Start offsets and lags; with `places` None, of all partitions of the group."""
     topics = None
     if places is not None:
         topics = tuple(
@@ -75,7 +75,7 @@ def list_share_group_offsets(
 
 
 def _offset(topic: str, found: DescribeShareGroupOffsetsResponse.Partition) -> ShareGroupOffset:
-    """The lag, None for a negative one, which is unknown or impossible, as in Java."""
+    """The offset with its lag; None for a negative lag, which Java reports as absent, too."""
     started = found.start_offset >= 0
     return ShareGroupOffset(
         topic=topic,
@@ -90,7 +90,7 @@ def _offset(topic: str, found: DescribeShareGroupOffsetsResponse.Partition) -> S
 def alter_share_group_offsets(
     routing: BrokerRouting, group_id: str, specs: Mapping[tuple[str, int | None], OffsetSpec]
 ) -> Operation[Results[TopicPartition, AlteredOffset]]:
-    """Move start offsets; partition None means all of the topic. A partition that cannot be resolved is not moved."""
+    """Move start offsets; partition None means the whole topic. A partition without an offset is not moved."""
     wanted = yield from _all_partitions(routing, specs)
     rows, offsets = yield from _resolve(routing, wanted)
     if offsets:
@@ -101,7 +101,7 @@ def alter_share_group_offsets(
 def _all_partitions(
     routing: BrokerRouting, specs: Mapping[tuple[str, int | None], OffsetSpec]
 ) -> Operation[dict[PartitionKey, OffsetSpec]]:
-    """Replace whole topics by their partitions; an unknown topic by partition -1, which gets its error."""
+    """Replace whole topics by their partitions; an unknown topic by partition -1, for which an error follows."""
     whole = [topic for topic, index in specs if index is None]
     counts: dict[str, int] = {}
     if whole:
@@ -118,7 +118,7 @@ def _all_partitions(
 def _resolve(
     routing: BrokerRouting, wanted: Mapping[PartitionKey, OffsetSpec]
 ) -> Operation[tuple[dict[PartitionKey, AlteredOffset], dict[PartitionKey, int]]]:
-    """Turn names and times into offsets: (rows of those that have none, offset by place)."""
+    """Resolve names and times to offsets: (rows of partitions with an error, offset by partition)."""
     timestamps = {place: at for place, spec in wanted.items() if (at := timestamp_of(spec)) is not None}
     offsets = {place: spec for place, spec in wanted.items() if isinstance(spec, int)}
     rows: dict[PartitionKey, AlteredOffset] = {}
@@ -135,7 +135,7 @@ def _resolve(
     for (topic, index), row in ((place, found[TopicPartition(*place)]) for place in timestamps):
         if row.error is not None:
             rows[topic, index] = AlteredOffset(topic=topic, partition=index, start_offset=None, error=row.error)
-        else:  # nothing so new: the end, as Kafka's tool does
+        else:  # no record is so recent: the log end, as in Kafka's tool
             end = ends[TopicPartition(topic, index)].offset
             offsets[topic, index] = row.offset if row.offset is not None else end or 0
     return rows, offsets

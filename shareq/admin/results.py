@@ -1,4 +1,4 @@
-"""What administration returns: small frozen rows, and dicts of them that show themselves as tables."""
+"""Results of administration: frozen rows, and dicts of them that display as tables."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ C = TypeVar("C")
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def row(cls: type[C]) -> type[C]:
-    """Decorator of all that administration returns."""
+    """Class decorator of every result row."""
     return dataclass(frozen=True, slots=True, kw_only=True, repr=False)(cls)
 
 
 @row
 class Shown:
-    """Shows its fields; an error only where there is one."""
+    """Shows its fields in `repr`; `error` only if it is set."""
 
     def __repr__(self) -> str:
         values = [(field.name, getattr(self, field.name)) for field in fields(self) if field.name != "error"]
@@ -35,7 +35,7 @@ class Shown:
 
 @row
 class Row(Shown):
-    """One item's result. `error` is None where all is well; other fields then hold."""
+    """The result of one item. The other fields are valid if `error` is None."""
 
     error: KafkaError | None = None
 
@@ -50,7 +50,7 @@ class Results(dict[K, R]):
         return self
 
     def _table(self) -> list[list[str]]:
-        """Heads and rows as text; a column of errors only where there are any."""
+        """The heading and the rows as text; with a column for errors only if there are any."""
         rows = list(self.values())
         if not rows:
             return [["(nothing)"]]
@@ -87,7 +87,7 @@ def _text(value: object) -> str:
 
 @row
 class Done(Row):
-    """The result of an operation that returns nothing but an error."""
+    """The result of an operation without a value."""
 
     name: str
 
@@ -114,7 +114,7 @@ class PartitionDescription(Shown):
 
 @row
 class TopicDescription(Row):
-    """`partitions` show themselves as partition@leader."""
+    """`partitions` are displayed as partition@leader."""
 
     name: str
     topic_id: str
@@ -131,7 +131,7 @@ class GroupListing(Row):
 
 
 class GroupListings(Results[str, GroupListing]):
-    """The groups of the brokers that answered, by id. `errors`: by broker, why its groups are missing."""
+    """The groups of the brokers that answered, by id. `errors`: the error of each other broker, by node."""
 
     def __init__(self, groups: Mapping[str, GroupListing], errors: Mapping[int, KafkaError]) -> None:
         super().__init__(sorted(groups.items()))
@@ -150,7 +150,7 @@ class GroupListings(Results[str, GroupListing]):
 
 @row
 class MemberDescription(Shown):
-    """`assignment`: the partitions that the member may fetch from; others may have them too."""
+    """`assignment`: the partitions that the member may fetch from; several members may share a partition."""
 
     member_id: str
     client_id: str
@@ -166,7 +166,7 @@ class MemberDescription(Shown):
 
 @row
 class ShareGroupDescription(Row):
-    """`members` show themselves as client id (assignment)."""
+    """`members` are displayed as client id (assignment)."""
 
     group_id: str
     state: str
@@ -179,8 +179,8 @@ class ShareGroupDescription(Row):
 
 @row
 class ShareGroupOffset(Row):
-    """Where a share-partition starts (None: not initialised yet), and how many records it has still to deliver (None:
-    unknown)."""
+    """The start offset of a share-partition (None: not initialized), and the number of records yet to be delivered
+    (None: unknown)."""
 
     topic: str
     partition: int
@@ -194,13 +194,13 @@ class Lag(Results[TopicPartition, ShareGroupOffset]):
 
     @property
     def total(self) -> int:
-        """Over all partitions whose lag is known."""
+        """The sum over all partitions with a known lag."""
         return sum(row.lag or 0 for row in self.values())
 
 
 @row
 class AlteredOffset(Row):
-    """`start_offset`: what was asked for, `earliest`, `latest` and times resolved."""
+    """`start_offset`: the new one, with `earliest`, `latest` and times resolved."""
 
     topic: str
     partition: int
@@ -209,7 +209,7 @@ class AlteredOffset(Row):
 
 @row
 class OffsetInfo(Row):
-    """None where there is no such record."""
+    """All fields are None if there is no such record."""
 
     topic: str
     partition: int
@@ -220,7 +220,7 @@ class OffsetInfo(Row):
 
 @row
 class DeletedRecords(Row):
-    """The first offset that is left."""
+    """`low_watermark`: the first remaining offset."""
 
     topic: str
     partition: int

@@ -36,7 +36,7 @@ from shareq.model.messages.topics import (
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to create; -1 asks for the broker's default."""
+    """A topic to create; -1 means the broker's default."""
 
     topic: str
     num_partitions: int = -1
@@ -47,7 +47,7 @@ class NewTopic:
 def create_topics(
     routing: BrokerRouting, topics: Sequence[NewTopic], *, validate_only: bool
 ) -> Operation[Results[str, CreatedTopic]]:
-    """Create topics, and wait until every broker knows them, so that the next call of any client finds them."""
+    """Create topics, and wait until all brokers have them in their metadata, so that every client finds them."""
     request = CreateTopicsRequest(
         topics=tuple(
             CreateTopicsRequest.Topic(
@@ -102,7 +102,7 @@ def _done(items: Any) -> Results[str, Done]:
 
 
 def describe_topics(routing: BrokerRouting, names: Sequence[str] | None) -> Operation[Results[str, TopicDescription]]:
-    """The named topics, or all."""
+    """The named topics; None means all."""
     response = yield from routing.metadata(names)
     return Results({topic.name: _description(topic) for topic in response.topics if topic.name is not None})
 

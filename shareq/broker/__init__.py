@@ -1,4 +1,4 @@
-"""Puts actors together: a cluster in this process, on virtual, wall or scaled time."""
+"""Clusters in this process: brokers, controller, network and storage around the actors, on virtual or wall time."""
 
 from shareq.broker.cluster import Cluster
 

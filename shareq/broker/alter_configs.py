@@ -1,4 +1,4 @@
-"""Responses to AlterConfigs and IncrementalAlterConfigs: all changes of a resource are made, or none."""
+"""Responses to AlterConfigs and IncrementalAlterConfigs: each resource gets all of its changes, or none."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def alter_configs(request: AlterConfigsRequest, controller: Controller, broker_i
 def _one_by_one(
     resources: Sequence[R], altered: Callable[[R], ErrorWithMessage], result: Callable[..., T]
 ) -> tuple[T, ...]:
-    """A result for each resource; one that is named twice is not altered at all."""
+    """A result for each resource; a resource that is named twice is not altered."""
     named = Counter((asked.resource_type, asked.resource_name) for asked in resources)
     results = []
     for asked in resources:
@@ -109,15 +109,15 @@ def _target(asked: _Resource, controller: Controller, broker_id: int) -> _Target
     if asked.resource_type == ResourceType.BROKER and not name:
         return _Target(image.dynamic_configs, partial(_alter_brokers, controller))
     if asked.resource_type == ResourceType.BROKER_LOGGER and name == str(broker_id):
-        return Errors.INVALID_CONFIG, "there are no such loggers"
+        return Errors.INVALID_CONFIG, "there are no configurable loggers"
     why = _REFUSED.get(asked.resource_type)
     return unknown_type(asked.resource_type) if why is None else (Errors.INVALID_REQUEST, why)
 
 
 _REFUSED: dict[int, str] = {
-    ResourceType.BROKER: "all brokers are configured alike: alter the default, of empty name",
-    ResourceType.BROKER_LOGGER: "these are another broker's loggers",
-    ResourceType.CLIENT_METRICS: "metrics of clients are not collected",
+    ResourceType.BROKER: "brokers have no configurations of their own: alter the default, of empty name",
+    ResourceType.BROKER_LOGGER: "loggers of another broker: send the request to that broker",
+    ResourceType.CLIENT_METRICS: "client metrics are not supported",
 }
 
 
@@ -146,11 +146,11 @@ def _refuse_operations(asked: IncrementalAlterConfigsRequest.Resource) -> ErrorW
         if names[config.name] > 1:
             return Errors.INVALID_REQUEST, f"{config.name} is altered twice in one request"
         if operation not in _OPERATIONS:
-            return Errors.INVALID_REQUEST, f"{config.name}: there is no operation {operation}"
+            return Errors.INVALID_REQUEST, f"{config.name}: unknown operation {operation}"
         if operation != AlterOperation.DELETE and config.value is None:
-            return Errors.INVALID_REQUEST, f"{config.name}=None: a value is needed to set it"
+            return Errors.INVALID_REQUEST, f"{config.name}=None: a value is required"
         if operation in _ON_LISTS and not is_list(asked.resource_type, config.name):
-            return Errors.INVALID_CONFIG, f"{config.name} is not a list: it can be set or deleted"
+            return Errors.INVALID_CONFIG, f"{config.name} is not a list: it can only be set or deleted"
     return None
 
 

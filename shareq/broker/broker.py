@@ -1,4 +1,4 @@
-"""One broker: it hosts its actors, routes requests to them, and carries out their effects."""
+"""A broker process: it hosts actors, routes requests to them, and carries out their effects."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ PERSISTER_CLASS = "group.share.persister.class.name"
 
 
 class Broker:
-    """A running broker. A killed broker is dropped; a restart makes a new one."""
+    """A running broker. A killed broker is discarded; a restart creates a new one."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Broker:
         self._context = ClientContext(client_id=self.name)
         self._persisting: dict[int, tuple[Host, int]] = {}
         self._persist_ids = 0
-        self._untold: list[tuple[TopicPartition, int]] = []  # markers not delivered to their coordinator yet
+        self._undelivered_markers: list[tuple[TopicPartition, int]] = []  # (partition, producer id)
         self._stalled: list[tuple[Host, AppendRecords]] = []  # appends that wait for replicas to be in sync
         self._led: dict[TopicPartition, int] = {}
         self._hosts: list[Host] = []
@@ -120,7 +120,7 @@ class Broker:
     # ---- requests ----------------------------------------------------------------------------------------------------
 
     def receive(self, exchange_id: int, request: Request, client: ClientContext) -> None:
-        """Route a request to its actor, or answer it. A broker that was killed meanwhile drops it."""
+        """Route a request to its actor, or answer it. After a kill, requests in flight are dropped."""
         if not self._leader.alive:
             return
         route = self.routes[type(request)]
@@ -155,8 +155,8 @@ class Broker:
     # ---- metadata ----------------------------------------------------------------------------------------------------
 
     def image_changed(self, image: ClusterImage) -> None:
-        """Deliver the new image to every actor, and elected and resigned shards to the coordinators. Appends that wait
-        for replicas are tried again, or fail where this broker no longer leads the partition."""
+        """Deliver the new image to all actors, and elected and resigned shards to the coordinators. Appends that wait
+        for in-sync replicas are retried; they fail if this broker no longer leads the partition."""
         if not self._leader.alive:
             return
         self._data.image = image
@@ -252,22 +252,23 @@ class Broker:
         self._network.answer(self, exchange_id, self._produce(request, client, effect.verdicts))
 
     def _marker_appended(self, host: Host, effect: MarkerAppended) -> None:
-        """Deliver a marker to the coordinator after its earlier appends, so that its state follows the log's order."""
+        """Deliver a marker to the coordinator of its partition after earlier appends, in the order of the log."""
         del host
         at, offset, producer_id, _ = effect
         self.log_grew(at, offset, offset + 1)
         coordinator = self._coordinators.get(at.topic)
         if coordinator is not None:
-            self._untold.append((at, producer_id))
-            self._loop.post(self._tell_marker, coordinator, effect)
+            self._undelivered_markers.append((at, producer_id))
+            self._loop.post(self._deliver_marker, coordinator, effect)
 
-    def _tell_marker(self, coordinator: Host, marker: MarkerAppended) -> None:
+    def _deliver_marker(self, coordinator: Host, marker: MarkerAppended) -> None:
         at, _, producer_id, committed = marker
-        self._untold.remove((at, producer_id))
+        self._undelivered_markers.remove((at, producer_id))
         coordinator.deliver(MarkerWritten(at.partition, producer_id, committed))
 
     def _append_records(self, host: Host, effect: AppendRecords) -> None:
-        if (effect.topic_partition, effect.producer_id) in self._untold:  # no marker would end records behind this one
+        if (effect.topic_partition, effect.producer_id) in self._undelivered_markers:
+            # The marker precedes these records in the log, and no other one would end them.
             self._loop.post(host.deliver, Appended(effect.id, Errors.INVALID_TXN_STATE))
             return
         now_ms = self._loop.now_ms()

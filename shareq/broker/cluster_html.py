@@ -1,4 +1,4 @@
-"""How a cluster shows itself in a notebook: its brokers and its topics, as they are now."""
+"""The HTML of a cluster in a notebook: its brokers and its topics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shareq.model.image import NO_LEADER, ClusterImage
 
 
 def cluster_html(address: str, about: str, image: ClusterImage, log: Callable[[str, int], MemoryLog]) -> str:
-    """Two tables; internal topics are counted, not listed."""
+    """Two tables, of brokers and of topics; internal topics are only counted."""
     led = dict.fromkeys(image.brokers, 0)
     for topic in image.topics.values():
         for partition in topic.partitions:

@@ -1,6 +1,6 @@
-"""The runtime behind a `Cluster`: brokers that start and end as processes do, controller, logs and network.
+"""The runtime of a `Cluster`: broker processes, controller, logs and network.
 
-All of it runs on the loop: calls from outside go through `loop.enter`.
+All of it runs on the loop; calls from other threads go through `loop.enter`.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from shareq.model.image import BrokerImage, ClusterImage
 from shareq.trace import Journal
 
 CLEAN_INTERVAL_MS = 300_000
-"""The interval of retention and compaction (Kafka: log.retention.check.interval.ms)."""
+"""The interval of retention and compaction (Kafka: `log.retention.check.interval.ms`)."""
 
 CLIENT = -1
-"""The journal's broker id for events of clients and of the cluster as a whole."""
+"""The broker id in the journal for events of clients and of the cluster as a whole."""
 
 _FIRST_PORT = 9092
 
 
 class ClusterRuntime:
-    """The live brokers by id; the controller, the logs, the network. All random generators are forked from `rng`.
+    """The live brokers by id, the controller, the logs, the network. All random generators are forked from `rng`.
 
-    `racks`: one entry for each broker of the cluster.
+    `racks`: one entry per broker.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class ClusterRuntime:
         self._notify(broker_id, False)
 
     def watch(self, watcher: Callable[[int, bool], None]) -> None:
-        """Call `watcher(broker_id, alive)` when a broker starts or ends, instead of an earlier watcher."""
+        """Call `watcher(broker_id, alive)` when a broker starts or stops. Replaces the previous watcher."""
         self._watchers[:] = [watcher]
 
     def _notify(self, broker_id: int, alive: bool) -> None:
@@ -123,7 +123,7 @@ class ClusterRuntime:
         for broker in list(self.brokers.values()):
             self._loop.post(broker.image_changed, image)
 
-    # ---- the rest ----------------------------------------------------------------------------------------------------
+    # ---- retention, random generators, journal -----------------------------------------------------------------------
 
     def _clean(self) -> None:
         self.storage.clean(self._loop.now_ms())
@@ -137,7 +137,7 @@ class ClusterRuntime:
         return random.Random(self._rng.getrandbits(64))
 
     def record(self, event: Event) -> None:
-        """Record an event of a client, or of the cluster as a whole."""
+        """Record an event of a client or of the cluster as a whole."""
         self._record(CLIENT, event)
 
     def _record(self, broker_id: int, event: Event) -> None:

@@ -1,7 +1,7 @@
 """Configurations with the sources of their values, and the response to DescribeConfigs.
 
-The value in force comes from the first source that has one: the topic or the group, then the broker's configuration of
-the same meaning (its synonym): dynamic default, static configuration, default.
+The effective value is that of the first source that has one: the topic or group, then the corresponding broker
+configuration (its synonym): dynamic default, static configuration, default.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ READ_AT_START = frozenset(
         ),
     }
 )
-"""Broker keys that are read at the start only. All others take effect at once; Kafka has fewer dynamic keys."""
+"""Broker keys that are read only at the start. All others take effect at once; Kafka has fewer dynamic keys."""
 
 INTERNAL = frozenset({"group.share.assignor.offload.enable", "share.assignor.offload.enable"})
-"""Keys that are described only where they are set. Kafka has more internal keys; these have no effect there either."""
+"""Keys that are described only if they are set. Kafka has more internal keys; shareq ignores these two."""
 
 NULL_BY_DEFAULT = frozenset({"log.flush.interval.ms", "log.retention.ms", "log.roll.jitter.ms", "log.roll.ms"})
-"""Broker keys without a default of their own: in Kafka another key, mostly one in hours, has it."""
+"""Broker keys without a default. In Kafka another key, mostly one in hours, provides it."""
 
 OF_TOPICS_ALONE = frozenset(
     {
@@ -54,14 +54,14 @@ OF_TOPICS_ALONE = frozenset(
         "remote.storage.enable",
     }
 )
-"""Topic keys that have no counterpart among a broker's."""
+"""Topic keys without a corresponding broker key."""
 
 SourcedValue = tuple[str, str, ConfigSource]
 """A configuration entry with its source: (key, value, source)."""
 
 
 class DescribedConfig(NamedTuple):
-    """A configuration; `values`: every source that has a value, the one in force first."""
+    """A configuration; `values`: the value of every source that has one, the effective one first."""
 
     key: str
     value: str | None
@@ -75,11 +75,11 @@ class DescribedConfig(NamedTuple):
         return self.values[0][2] if self.values else ConfigSource.DEFAULT
 
 
-# ---- what there is ---------------------------------------------------------------------------------------------------
+# ---- configurations by resource --------------------------------------------------------------------------------------
 
 
 def _broker_values(key: str, image: ClusterImage) -> Iterator[SourcedValue]:
-    """The values of a broker key, the one in force first."""
+    """The values of a broker key, the effective one first."""
     if key in image.dynamic_configs:
         yield key, image.dynamic_configs[key], ConfigSource.DYNAMIC_DEFAULT_BROKER
     if key in image.static_configs:
@@ -89,7 +89,7 @@ def _broker_values(key: str, image: ClusterImage) -> Iterator[SourcedValue]:
 
 
 def topic_configs(overrides: Mapping[str, str], image: ClusterImage) -> Iterator[DescribedConfig]:
-    """All configurations of a topic with these overrides."""
+    """All configurations of a topic with the given overrides."""
     for key, d in TOPIC_CONFIGS.items():
         values = _override(key, overrides, ConfigSource.TOPIC)
         if d.synonym in BROKER_CONFIGS:
@@ -100,7 +100,7 @@ def topic_configs(overrides: Mapping[str, str], image: ClusterImage) -> Iterator
 
 
 def group_configs(overrides: Mapping[str, str], image: ClusterImage) -> Iterator[DescribedConfig]:
-    """All configurations of a group with these overrides; the group need not exist."""
+    """All configurations of a group with the given overrides; the group need not exist."""
     for key, d in GROUP_CONFIGS.items():
         values = _override(key, overrides, ConfigSource.GROUP)
         if d.broker_key:
@@ -144,7 +144,7 @@ _TYPES = {
     "share.coordinator.state.topic.replication.factor": ConfigType.SHORT,
     "transaction.state.log.replication.factor": ConfigType.SHORT,
 }
-"""Types that cannot be derived from the definitions."""
+"""Types that do not follow from the definitions."""
 
 
 def is_list(resource_type: int, key: str) -> bool:
@@ -200,7 +200,7 @@ def _described(
             return (Errors.INVALID_REQUEST, "the name is empty"), ()
         is_group = asked.resource_type == ResourceType.GROUP
         return NO_ERROR, group_configs(image.group_configs.get(name, {}), image) if is_group else ()
-    if asked.resource_type == ResourceType.BROKER and not name:  # what is set for all brokers, and nothing else
+    if asked.resource_type == ResourceType.BROKER and not name:  # only the dynamic defaults
         return NO_ERROR, (entry for entry in broker_configs(image) if entry.key in image.dynamic_configs)
     if asked.resource_type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
         if name != str(broker_id):

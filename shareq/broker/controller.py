@@ -1,7 +1,7 @@
-"""The controller: the one place where the cluster's metadata changes. Every change is a new image.
+"""The controller: it makes all changes of the cluster's metadata. Every change is a new image.
 
-It is KRaft's controller without the quorum: in this process it cannot be lost. Requests that change metadata come here
-from whichever broker received them.
+It replaces KRaft's controller quorum: it runs in this process and cannot fail. Brokers forward requests that change
+metadata to it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Changes = Mapping[str, str | None]
 
 
 class Controller:
-    """Holds the image and makes the next one. After each change it calls `publish(image)` and `record(event)`."""
+    """Holds the image and creates the next one. After each change it calls `publish(image)` and `record(event)`."""
 
     def __init__(
         self,
@@ -73,30 +73,30 @@ class Controller:
             brokers=MappingProxyType(dict(brokers)),
             broker_config=config,
             static_configs=MappingProxyType(config.overrides),
-            # Where eligible leader replicas are known, as here, Kafka sets this for the whole cluster when it begins.
+            # With eligible leader replicas enabled, Kafka sets this for the whole cluster when it is created.
             dynamic_configs=MappingProxyType({"min.insync.replicas": str(config["min.insync.replicas"])}),
         )
 
     # ---- brokers -----------------------------------------------------------------------------------------------------
 
     def broker_started(self, broker_id: int) -> None:
-        """The broker is back: partitions without a leader get one, and it rejoins the in-sync replicas."""
+        """Mark the broker alive: it rejoins the in-sync replicas, and partitions without a leader may elect it."""
         self._set_alive(broker_id, True)
         self._record(BrokerStarted(broker_id))
         self._elect()
 
     def broker_stopped(self, broker_id: int, *, killed: bool) -> None:
-        """Move every partition that the broker led to its next live replica."""
+        """Move the leadership of all partitions of the broker to their next live replicas."""
         self._set_alive(broker_id, False)
         self._record(BrokerStopped(broker_id, killed))
         self._elect()
 
     def elect_preferred_leaders(self) -> None:
-        """Give each partition back to the first of its replicas that is alive (Kafka: preferred leader election)."""
+        """Give each partition to its first live replica (Kafka: preferred leader election)."""
         self._elect(preferred=True)
 
     def elect_leader(self, name: str, index: int, *, preferred: bool) -> Errors:
-        """Elect the preferred replica of one partition, or any live one where the partition has no leader."""
+        """Elect the preferred replica of one partition, or, if it has no leader, any live replica."""
         topic = self.image.topics.get(name)
         if topic is None or not 0 <= index < len(topic.partitions):
             return Errors.UNKNOWN_TOPIC_OR_PARTITION
@@ -149,7 +149,7 @@ class Controller:
     ) -> tuple[ErrorWithMessage, TopicImage | None]:
         """Create a topic with a leader for each partition; -1 means the broker's default.
 
-        `assigned`: the replicas of each partition, unless the controller places them.
+        `assigned`: the replicas of each partition; empty if the controller chooses them.
         """
         problem = refuse_name(name, self.image.topics)
         if not problem[0]:
@@ -166,14 +166,14 @@ class Controller:
         )
         if not validate_only:
             self._record(TopicCreated(name, topic.topic_id, len(assigned)))
-            self._tell_leaders(topic, range(len(assigned)))
+            self._record_leaders(topic, range(len(assigned)))
             self._put_topics([topic])
         return NO_ERROR, topic
 
     def _assign(
         self, name: str, count: int, factor: int, assigned: Sequence[Replicas]
     ) -> tuple[ErrorWithMessage, Sequence[Replicas]]:
-        """Replicas for each partition of a new topic."""
+        """The replicas of each partition of a new topic, or the error."""
         brokers, config = self.image.brokers, self.image.broker_config
         if assigned:
             return refuse_replicas(assigned, len(assigned[0]), brokers), assigned
@@ -189,7 +189,7 @@ class Controller:
             return Errors.INVALID_CONFIG, str(problem)
         return NO_ERROR
 
-    def _tell_leaders(self, topic: TopicImage, indexes: Iterable[int]) -> None:
+    def _record_leaders(self, topic: TopicImage, indexes: Iterable[int]) -> None:
         for index in indexes:
             partition = topic.partitions[index]
             self._record(LeaderElected(topic.name, index, partition.leader, partition.leader_epoch))
@@ -197,26 +197,26 @@ class Controller:
     def create_partitions(
         self, name: str, count: int, assigned: Sequence[Replicas] | None = None, *, validate_only: bool = False
     ) -> ErrorWithMessage:
-        """Grow a topic to `count` partitions in all. `assigned`: the replicas of each new one, None: chosen here."""
+        """Grow a topic to `count` partitions. `assigned`: the replicas of each new one; None: chosen here."""
         topic = self.image.topics.get(name)
         if topic is None:
             return Errors.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist"
         old, brokers = len(topic.partitions), self.image.brokers
         if count <= old:
-            return Errors.INVALID_PARTITIONS, f"topic {name!r} has {old} partitions: {count} is not larger"
+            return Errors.INVALID_PARTITIONS, f"topic {name!r} has {old} partitions: {count} is not more"
         factor = len(topic.partitions[0].replicas)
         if assigned is None:
             start = sorted(brokers).index(topic.partitions[0].replicas[0])
             assigned = striped(brokers, start, range(old, count), factor)
         elif len(assigned) != count - old:
-            why = f"topic {name!r} is to get {count - old} partitions more, {len(assigned)} are assigned"
+            why = f"topic {name!r}: {count - old} new partitions, but {len(assigned)} assignments"
             return Errors.INVALID_REPLICA_ASSIGNMENT, why
         problem = refuse_replicas(assigned, factor, brokers)
         if problem[0] or validate_only:
             return problem
         grown = replace(topic, partitions=topic.partitions + placed(assigned, brokers))
         self._record(PartitionsAdded(name, topic.topic_id, count))
-        self._tell_leaders(grown, range(old, count))
+        self._record_leaders(grown, range(old, count))
         self._put_topics([grown])
         return NO_ERROR
 
@@ -230,14 +230,14 @@ class Controller:
         return NO_ERROR
 
     def create_internal_topic(self, name: str) -> None:
-        """The coordinators' own topics, with as many replicas as the brokers permit. Repeatable."""
+        """Create a coordinators' topic, with at most as many replicas as there are brokers. Idempotent."""
         if name not in self.image.topics:
             count, factor, configs = internal_topic(name, self.image.broker_config)
             (error, why), _ = self.create_topic(name, count, min(factor, len(self.image.brokers)), configs)
             assert not error, why
 
     def allocate_producer_ids(self) -> AllocateProducerIdsResponse:
-        """A block of producer ids that no other broker gets."""
+        """A block of producer ids that is not allocated again."""
         first = next(self._producer_ids)
         return AllocateProducerIdsResponse(producer_id_start=first, producer_id_len=PRODUCER_IDS_PER_BLOCK)
 
@@ -253,7 +253,7 @@ class Controller:
     # ---- configurations ----------------------------------------------------------------------------------------------
 
     def alter_topic_configs(self, name: str, changes: Changes, *, validate_only: bool = False) -> ErrorWithMessage:
-        """Set overrides, or remove them with None. The whole resulting set is validated."""
+        """Set overrides, or remove them with None. Validates the resulting set as a whole."""
         topic = self.image.topics.get(name)
         if topic is None:
             return Errors.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist"
@@ -261,12 +261,12 @@ class Controller:
         problem = self._refuse_topic_configs(merged)
         if problem[0] or validate_only:
             return problem
-        self._tell_configs(f"topic:{name}", changes)
+        self._record_configs(f"topic:{name}", changes)
         self._put_topics([replace(topic, configs=MappingProxyType(merged))])
         return NO_ERROR
 
     def alter_group_configs(self, group_id: str, changes: Changes, *, validate_only: bool = False) -> ErrorWithMessage:
-        """Set overrides of a group (which need not exist), or remove them with None."""
+        """Set overrides of a group, which need not exist, or remove them with None."""
         if not group_id:
             return Errors.INVALID_REQUEST, "the group id is empty"
         merged = _merge(self.image.group_configs.get(group_id, {}), changes)
@@ -276,13 +276,13 @@ class Controller:
             return Errors.INVALID_CONFIG, str(problem)
         if validate_only:
             return NO_ERROR
-        self._tell_configs(f"group:{group_id}", changes)
+        self._record_configs(f"group:{group_id}", changes)
         configs = {**self.image.group_configs, group_id: MappingProxyType(merged)}
         self._change(group_configs=MappingProxyType({group: found for group, found in configs.items() if found}))
         return NO_ERROR
 
     def alter_broker_configs(self, changes: Changes, *, validate_only: bool = False) -> ErrorWithMessage:
-        """Cluster-wide broker configurations; None goes back to what the cluster was started with."""
+        """Set cluster-wide broker configurations; None restores the value of the cluster's start."""
         dynamic = _merge(self.image.dynamic_configs, changes)
         try:
             config = BrokerConfig({**self.image.static_configs, **dynamic})
@@ -290,22 +290,21 @@ class Controller:
             return Errors.INVALID_CONFIG, str(problem)
         if validate_only:
             return NO_ERROR
-        self._tell_configs("broker", changes)
+        self._record_configs("broker", changes)
         self._change(broker_config=config, dynamic_configs=MappingProxyType(dynamic))
         self._warn_of_clamped()
         return NO_ERROR
 
     def _warn_of_clamped(self) -> None:
-        """Log stored group values that the broker's new bounds exclude, once per group, key and value."""
+        """Log stored group values outside the broker's new bounds, once per group, key and value."""
         for group_id, overrides in self.image.group_configs.items():
             for key, stored, effective, bounds in clamped_overrides(overrides, self.image.broker_config):
                 if (group_id, key, stored) not in self._warned:
                     self._warned.add((group_id, key, stored))
-                    _log.warning(
-                        "group %r: %s=%s is outside %s; %s is in force", group_id, key, stored, bounds, effective
-                    )
+                    text = "group %r: %s=%s is outside %s; the effective value is %s"
+                    _log.warning(text, group_id, key, stored, bounds, effective)
 
-    def _tell_configs(self, resource: str, changes: Changes) -> None:
+    def _record_configs(self, resource: str, changes: Changes) -> None:
         for key, value in changes.items():
             self._record(ConfigChanged(resource, key, value))
 

@@ -1,4 +1,4 @@
-"""Decoding of a coordinator's own log: its records, the transactions that they belong to, and the markers."""
+"""Decoding of a coordinator's log: records, the transactions of records, and markers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from shareq.model.actor import EndMarker, RecordsRead
 from shareq.model.records import RecordBatch
 
 CHUNK_BYTES = 5 << 20
-"""Bytes of its log that a coordinator reads at a time while it loads (Kafka: load.buffer.size)."""
+"""Size in bytes of a coordinator's reads while it loads (Kafka: `load.buffer.size`)."""
 
 
 def records_read(read_id: int, read: ReadResult, offset: int) -> RecordsRead:
-    """The records, transactions and markers from `offset` on. The first batch may begin below it."""
+    """The records, transactions and markers from `offset` on. The first batch may begin below `offset`."""
     records: list[tuple[int, bytes, bytes | None]] = []
     producer_ids: dict[int, int] = {}
     markers: list[EndMarker] = []
@@ -30,6 +30,6 @@ def records_read(read_id: int, read: ReadResult, offset: int) -> RecordsRead:
 
 
 def _marker(batch: RecordBatch) -> list[EndMarker]:
-    """The marker in a control batch; none where the batch is about something else, or compaction has emptied it."""
+    """The transaction marker in a control batch; empty if it is of another type, or emptied by compaction."""
     kind = decode_control(batch) if batch.record_count else None
     return [] if kind is None else [EndMarker(batch.base_offset, batch.producer_id, kind is ControlType.COMMIT)]

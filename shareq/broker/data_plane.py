@@ -1,4 +1,4 @@
-"""One broker's view of the logs: the ones that it leads, reads and writes, and the leaders of the others."""
+"""A broker's access to logs: it reads and writes the logs that it leads, and names the leaders of the others."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from shareq.model.messages.share_fetch import LeaderIdAndEpoch, NodeEndpoint
 from shareq.model.states import IsolationLevel
 
 ISOLATION_LEVELS = frozenset(IsolationLevel)
-"""The isolation levels of Fetch; for any other value Kafka's error is UNKNOWN_SERVER_ERROR."""
+"""The isolation levels of Fetch; any other value is UNKNOWN_SERVER_ERROR in Kafka."""
 
 
 class DataPlane:
-    """A broker serves those partitions that it leads."""
+    """The partitions of one broker, which serves those that it leads."""
 
     def __init__(self, broker_id: int, storage: Storage, image: ClusterImage) -> None:
         self.broker_id = broker_id
@@ -29,10 +29,10 @@ class DataPlane:
     def led_log(
         self, topic: str, partition: int, current_leader_epoch: int = -1
     ) -> tuple[Errors, MemoryLog | None, int]:
-        """The log and leader epoch of a partition, or the error of one that this broker does not lead.
+        """The log and leader epoch of a partition; or the error, if this broker does not lead it.
 
-        `current_leader_epoch` is the epoch that the client knows, -1 if it is not to be checked. A replica compares it
-        before NOT_LEADER_OR_FOLLOWER, as in Kafka.
+        `current_leader_epoch` is the leader epoch in the client's metadata, -1 for no check. A replica checks it before
+        NOT_LEADER_OR_FOLLOWER, as in Kafka.
         """
         found = self.image.topics.get(topic)
         if found is None or not 0 <= partition < len(found.partitions):
@@ -47,11 +47,11 @@ class DataPlane:
         return Errors.NONE if log is not None else Errors.UNKNOWN_TOPIC_OR_PARTITION, log, state.leader_epoch
 
     def append(self, topic: str, partition: int, records: bytes, now_ms: int) -> AppendResult | None:
-        """Append what a coordinator of this broker has written to a partition of its own topic.
+        """Append a coordinator's records to a partition of its own topic.
 
-        None where too few replicas are in sync to commit it: the caller retries when the metadata changes. In Kafka the
-        high watermark does not move until then; appends of the transaction coordinator are refused at once, because it
-        uses acks=all.
+        None if too few replicas are in sync to commit them: the caller retries when the metadata changes. In Kafka the
+        high watermark does not advance until then. Appends of the transaction coordinator fail at once, because it uses
+        acks=all.
         """
         error, log, leader_epoch = self.led_log(topic, partition)
         if log is not None and below_min_isr(self.image.topics[topic].partitions[partition], log):
@@ -90,14 +90,14 @@ class DataPlane:
         return failed_read(read.error) if read.error else read
 
     def leader_hint(self, topic: str, partition: int, error: Errors) -> LeaderIdAndEpoch:
-        """Whom to turn to after `error`, if that is about leadership (KIP-951)."""
+        """The current leader, if `error` is about leadership (KIP-951)."""
         if error not in (Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH):
             return UNKNOWN_LEADER
         state = self.image.topics[topic].partitions[partition]
         return LeaderIdAndEpoch(leader_id=state.leader, leader_epoch=state.leader_epoch)
 
     def endpoints(self, hints: Iterable[LeaderIdAndEpoch]) -> tuple[NodeEndpoint, ...]:
-        """Where the leaders that were hinted at are to be found, as far as they are alive."""
+        """The endpoints of those hinted leaders that are alive."""
         brokers = [self.image.brokers.get(broker_id) for broker_id in sorted({hint.leader_id for hint in hints})]
         return tuple(
             NodeEndpoint(node_id=b.broker_id, host=b.host, port=b.port, rack=b.rack) for b in brokers if b and b.alive
@@ -105,7 +105,7 @@ class DataPlane:
 
 
 def below_min_isr(partition: PartitionImage, log: MemoryLog) -> bool:
-    """True if fewer replicas are in sync than `min.insync.replicas`; a partition with fewer replicas needs all."""
+    """True if fewer replicas than `min.insync.replicas` are in sync; a partition with fewer replicas needs all."""
     return len(partition.isr) < min(log.config.min_insync_replicas, len(partition.replicas))
 
 

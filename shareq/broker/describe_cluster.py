@@ -1,4 +1,4 @@
-"""Responses to the describing requests of admins: reassignments, log directories, quorum, config resources."""
+"""Responses that describe the cluster: reassignments, log directories, quorum, config resources."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _RESOURCE_TYPES = tuple(ResourceType)
 
 
 def list_partition_reassignments(_: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
-    """No reassignment is ever in progress: replicas do not move."""
+    """Always empty: replicas do not move."""
     return ListPartitionReassignmentsResponse()
 
 
 def describe_log_dirs(request: DescribeLogDirsRequest, data: DataPlane) -> DescribeLogDirsResponse:
-    """The replicas of this broker with their sizes, in one log directory."""
+    """The replicas of this broker and their sizes, in one log directory."""
     topics = []
     wanted = None if request.topics is None else {asked.topic: asked.partitions for asked in request.topics}
     for topic in data.image.topics.values():
@@ -47,7 +47,7 @@ def describe_log_dirs(request: DescribeLogDirsRequest, data: DataPlane) -> Descr
 
 
 def describe_quorum(request: DescribeQuorumRequest, image: ClusterImage) -> DescribeQuorumResponse:
-    """A quorum of one voter, because the controller cannot fail; its log end offset is the version of the image."""
+    """A quorum of one voter, the controller; its log end offset is the version of the image."""
     voter = DescribeQuorumResponse.Replica(replica_id=image.controller_id, log_end_offset=image.version)
 
     def described(topic: str, index: int) -> DescribeQuorumResponse.Partition:
@@ -81,7 +81,7 @@ def describe_quorum(request: DescribeQuorumRequest, image: ClusterImage) -> Desc
 
 
 def list_config_resources(request: ListConfigResourcesRequest, image: ClusterImage) -> ListConfigResourcesResponse:
-    """Topics, brokers, and the groups that have configurations."""
+    """Topics, brokers, and the groups with configurations."""
     wanted = request.resource_types or _RESOURCE_TYPES
     if any(kind not in _RESOURCE_TYPES for kind in wanted):
         return ListConfigResourcesResponse(error_code=Errors.UNSUPPORTED_VERSION)

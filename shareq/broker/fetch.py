@@ -1,8 +1,8 @@
-"""Fetch for consumers that keep their own offsets.
+"""Fetch, for consumers that manage their own offsets.
 
-A fetch is answered at once if `min_bytes` are available, a partition has an error, or `max_wait_ms` is 0; else when
-enough has been appended or its time is up. A waiting fetch counts the bytes of each partition, so that an append costs
-one read of one partition. Source: Kafka's DelayedFetch, KIP-74, KIP-227.
+A fetch is answered at once if `min_bytes` are available, a partition has an error, or `max_wait_ms` is 0; otherwise
+when enough bytes have been appended or `max_wait_ms` has passed. A waiting fetch tracks the bytes of each partition, so
+that an append costs one read of one partition. Source: Kafka's DelayedFetch, KIP-74, KIP-227.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_BYTES = "fetch.max.bytes"
 
 class _Fetch:
     """A fetch in progress. `sizes`: available bytes by partition; `met`: their sum; `waits_on`: the partitions whose
-    appends it waits for; `ended`: it no longer waits."""
+    appends can end the wait; `ended`: it no longer waits."""
 
     __slots__ = (
         "connection_id",
@@ -57,7 +57,7 @@ class _Fetch:
 
     def measured(self, at: TopicIdPartition, read: ReadResult) -> None:
         """Count the available bytes of a partition, at most `partition_max_bytes`."""
-        if not read.batches:  # records that were deleted since are an error of the read
+        if not read.batches:  # if the records were deleted meanwhile, the read has an error
             return
         size = min(sum([len(batch.data) for batch in read.batches]), self.turn.wanted[at].partition_max_bytes)
         self.met += size - self.sizes.get(at, 0)
@@ -65,7 +65,7 @@ class _Fetch:
 
 
 class FetchHandler:
-    """The actor of one broker that answers Fetch. It reads the logs that the broker leads as they are."""
+    """The actor that answers Fetch on one broker. It reads the logs that the broker leads."""
 
     def __init__(self, data: DataPlane, rng: random.Random) -> None:
         self._data = data
@@ -99,7 +99,7 @@ class FetchHandler:
         effects, self._effects = self._effects, []
         return effects
 
-    # ---- a fetch comes -----------------------------------------------------------------------------------------------
+    # ---- requests ----------------------------------------------------------------------------------------------------
 
     def _fetch(self, incoming: Incoming) -> None:
         request = incoming.request
@@ -122,17 +122,17 @@ class FetchHandler:
             self._wait(fetch, self._now_ms + request.max_wait_ms)
 
     def _read(self, fetch: _Fetch) -> dict[TopicIdPartition, ReadResult]:
-        """Whole batches, partition by partition, up to the limit in bytes. The first partition with records gives one
-        batch of any size, so that every consumer makes progress."""
+        """Whole batches of all partitions within the limits in bytes. The first partition with records yields one batch
+        of any size, so that every consumer makes progress."""
         reads = {}
         left = fetch.max_bytes
-        nothing_yet = True
+        empty_so_far = True
         for at, wanted in fetch.turn.wanted.items():
             max_bytes = min(left, wanted.partition_max_bytes)
-            read = self._data.read(at, wanted, max_bytes, fetch.isolation, min_one_batch=nothing_yet)
+            read = self._data.read(at, wanted, max_bytes, fetch.isolation, min_one_batch=empty_so_far)
             reads[at] = read
             if read.batches:
-                nothing_yet = False
+                empty_so_far = False
                 left = max(0, left - sum([len(batch.data) for batch in read.batches]))
         return reads
 
@@ -164,7 +164,7 @@ class FetchHandler:
         topic = self._data.image.topics.get(name.topic)
         for fetch in list(self._waiting.get(name, ())):
             at = TopicIdPartition(topic.topic_id, name.partition) if topic else None
-            if at is None or at not in fetch.turn.wanted:  # the topic has been deleted, or made anew
+            if at is None or at not in fetch.turn.wanted:  # the topic was deleted, or deleted and created again
                 continue
             wanted = fetch.turn.wanted[at]
             read = self._data.read(at, wanted, wanted.partition_max_bytes, fetch.isolation, min_one_batch=True)
@@ -177,7 +177,7 @@ class FetchHandler:
         self._answer(fetch, self._read(fetch))
 
     def _image_changed(self, _: ImageChanged) -> None:
-        """End waiting fetches with a partition that was deleted or has another leader now."""
+        """End waiting fetches with a partition that was deleted or has changed its leader."""
         for fetch in self._all_waiting():
             if any(read.error for read in self._read(fetch).values()):
                 self._end(fetch)
@@ -191,13 +191,13 @@ class FetchHandler:
         while (due_ms := self.wake_at_ms) is not None and due_ms <= self._now_ms:
             self._end(self._deadlines[0][2])
 
-    # ---- the answer --------------------------------------------------------------------------------------------------
+    # ---- responses ---------------------------------------------------------------------------------------------------
 
     def _answer(self, fetch: _Fetch, reads: Reads) -> None:
-        error, session_id, told = self._sessions.leave(fetch.turn, reads, self._now_ms)
+        error, session_id, changed = self._sessions.leave(fetch.turn, reads, self._now_ms)
         topics: dict[TopicId, list[FetchResponse.Partition]] = {}
         hints: list[LeaderIdAndEpoch] = []
-        for at, read in told.items():
+        for at, read in changed.items():
             hint = self._hint(at, read.error)
             if hint is not UNKNOWN_LEADER:
                 hints.append(hint)

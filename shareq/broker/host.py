@@ -13,9 +13,9 @@ TICK = Tick()
 
 
 class Host:
-    """Runs an actor on the loop. `carry` maps a type of effect to what carries it out; all other effects are events.
+    """Runs an actor on the loop. `carry` maps each type of effect to its handler; all other effects are events.
 
-    A dead host drops messages and carries nothing out, as a process that has ended.
+    A dead host, like a terminated process, drops messages and carries out no effects.
     """
 
     __slots__ = ("_carry", "_loop", "_record", "_timer", "actor", "alive", "name")
@@ -60,7 +60,7 @@ class Host:
         self._timer = self._loop.at(wake_at_ms, self._wake)
 
     def _wake(self) -> None:
-        """Deliver a Tick. If `wake_at_ms` was postponed meanwhile, set the timer anew: cheaper than moving it often."""
+        """Deliver a Tick. If `wake_at_ms` was postponed, set the timer again: cheaper than moving it each time."""
         self._timer = None
         wake_at_ms = self.actor.wake_at_ms
         if not self.alive or wake_at_ms is None:
@@ -71,7 +71,7 @@ class Host:
             self._schedule(wake_at_ms)
 
     def die(self) -> None:
-        """End the process: deliver nothing more."""
+        """End the process: deliver no more messages."""
         self.alive = False
         if self._timer is not None:
             self._timer.cancel()

@@ -1,4 +1,4 @@
-"""Responses about the cluster, from its image: Metadata, DescribeCluster, DescribeTopicPartitions, FindCoordinator.
+"""Metadata, DescribeCluster, DescribeTopicPartitions and FindCoordinator, answered from the cluster's image.
 Metadata and FindCoordinator may create missing topics."""
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from shareq.model.messages.describe import (
 
 TOPIC_OPERATIONS = 3576
 CLUSTER_OPERATIONS = 8096
-"""All operations on a topic and on a cluster, a bit each: without an authorizer all are allowed."""
+"""Bits of all operations on a topic and on a cluster: without an authorizer, all are allowed."""
 
 CONTROLLER_ENDPOINTS = 2
 MAX_PARTITIONS_DESCRIBED = 2000
 SHARE_KEYS_FROM = 6
-"""Since which version FindCoordinator knows share coordinators."""
+"""The first version of FindCoordinator with share coordinators."""
 
 
 def _alive(image: ClusterImage) -> list[BrokerImage]:
@@ -50,7 +50,7 @@ def _alive(image: ClusterImage) -> list[BrokerImage]:
 
 
 def _controller_id(image: ClusterImage) -> int:
-    """Any broker that is alive: clients send there what is for the controller, and each passes it on."""
+    """A live broker: clients send controller requests to it, and every broker forwards them."""
     alive = [broker.broker_id for broker in _alive(image)]
     return image.controller_id if image.controller_id in alive else min(alive, default=-1)
 
@@ -64,7 +64,7 @@ def _leaderless(partition: PartitionImage) -> Errors:
 
 
 def _absent(name: str) -> Errors:
-    """Why there is no topic of this name."""
+    """The error of a name without a topic."""
     error, _ = refuse_name(name, ())
     return error or Errors.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -73,14 +73,14 @@ def _absent(name: str) -> Errors:
 
 
 BY_ID = 12
-"""The first version of Metadata in which topics can be asked for by id."""
+"""The first version of Metadata with requests by topic id."""
 
 
 def metadata(request: MetadataRequest, controller: Controller, api_version: int = NEWEST_VERSION) -> MetadataResponse:
     """Live brokers, and topics by name or id; None means all topics.
 
-    A missing topic that is requested by name may be created, with UNKNOWN_TOPIC_OR_PARTITION in this response. Versions
-    before 12 have fields for ids, but must not use them.
+    A missing topic that is requested by name may be created; this response still has UNKNOWN_TOPIC_OR_PARTITION.
+    Versions before 12 have fields for ids, but setting them is an error.
     """
     image = controller.image
     if api_version < BY_ID and any(t.name is None or t.topic_id != ZERO_TOPIC_ID for t in request.topics or ()):
@@ -114,7 +114,7 @@ def _topics(request: MetadataRequest, image: ClusterImage, operations: int) -> I
             yield _topic(topic, image, operations)
         return
     ids = dict.fromkeys(asked.topic_id for asked in request.topics if asked.topic_id != ZERO_TOPIC_ID)
-    if ids:  # one id makes the whole request by id
+    if ids:  # a single id makes the whole request one by ids
         for topic_id in ids:
             found = image.topics_by_id.get(topic_id)
             missing = MetadataResponse.Topic(name=None, topic_id=topic_id, error_code=Errors.UNKNOWN_TOPIC_ID)
@@ -184,7 +184,7 @@ def describe_cluster(request: DescribeClusterRequest, image: ClusterImage) -> De
 def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, image: ClusterImage
 ) -> DescribeTopicPartitionsResponse:
-    """Topics sorted by name, page by page; a page that ends at the limit has a cursor to the next one."""
+    """Topics sorted by name, in pages; a page that ends at the limit has a cursor to the next one."""
     first = request.cursor or Cursor(topic_name="", partition_index=0)
     asked = {topic.name for topic in request.topics} or set(image.topics)
     left = max(1, min(request.response_partition_limit, MAX_PARTITIONS_DESCRIBED))
@@ -240,20 +240,20 @@ _STATE_TOPICS: dict[int, str] = {
     CoordinatorType.TRANSACTION: TRANSACTION_STATE_TOPIC,
     CoordinatorType.SHARE: SHARE_STATE_TOPIC,
 }
-"""Where a coordinator's state is kept: the leader of a key's partition coordinates it."""
+"""The topic of each coordinator type: the leader of a key's partition coordinates the key."""
 
 
 def find_coordinators(
     request: FindCoordinatorRequest, client: ClientContext, controller: Controller
 ) -> FindCoordinatorResponse:
-    """Where the coordinator of each key is. The first question creates the coordinators' topic and is answered "not
-    yet".
+    """The coordinator of each key. The first request creates the coordinators' topic and returns
+    COORDINATOR_NOT_AVAILABLE.
     """
     image = controller.image
     shares = request.key_type == CoordinatorType.SHARE
     topic = _STATE_TOPICS.get(request.key_type)
     if topic is None or (shares and client.api_version < SHARE_KEYS_FROM):
-        why = f"coordinators of type {request.key_type} are not served in this version"
+        why = f"coordinator type {request.key_type} is not supported in version {client.api_version}"
         refused = tuple(_not_found(key, Errors.INVALID_REQUEST, why) for key in request.coordinator_keys)
         return FindCoordinatorResponse(coordinators=refused)
     if shares:

@@ -1,6 +1,6 @@
-"""The network in process: it delivers requests, responses and closed connections, in order.
+"""The in-process network: it delivers requests, responses and closed connections, in order.
 
-`latency_ms` is the time of each way, so that a request can be watched in flight on virtual time.
+`latency_ms` applies to each direction, so that requests are visible in flight on virtual time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from shareq.trace.journal.message_json import message_json
 
 
 class Receiver(Protocol):
-    """The part of a broker that the network uses."""
+    """The interface of a broker to the network."""
 
     @property
     def broker_id(self) -> int: ...
@@ -36,7 +36,7 @@ class Caller(Protocol):
 
 
 class _PendingRequest(NamedTuple):
-    """A request without response so far; its key is the id that the broker's actors see."""
+    """A request without a response; its key in the table is the exchange id that the broker's actors use."""
 
     caller: Caller
     call_id: int
@@ -44,7 +44,7 @@ class _PendingRequest(NamedTuple):
 
 
 class Network:
-    """Connects hosts with brokers. `trace_messages`: every request and response is an event too."""
+    """Connects hosts and brokers. `trace_messages`: every request and response is recorded as an event."""
 
     def __init__(
         self, loop: EventLoop, record: Callable[[Event], None], *, latency_ms: int = 0, trace_messages: bool = False
@@ -63,13 +63,13 @@ class Network:
         self._open[broker.broker_id] = {}
 
     def leave(self, broker_id: int) -> None:
-        """Remove a broker: its open requests fail with NETWORK_EXCEPTION."""
+        """Remove a broker: its pending requests fail with NETWORK_EXCEPTION."""
         del self._brokers[broker_id]
         for exchange in self._open.pop(broker_id).values():
             self._post(exchange.caller.deliver, Answer(exchange.call_id, None, Errors.NETWORK_EXCEPTION))
 
     def call(self, caller: Caller, call: Call, client: ClientContext) -> None:
-        """Send a request; the response or the error is delivered to the caller as an `Answer`."""
+        """Send a request; the caller gets the response or the error as an `Answer`."""
         node = min(self._brokers, default=ANY_NODE) if call.node == ANY_NODE else call.node
         broker = self._brokers.get(node)
         if broker is None:
@@ -85,7 +85,7 @@ class Network:
         self._post(self._hand_over, broker, self._ids, call.request, client)
 
     def _hand_over(self, broker: Receiver, exchange_id: int, request: Request, client: ClientContext) -> None:
-        """Give the broker a request. If that raises, the caller gets an error at once instead of a time-out."""
+        """Deliver a request to the broker. If that raises, the caller gets an error at once instead of a time-out."""
         try:
             broker.receive(exchange_id, request, client)
         except Exception:
@@ -104,11 +104,11 @@ class Network:
         self._post(exchange.caller.deliver, Answer(exchange.call_id, response))
 
     def awaits(self, caller: Caller, broker_id: int) -> bool:
-        """True if the broker has not answered a request of this caller yet."""
+        """True if the broker has a pending request of this caller."""
         return any(exchange.caller is caller for exchange in self._open.get(broker_id, {}).values())
 
     def disconnect(self, connection_id: int, broker_id: int | None = None) -> None:
-        """Close a client's connections to all brokers, or to one: the brokers are informed."""
+        """Close a client's connections to one broker or all brokers, and deliver the closing to them."""
         for broker in self._brokers.values():
             if broker_id is None or broker_id == broker.broker_id:
                 self._post(broker.connection_closed, connection_id)

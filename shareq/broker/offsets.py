@@ -21,11 +21,11 @@ from shareq.model.messages.fetch import OffsetForLeaderEpochRequest, OffsetForLe
 from shareq.model.states import IsolationLevel
 
 SINCE_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
-"""Which version of ListOffsets first knows a timestamp that is no time."""
+"""By special timestamp, the first version of ListOffsets that supports it."""
 
 
 def list_offsets(request: ListOffsetsRequest, client: ClientContext, data: DataPlane) -> ListOffsetsResponse:
-    """The offsets of timestamps; a partition that is asked for twice is an INVALID_REQUEST."""
+    """The offsets of timestamps; a partition that is named twice is an INVALID_REQUEST."""
     asked = Counter((topic.name, part.partition_index) for topic in request.topics for part in topic.partitions)
 
     def found(topic: str, part: ListOffsetsRequest.Partition) -> ListOffsetsResponse.Partition:

@@ -1,4 +1,4 @@
-"""Placement of replicas, and the rules for names and sizes of topics, as in Kafka.
+"""Placement of replicas, and the rules for topic names and counts, as in Kafka.
 
 Source: Kafka's ReplicationControlManager, StripedReplicaPlacer and Topic.
 """
@@ -23,10 +23,10 @@ _LEGAL_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 def refuse_name(name: str, others: Collection[str]) -> ErrorWithMessage:
-    """The error of a topic name beside `others`: names become metrics, in which '.' and '_' are the same."""
+    """The error of a new topic name beside `others`. Names appear in metrics, where '.' and '_' are equal."""
     if not _LEGAL_NAME.fullmatch(name) or name in (".", ".."):
         legal = "1 to 249 characters of a-z, A-Z, 0-9, '.', '_', '-'"
-        return Errors.INVALID_TOPIC_EXCEPTION, f"topic {name!r}: a name has {legal}, and is not '.' or '..'"
+        return Errors.INVALID_TOPIC_EXCEPTION, f"topic {name!r}: must be {legal}, and not '.' or '..'"
     if name in others:
         return Errors.TOPIC_ALREADY_EXISTS, f"topic {name!r} already exists"
     if "." in name or "_" in name:
@@ -34,7 +34,7 @@ def refuse_name(name: str, others: Collection[str]) -> ErrorWithMessage:
         if clash is not None:
             return (
                 Errors.INVALID_TOPIC_EXCEPTION,
-                f"topic {name!r} collides with {clash!r}: '.' and '_' are the same in metrics",
+                f"topic {name!r} collides with {clash!r}: '.' and '_' are equal in metrics",
             )
     return NO_ERROR
 
@@ -51,16 +51,16 @@ def refuse_counts(name: str, count: int, factor: int, brokers: int) -> ErrorWith
 
 
 def refuse_replicas(assigned: Sequence[Replicas], factor: int, brokers: Mapping[int, BrokerImage]) -> ErrorWithMessage:
-    """The error of assigned replicas, of which each partition must have `factor`."""
+    """The error of assigned replicas; each partition must have `factor` of them."""
     for replicas in assigned:
         if not replicas:
-            why = "a partition without replicas"
+            why = "a partition has no replicas"
         elif len(set(replicas)) < len(replicas):
             why = f"replicas {list(replicas)} name a broker twice"
         elif unknown := [b for b in replicas if b not in brokers]:
             why = f"replicas {list(replicas)}: there is no broker {unknown[0]}"
         elif len(replicas) != factor:
-            why = f"replicas {list(replicas)}: every partition of the topic has {factor}"
+            why = f"replicas {list(replicas)}: every partition of the topic must have {factor}"
         elif not any(brokers[b].alive for b in replicas):
             why = f"replicas {list(replicas)}: none of these brokers is alive"
         else:
@@ -70,13 +70,13 @@ def refuse_replicas(assigned: Sequence[Replicas], factor: int, brokers: Mapping[
 
 
 def striped(brokers: Mapping[int, BrokerImage], start: int, indexes: Iterable[int], factor: int) -> list[Replicas]:
-    """Replicas round robin over all brokers."""
+    """The replicas of new partitions, round robin over all brokers."""
     ids = sorted(brokers)
     return [tuple(ids[(start + index + k) % len(ids)] for k in range(factor)) for index in indexes]
 
 
 def placed(assigned: Iterable[Replicas], brokers: Mapping[int, BrokerImage]) -> tuple[PartitionImage, ...]:
-    """New partitions, each led by the first of its replicas that is alive."""
+    """New partitions, each led by its first live replica."""
     partitions = []
     for replicas in assigned:
         alive = tuple(b for b in replicas if brokers[b].alive)
@@ -93,7 +93,7 @@ _PREFIXES = {
 
 
 def internal_topic(name: str, config: BrokerConfig) -> tuple[int, int, dict[str, str]]:
-    """Partitions, replicas and configurations of a coordinators' topic, from the broker's configuration."""
+    """Partition count, replication factor and configurations of a coordinators' topic, from the broker's ones."""
     prefix = _PREFIXES[name]
     configs = {"cleanup.policy": "compact", "segment.bytes": str(config[prefix + "segment.bytes"])}
     if name == SHARE_STATE_TOPIC:

@@ -1,7 +1,7 @@
 """The response to Produce.
 
-Kafka's checks have an order, and the error is that of the first failed check. Checks of the batch alone are in
-`shareq.log.validation`, those of the producer's earlier batches in `shareq.log.producer_states`; all others are here.
+The checks run in Kafka's order, and the first failed one gives the error. `shareq.log.validation` has the checks of the
+batch alone, `shareq.log.producer_states` those against the producer's earlier batches; this module has all others.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from shareq.model.records import RecordBatch
 ALL_REPLICAS = -1
 LEGAL_ACKS = frozenset((ALL_REPLICAS, 0, 1))
 JOINS_BY_WRITING = 12
-"""Since this version a partition joins a transaction by being written to (KIP-890)."""
+"""From this version on, producing to a partition adds it to the transaction (KIP-890)."""
 
 _NO_LOG_START = frozenset((Errors.CORRUPT_MESSAGE, Errors.MESSAGE_TOO_LARGE, Errors.KAFKA_STORAGE_ERROR))
-"""Errors whose response has no log start offset in Kafka."""
+"""The errors whose response has no log start offset in Kafka."""
 
 Verdicts = Mapping[TopicPartition, Errors]
-"""The transaction coordinator's error for each partition of transactional batches."""
+"""The transaction coordinator's error by partition, for transactional batches."""
 
 NO_VERDICTS: Verdicts = MappingProxyType({})
 
 
 class AppendedRange(NamedTuple):
-    """What was added to a partition: [first, end)."""
+    """The appended range of a partition: [first, end)."""
 
     at: TopicPartition
     first: int
@@ -48,7 +48,8 @@ class AppendedRange(NamedTuple):
 def produce(
     data: DataPlane, request: ProduceRequest, client: ClientContext, now_ms: int, verdicts: Verdicts = NO_VERDICTS
 ) -> tuple[ProduceResponse, list[AppendedRange]]:
-    """The response, and what was appended. Partitions fail one by one, but for a producer that hides its id."""
+    """The response, and the appended ranges. Each partition has its own error, except if a batch is transactional and
+    the request has no transactional id: that fails the whole request."""
     producing = _ProduceHandler(data, request, client, now_ms, verdicts)
     if request.transactional_id is None and _any_transactional(request):
         answer = producing.refuse_all(Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
@@ -58,7 +59,7 @@ def produce(
 
 
 def transactional_batches(data: DataPlane, request: ProduceRequest) -> Iterator[tuple[TopicPartition, RecordBatch]]:
-    """The batches that the transaction coordinator must verify (`verdicts`) before they are produced."""
+    """The batches that the transaction coordinator must verify (`verdicts`) before the append."""
     for topic in request.topics if request.transactional_id is not None else ():
         _, image = _find(data, topic)
         for part in topic.partitions if image else ():
@@ -70,7 +71,7 @@ def transactional_batches(data: DataPlane, request: ProduceRequest) -> Iterator[
 
 
 class _ProduceHandler:
-    """One request under way."""
+    """The handling of one request."""
 
     __slots__ = ("_data", "_hints", "_now_ms", "_request", "_transaction_version", "_validate", "_verdicts", "grown")
 
@@ -81,7 +82,7 @@ class _ProduceHandler:
         self._request = request
         self._now_ms = now_ms
         self._verdicts = verdicts
-        # In process nothing can damage a batch on its way, so its CRC and its records need not be walked through.
+        # A batch cannot be damaged within the process, so its CRC and its records need no check.
         self._validate = client.api_version != NEWEST_VERSION
         self._transaction_version = 2 if client.api_version >= JOINS_BY_WRITING else 0
         self._hints: list[LeaderIdAndEpoch] = []
@@ -120,9 +121,9 @@ class _ProduceHandler:
             transaction_version=self._transaction_version,
         )
         if done.error:
-            untold = done.error in _NO_LOG_START or isinstance(frame(part.records), Refusal)
-            return _refused_by_log(index, done, -1 if untold else log.log_start_offset)
-        if log.log_end_offset > first:  # else it was a duplicate
+            no_start = done.error in _NO_LOG_START or isinstance(frame(part.records), Refusal)
+            return _refused_by_log(index, done, -1 if no_start else log.log_start_offset)
+        if log.log_end_offset > first:  # otherwise a duplicate
             self.grown.append(AppendedRange(at, first, log.log_end_offset))
         return ProduceResponse.Partition(
             index=index,
@@ -132,14 +133,14 @@ class _ProduceHandler:
         )
 
     def _refusal(self, at: TopicPartition) -> Errors:
-        """The error of a write that does not depend on the leader, in Kafka's order of checks."""
+        """The error of a write that does not depend on the leader, in Kafka's order."""
         error = self._verdicts.get(at, Errors.NONE)
         if not error and self._request.acks not in LEGAL_ACKS:
             error = Errors.INVALID_REQUIRED_ACKS
         return error or (Errors.INVALID_TOPIC_EXCEPTION if at.topic in INTERNAL_TOPICS else Errors.NONE)
 
     def _leader_refusal(self, topic: str, state: PartitionImage, log: MemoryLog | None) -> Errors:
-        """The error of a write at this leader. Without a log the topic is deleted, in an image still to come."""
+        """The error of a write at this leader. Without a log the topic was deleted, in an image not yet delivered."""
         if log is None:
             return Errors.UNKNOWN_TOPIC_OR_PARTITION
         if state.leader != self._data.broker_id:
@@ -149,7 +150,7 @@ class _ProduceHandler:
         return self._data.storage.next_fault(topic)
 
     def _not_written(self, at: TopicPartition, error: Errors, records: bytes) -> ProduceResponse.Partition:
-        """The response for a batch that was not appended. An unreadable batch has that error first."""
+        """The response for a batch that was not appended. If the batch is unreadable, that is the error."""
         batch = frame(records)
         if isinstance(batch, Refusal):
             return ProduceResponse.Partition(index=at.partition, error_code=batch.error, error_message=batch.message)

@@ -1,4 +1,4 @@
-"""The route table of a broker: for each request the actor, or the function, that answers it."""
+"""The route table of a broker: for each request type the actor, or the function, that answers it."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ from shareq.model.messages.transactions import (
 )
 
 Answer = Callable[[Any, ClientContext], Response]
-"""A function that answers a request at once."""
+"""A function that returns the response at once."""
 
 Route = Host | Answer
 
 BETWEEN_BROKERS: frozenset[type[Request]] = frozenset({AllocateProducerIdsRequest, WriteTxnMarkersRequest})
-"""Requests that brokers send each other; clients are not offered them."""
+"""Requests between brokers, which clients cannot send."""
 
 
 class Hosts(NamedTuple):
@@ -94,7 +94,7 @@ class Hosts(NamedTuple):
 
 
 def routes(hosts: Hosts, produce: Answer, controller: Controller, data: DataPlane) -> dict[type[Request], Route]:
-    """The route of every request that a broker takes."""
+    """The route of each request type that a broker accepts."""
     return {
         ProduceRequest: produce,
         **_to_actors(hosts),

@@ -1,6 +1,7 @@
-"""The disks of the cluster: one log for each partition, alive as long as its topic, whichever brokers are.
+"""The storage of the cluster: one log per partition. It outlives broker processes.
 
-Replication is synchronous in process, so all replicas of a partition share one log and its high watermark is its end.
+Replication is synchronous and in process, so all replicas of a partition share one log and its high watermark is the
+log end.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Storage:
         self._faults: dict[str, deque[Errors]] = defaultdict(deque)
 
     def image_changed(self, image: ClusterImage) -> None:
-        """Forget the logs of deleted topics, and let altered configurations take effect."""
+        """Remove the logs of deleted topics, and apply changed configurations."""
         self._configs = {name: self._config(topic, image) for name, topic in image.topics.items()}
         self._image = image
         if self._logs:
@@ -45,14 +46,14 @@ class Storage:
         return LogConfig.effective(topic.configs, image.broker_config)
 
     def log(self, topic: str, partition: int) -> MemoryLog | None:
-        """The log of a partition that exists, else None."""
+        """The log of a partition; None if the partition does not exist."""
         found = self._image.topics.get(topic)
         if found is None or not 0 <= partition < len(found.partitions):
             return None
         return self.log_of(found, partition)
 
     def log_of(self, topic: TopicImage, partition: int) -> MemoryLog | None:
-        """The log of a topic's partition; None where the topic has been deleted since this picture of it was made."""
+        """The log of a topic's partition; None if the topic was deleted after `topic` was read from an image."""
         key = (topic.topic_id, partition)
         log = self._logs.get(key)
         if log is None and topic.topic_id in self._image.topics_by_id:
@@ -61,19 +62,19 @@ class Storage:
         return log
 
     def break_appends(self, topic: str, error: Errors, times: int) -> None:
-        """Let the next `times` appends to any partition of `topic` fail with `error`."""
+        """Inject `error` into the next `times` appends to `topic`, whatever the partition."""
         self._faults[topic].extend([error] * times)
 
     def clear_faults(self) -> None:
         self._faults.clear()
 
     def next_fault(self, topic: str) -> Errors:
-        """The injected error of the next append to `topic`; NONE where there is none."""
+        """The injected error of the next append to `topic`; NONE without one."""
         faults = self._faults.get(topic)
         return faults.popleft() if faults else Errors.NONE
 
     def clean(self, now_ms: int) -> None:
-        """Retention and compaction of every log, as Kafka's cleaner does every few minutes."""
+        """Run retention and compaction of every log, as Kafka's cleaner does every few minutes."""
         for (topic_id, partition), log in self._logs.items():
             before = log.log_start_offset
             log.clean(now_ms)
@@ -82,7 +83,7 @@ class Storage:
                 self._record(LogStartMoved(name, partition, log.log_start_offset))
 
     def delete_records(self, at: TopicPartition, offset: int) -> tuple[Errors, int]:
-        """Move the log start up to `offset` (-1: the high watermark). Answers the error and the new log start."""
+        """Raise the log start to `offset` (-1: the high watermark). Returns the error and the new log start."""
         log = self.log(at.topic, at.partition)
         if log is None:
             return Errors.UNKNOWN_TOPIC_OR_PARTITION, -1

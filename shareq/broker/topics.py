@@ -1,5 +1,5 @@
-"""Responses to requests that create, grow and delete topics and elect leaders. The controller makes the changes; here
-contradictory requests are refused, and its results become messages."""
+"""Responses to requests that create, grow and delete topics and elect leaders. This module refuses contradictory
+requests; the controller makes the changes."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from shareq.model.messages.topics import (
 PREFERRED_ELECTION, UNCLEAN_ELECTION = 0, 1
 
 MAX_NEW_PARTITIONS = 10_000
-"""How many partitions one request may bring (Kafka: ReplicationControlManager.MAX_PARTITIONS_PER_BATCH)."""
+"""The largest number of new partitions in one request (Kafka: ReplicationControlManager.MAX_PARTITIONS_PER_BATCH)."""
 
 _TOO_MANY: ErrorWithMessage = (
     Errors.POLICY_VIOLATION,
-    f"a request may bring {MAX_NEW_PARTITIONS:,d} partitions at most",
+    f"a request may add at most {MAX_NEW_PARTITIONS:,d} partitions",
 )
 
 
@@ -61,7 +61,7 @@ def _create(
 ) -> CreateTopicsResponse.Topic:
     nulls = [key for key, value in asked.configs if value is None]
     if nulls and asked.name not in controller.image.topics:
-        return _refused(asked.name, (Errors.INVALID_CONFIG, f"{nulls[0]}=None: a value is needed to set it"))
+        return _refused(asked.name, (Errors.INVALID_CONFIG, f"{nulls[0]}=None: a value is required"))
     problem, assigned = _assignments(asked)
     if problem is not None:
         return _refused(asked.name, problem)
@@ -113,7 +113,7 @@ def create_partitions(request: CreatePartitionsRequest, controller: Controller) 
     too_many = sum(max(0, more) for more in grown) > MAX_NEW_PARTITIONS
     results = []
     for name, asked in {asked.name: asked for asked in request.topics}.items():
-        outcome: ErrorWithMessage = (Errors.INVALID_REQUEST, f"topic {name!r} is to grow twice")
+        outcome: ErrorWithMessage = (Errors.INVALID_REQUEST, f"topic {name!r}: named twice in the request")
         if too_many:
             outcome = _TOO_MANY
         elif name not in twice:
@@ -127,16 +127,16 @@ def create_partitions(request: CreatePartitionsRequest, controller: Controller) 
 
 
 def delete_topics(request: DeleteTopicsRequest, controller: Controller) -> DeleteTopicsResponse:
-    """Delete topics by name or by id. A topic that is named twice, even once by each, is not deleted."""
+    """Delete topics by name or by id. A topic that is named twice, even by name and by id, is not deleted."""
     image = controller.image
     meant = Counter(_meant(asked, image) for asked in request.topics)
     results: dict[DeleteTopicsRequest.Topic, DeleteTopicsResponse.Topic] = {}
     for asked in request.topics:
         name, topic_id = _meant(asked, image)
         if asked.name is not None and asked.topic_id != ZERO_TOPIC_ID:
-            error, why = Errors.INVALID_REQUEST, "a topic goes by name or by id, not by both"
+            error, why = Errors.INVALID_REQUEST, "a topic must be named by name or by id, not by both"
         elif asked.name is None and asked.topic_id == ZERO_TOPIC_ID:
-            error, why = Errors.INVALID_REQUEST, "neither name nor id of a topic"
+            error, why = Errors.INVALID_REQUEST, "a topic must be named by name or by id"
         elif meant[name, topic_id] > 1:
             error, why = Errors.INVALID_REQUEST, f"topic {name or topic_id!r}: named twice in the request"
             name, topic_id = asked.name, asked.topic_id
@@ -152,7 +152,7 @@ def delete_topics(request: DeleteTopicsRequest, controller: Controller) -> Delet
 
 
 def _meant(asked: DeleteTopicsRequest.Topic, image: ClusterImage) -> tuple[str | None, TopicId]:
-    """Name and id of a topic that is asked for by one of them, as far as there is one."""
+    """The name and the id of a requested topic, as far as the topic exists."""
     if asked.name is not None:
         found = image.topics.get(asked.name)
         return asked.name, found.topic_id if found else asked.topic_id
@@ -197,8 +197,8 @@ def _by_topic(
 
 
 _ELECTION_ERRORS = {
-    Errors.UNKNOWN_TOPIC_OR_PARTITION: "there is no such partition",
-    Errors.ELECTION_NOT_NEEDED: "the leader is in place",
+    Errors.UNKNOWN_TOPIC_OR_PARTITION: "the partition does not exist",
+    Errors.ELECTION_NOT_NEEDED: "the leader needs no change",
     Errors.PREFERRED_LEADER_NOT_AVAILABLE: "the preferred leader is not alive",
     Errors.ELIGIBLE_LEADERS_NOT_AVAILABLE: "no replica is alive",
 }

@@ -1,8 +1,8 @@
 """Verification of transactional batches, and the markers that end transactions.
 
-A transactional batch is written only to a partition of the producer's transaction; in any other partition no marker
-would end it. The transaction coordinator is asked once for each partition and transaction: it adds the partition for
-new clients, and verifies for older ones that they have added it.
+A transactional batch is appended only to a partition of the producer's transaction; in any other partition no marker
+would end it. The broker sends one request per partition and transaction to the transaction coordinator, which adds the
+partition for new clients and, for older ones, verifies that they have added it.
 Source: KIP-890; Kafka's AddPartitionsToTxnManager and ReplicaManager.
 """
 
@@ -37,7 +37,7 @@ from shareq.model.messages.transactions import (
 
 
 class VerificationMode(NamedTuple):
-    """The rule of a version of Produce: `join` if producing adds the partition; else `missing` is the error."""
+    """The rule of a version of Produce. `join`: producing adds the partition; otherwise `missing` is the error."""
 
     join: bool
     missing: Errors
@@ -49,7 +49,7 @@ _STRICT = VerificationMode(False, Errors.INVALID_TXN_STATE)
 
 
 def verification_mode(version: int) -> VerificationMode:
-    """The mode of a version of Produce."""
+    """The mode for a version of Produce."""
     if version >= JOINS_BY_WRITING:
         return _JOINING
     return _ABORTABLE if version == JOINS_BY_WRITING - 1 else _STRICT
@@ -67,7 +67,7 @@ _UNREACHED = frozenset(
 
 
 def produce_error(error: Errors, flow: VerificationMode) -> Errors:
-    """The error of Produce for an error of the coordinator. Clients of every version retry NOT_ENOUGH_REPLICAS."""
+    """The error of Produce for an error of the coordinator. Clients of all versions retry NOT_ENOUGH_REPLICAS."""
     if error is Errors.PRODUCER_FENCED:
         return Errors.INVALID_PRODUCER_EPOCH
     if error is Errors.TRANSACTION_ABORTABLE:
@@ -78,9 +78,9 @@ def produce_error(error: Errors, flow: VerificationMode) -> Errors:
 
 
 class _PendingProduce:
-    """A produce request that waits for the coordinator, with the leader epochs of its partitions.
+    """A produce request that waits for the coordinator's response, with the leader epochs of its partitions.
 
-    `ended`: partitions that got a marker meanwhile, so that the coordinator's answer for them is outdated.
+    `ended`: partitions that have got a marker meanwhile, which makes the response outdated for them.
     """
 
     __slots__ = ("ended", "epochs", "flow", "incoming", "producer_epoch", "producer_id", "retry_until_ms")
@@ -97,7 +97,7 @@ class _PendingProduce:
 
 
 class TransactionVerification:
-    """The actor. It reads and ends transactions in the logs that this broker leads, through `data`."""
+    """The actor. It reads logs of this broker, and ends transactions in them, through `data`."""
 
     def __init__(self, data: DataPlane) -> None:
         self._data = data
@@ -141,7 +141,7 @@ class TransactionVerification:
         patience_ms: int = self._data.image.broker_config["add.partitions.to.txn.retry.backoff.max.ms"]
         return self._ask(_PendingProduce(incoming, producer, epochs, now_ms + patience_ms))
 
-    # ---- the coordinator's answer ------------------------------------------------------------------------------------
+    # ---- the coordinator's response ----------------------------------------------------------------------------------
 
     def _ask(self, held: _PendingProduce) -> list[Effect]:
         self._retrying.pop(held, None)
@@ -170,13 +170,13 @@ class TransactionVerification:
         held = self._asking.pop(answer.id)
         errors = _errors(held, answer)
         if held.flow.join and Errors.CONCURRENT_TRANSACTIONS in errors.values() and now_ms < held.retry_until_ms:
-            # The previous transaction is being completed: a retry here is faster than one by the client.
+            # The previous transaction is being completed: a retry by the broker is faster than one by the client.
             self._retrying[held] = now_ms + self._data.image.broker_config["add.partitions.to.txn.retry.backoff.ms"]
             return []
         return self._decide(held, errors)
 
     def _decide(self, held: _PendingProduce, errors: Mapping[TopicPartition, Errors]) -> list[Effect]:
-        """Admit the request, with errors for some partitions."""
+        """Admit the request, with the errors of partitions that must not be written."""
         return [Admit(held.incoming, {at: self._verdict(held, at, error) for at, error in errors.items()})]
 
     def _verdict(self, held: _PendingProduce, at: TopicPartition, error: Errors) -> Errors:
@@ -236,7 +236,7 @@ class TransactionVerification:
 
 
 def _errors(held: _PendingProduce, answer: Answer) -> dict[TopicPartition, Errors]:
-    """The error of each partition; without a response, the error of the call for all of them."""
+    """The error of each partition; without a response, the error of the call for all."""
     response = answer.response
     if not isinstance(response, AddPartitionsToTxnResponse):
         return dict.fromkeys(held.epochs, answer.error)

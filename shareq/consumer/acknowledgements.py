@@ -1,4 +1,4 @@
-"""Acknowledgements under way: runs of offsets with one type each, and the commits that wait for their result."""
+"""Acknowledgements: runs of offsets with one type each, and the commits that wait for their results."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from shareq.model.messages.share_fetch import AcknowledgementBatch
 from shareq.model.states import AcknowledgeType
 
 MANY_RUNS = 16
-"""With more runs than this, short ones that touch travel as one batch with a type for each offset."""
+"""With more runs than this, adjacent short runs share a batch with one type per offset."""
 
 SHORT_RUN = 11
-"""Java's rule: so many equal types in a row are cheaper as a batch of their own."""
+"""From this length on, a run has a batch of its own, as in Java."""
 
 RECORDS_LOST = frozenset(
     {
@@ -28,7 +28,7 @@ RECORDS_LOST = frozenset(
         Errors.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
-"""Retriable errors of a fetch after which an acknowledgement cannot succeed: its locks are gone."""
+"""Retriable errors after which a retry of the acknowledgement cannot succeed: the locks are void."""
 
 
 class MemberIdentity(NamedTuple):
@@ -86,8 +86,7 @@ def runs_of(verdicts: dict[int, int]) -> list[AcknowledgeRun]:
 
 
 def encode(runs: Sequence[AcknowledgeRun]) -> tuple[AcknowledgementBatch, ...]:
-    """The batches of a request. One type per batch, as librdkafka sends them; many short runs are packed, as in
-    Java."""
+    """The batches of a request: one per run, as in librdkafka; with many runs, short ones are packed, as in Java."""
     if len(runs) <= MANY_RUNS:
         return tuple(
             AcknowledgementBatch(first_offset=first, last_offset=end - 1, acknowledge_types=(kind,))
@@ -137,7 +136,7 @@ class PendingCommit:
 
     def expect(self, acknowledgements: Acknowledgements) -> None:
         self._waiting.add(id(acknowledgements))
-        self._note(acknowledgements, Errors.REQUEST_TIMED_OUT)  # until the answer comes
+        self._note(acknowledgements, Errors.REQUEST_TIMED_OUT)  # until the response arrives
 
     def settled(self, acknowledgements: Acknowledgements, error: Errors) -> None:
         if id(acknowledgements) in self._waiting:
@@ -149,7 +148,7 @@ class PendingCommit:
         partition = TopicPartition(
             acknowledgements.topic, acknowledgements.key.partition, 0, error=failure.error if failure else None
         )
-        self.results.pop(partition, None)  # equality ignores the error, so that the old key would stay
+        self.results.pop(partition, None)  # equality ignores the error, so the old key would stay
         self.results[partition] = failure
 
     @property
@@ -160,9 +159,9 @@ class PendingCommit:
 class Acknowledgements:
     """The acknowledgements of one partition from one call. They succeed or fail together.
 
-    `deadline_ms` None: sent with a fetch and never retried. `renewing`: the messages whose locks start again, and which
-    the next poll returns again. `renews`: true if a run is a renewal; this stays true when a newer copy replaces each
-    message. `silent`: about records that the application has never seen.
+    `deadline_ms` None: sent with a fetch and never retried. `renewing`: the messages whose locks are extended; the next
+    poll returns them again. `renews`: true if a run is a renewal, even after newer copies have replaced all messages.
+    `silent`: of records that no poll has returned; the callback does not report them.
     """
 
     __slots__ = ("attempts", "commit", "deadline_ms", "key", "node", "renewing", "renews", "runs", "silent", "topic")

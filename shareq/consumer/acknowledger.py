@@ -1,4 +1,4 @@
-"""From the application's acknowledge types to requests, and from responses to results."""
+"""Turns the application's acknowledge types into requests, and responses into results."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from shareq.model.ids import TopicIdPartition
 from shareq.model.states import AcknowledgeType
 
 Lost = Callable[[TopicIdPartition, str, int], bool]
-"""(partition, topic, node): true if locks that the node gave on the partition are gone, because another node leads it
-or the topic was made anew."""
+"""(partition, topic, node): true if the locks from this node are void, because another node leads the partition or the
+topic was created again."""
 
 
 def acknowledge_type(given: object) -> int:
-    """The number of an acknowledge type from the type, its number or its name in any case.
+    """The number of an acknowledge type, given as member, number or name in any case.
 
-    ValueError for another name, TypeError for a value of another type; numbers are checked by `Acknowledger.note`.
+    ValueError for another name, TypeError for a value of another type; `Acknowledger.note` checks numbers.
     """
     if isinstance(given, str):
         found = AcknowledgeType.__members__.get(given.upper())
@@ -41,19 +41,19 @@ def acknowledge_type(given: object) -> int:
 
 
 def bad_acknowledge_type(given: object) -> str:
-    """The message of an error; GAP is the client's own."""
+    """The error message for an acknowledge type. GAP is not listed: only the client itself uses it."""
     return f"ack_type={given!r}: must be ACCEPT (1), RELEASE (2), REJECT (3) or RENEW (4)"
 
 
 class CommitResult(NamedTuple):
-    """What the acknowledgement callback gets: one partition of one request."""
+    """The argument of the acknowledgement callback: one partition of one request."""
 
     offsets: dict[TopicPartition, set[int]]
     error: KafkaException | None
 
 
 class Acknowledger:
-    """The records that the application holds. `wants_results`: true if a callback is set.
+    """The records held by the application. `wants_results`: true if a callback is set.
 
     Only calls of the application change the records. Responses only append to two queues, results and renewals, which
     the next call empties.
@@ -80,17 +80,17 @@ class Acknowledger:
         self._lost = lost
         self._records = UnacknowledgedRecords()
         self.results: CallbackQueue[CommitResult] = CallbackQueue()
-        """Results that the callback has not received yet, oldest first."""
+        """Results for the callback, oldest first."""
         self._renewed: deque[Acknowledgements] = deque()
         self.acquired_again: list[AcquiredPiece] = []
         """Pieces that the last `take_renewed` took from the buffer instead of renewed copies."""
         self._open: dict[int, Acknowledgements] = {}
-        """Acknowledgements that were sent and have no result yet, by id()."""
+        """Acknowledgements without a result, by id()."""
 
     # ---- delivered records -------------------------------------------------------------------------------------------
 
     def deliver(self, unpacked: UnpackedPiece) -> None:
-        """A poll returns these records. Broken ones already have an acknowledge type."""
+        """Hold the records that a poll returns. Broken records already have an acknowledge type."""
         piece, messages, ranges, gaps, verdict = unpacked
         entry = self._records.partition(piece.key, piece.topic, piece.node)
         entry.add(ranges, gaps, messages)
@@ -108,10 +108,10 @@ class Acknowledger:
         return bool(self._renewed) or any(entry.renewed for entry in self._records)
 
     def take_renewed(self, topics: Collection[str]) -> list[Sequence[Message]]:
-        """The renewed records that this poll returns again: the newer copy if the lock was lost and the record acquired
-        again.
+        """The renewed records that this poll returns again; if the lock was lost and the record acquired again, the
+        newer copy.
 
-        Those of topics outside `topics` are released, those of a former leader dropped.
+        Renewed records of topics outside `topics` are released, those of a former leader dropped.
         """
         self._absorb_renewals()
         self.acquired_again = []
@@ -140,8 +140,8 @@ class Acknowledger:
         self._send(Acknowledgements(entry.key, entry.topic, entry.node, runs, {}, silent=True))
 
     def put_back(self) -> None:
-        """Undo `deliver` and `take_renewed` since the last `take`, after which nothing was held. `FetchBuffer.put_back`
-        returns the pieces to the buffer."""
+        """Undo `deliver` and `take_renewed` since the last `take`, which had left no record held.
+        `FetchBuffer.put_back` returns the pieces to the buffer."""
         for entry in self._records:
             entry.put_back()
 
@@ -157,10 +157,10 @@ class Acknowledger:
         return self._records.unacknowledged
 
     def note(self, topic: str | None, partition: int | None, offset: int | None, verdict: int) -> bool:
-        """Set the acknowledge type of a record that is held, in one step that no signal can interrupt; False if it is
+        """Set the acknowledge type of a held record, in one step that a signal cannot interrupt; False if the record is
         not held.
 
-        A later type before the next poll or commit replaces it. ValueError for a position or type that cannot be;
+        A later type before the next poll or commit replaces it. ValueError for an impossible position or type;
         IllegalStateException in implicit mode.
         """
         if not isinstance(topic, str) or partition is None or partition < 0 or offset is None or offset < 0:
@@ -178,7 +178,7 @@ class Acknowledger:
         return True
 
     def acknowledge(self, topic: str | None, partition: int | None, offset: int | None, verdict: int) -> None:
-        """Like `note`, for a record that may have been renewed since: it is held again with this type."""
+        """Like `note`, but also for a renewed record, which is held again with this type."""
         if self.note(topic, partition, offset, verdict):
             return
         self._absorb_renewals()
@@ -190,12 +190,12 @@ class Acknowledger:
             )
 
     def take(self, *, deadline_ms: int | None = None, commit: PendingCommit | None = None) -> bool:
-        """Send what is acknowledged; in implicit mode, accept everything. False if there is nothing to send."""
+        """Send the acknowledgements; in implicit mode, accept all held records. False if there is nothing to send."""
         return self._take(None if self.explicit else AcknowledgeType.ACCEPT, deadline_ms, commit)
 
     def take_last(self) -> None:
-        """Send only what is acknowledged: close() does not accept the records of the last poll, in implicit mode
-        either."""
+        """Send only explicit acknowledgements: close() does not accept the records of the last poll, even in implicit
+        mode."""
         self._take(None, None, None)
 
     def _take(self, default: int | None, deadline_ms: int | None, commit: PendingCommit | None) -> bool:
@@ -216,7 +216,7 @@ class Acknowledger:
         return sent
 
     def _keep_acquired_again(self) -> None:
-        """Records that are held and were acquired again stay held: their acknowledgement applies to the new lock."""
+        """Keep held records that were acquired again: their acknowledgements apply to the new locks."""
         for entry in self._records:
             for unpacked in self._buffer.take_held(entry.key, entry.node, entry.ranges):
                 entry.replace(unpacked.messages)
@@ -243,7 +243,7 @@ class Acknowledger:
             self._call_back(acknowledgements, KafkaError(error) if error else None)
 
     def abandon(self, error: KafkaError) -> None:
-        """The client has failed: every acknowledgement without a result fails with `error`."""
+        """Fail every acknowledgement without a result with `error`, after a failure of the client."""
         while self._open:
             self._call_back(next(iter(self._open.values())), error)
 

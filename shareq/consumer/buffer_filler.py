@@ -1,4 +1,4 @@
-"""From fetch responses into the buffer: which records the application gets, and which are released or void."""
+"""Moves records from fetch responses into the buffer; releases those of other topics, drops those with void locks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shareq.model.states import AcknowledgeType
 
 
 class BufferFiller:
-    """`topics`: the subscribed ones. `acknowledge` queues an acknowledgement for its node."""
+    """`topics`: the subscription. `acknowledge` queues an acknowledgement for its node."""
 
     def __init__(
         self, metadata: Metadata, buffer: FetchBuffer, acknowledge: Callable[[Acknowledgements], None]
@@ -25,7 +25,8 @@ class BufferFiller:
         self._acknowledge = acknowledge
 
     def subscribe(self, topics: frozenset[str]) -> None:
-        """Release buffered records of other topics, and those that fetches under way return."""
+        """Set the subscription. Buffered records of other topics are released, and those of fetches in progress,
+        too."""
         self.topics = topics
         for piece in self._buffer.drop(lambda piece: piece.topic not in topics):
             self._release(piece.key, piece.topic, piece.node, [(piece.first, piece.end)])
@@ -37,14 +38,14 @@ class BufferFiller:
         return moved or (known is not None and known.topic_id != key.topic_id)
 
     def drop_lost(self) -> bool:
-        """Drop buffered records of former leaders. True if that empties the buffer."""
+        """Drop buffered records of former leaders. True if the buffer is empty as a result."""
         dropped = self._buffer.drop(lambda piece: self.lost(piece.key, piece.topic, piece.node))
         return bool(dropped) and not self._buffer
 
     def take(
         self, session: ShareSessionHandler, results: Mapping[TopicIdPartition, ShareFetchResponse.Partition]
     ) -> tuple[int, int]:
-        """Buffer the acquired records. Returns how many records and bytes, of the partitions that contribute any."""
+        """Buffer the acquired records. Returns the numbers of records and bytes of the partitions that contribute."""
         records = size = 0
         for key, partition in results.items():
             if partition.acquired_records and self._take_partition(session, key, partition):
@@ -55,7 +56,7 @@ class BufferFiller:
     def _take_partition(
         self, session: ShareSessionHandler, key: TopicIdPartition, partition: ShareFetchResponse.Partition
     ) -> bool:
-        """False if the application gets none of the acquired records."""
+        """False if none of the acquired records is buffered."""
         topic = self._metadata.by_id.get(key.topic_id)
         if topic is None or self.lost(key, topic.name, session.node):
             return False
@@ -69,6 +70,6 @@ class BufferFiller:
         return self._buffer.extend(pieces)
 
     def _release(self, key: TopicIdPartition, topic: str, node: int, ranges: Iterable[Range]) -> None:
-        """Release records that the application has never seen."""
+        """Release records that no poll has returned."""
         runs = [AcknowledgeRun(first, end, AcknowledgeType.RELEASE) for first, end in ranges]
         self._acknowledge(Acknowledgements(key, topic, node, runs, {}, silent=True))

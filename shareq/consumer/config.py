@@ -1,4 +1,4 @@
-"""A share consumer's configuration: confluent-kafka's keys, and two of Java's that confluent-kafka lacks."""
+"""A share consumer's configuration: confluent-kafka's keys, and two of Java's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEFINITIONS = (
     ConfigDef(
         "share.acknowledgement.mode",
         "implicit",
-        "implicit: the next poll accepts the records of the last; explicit: the application acknowledges each.",
+        "implicit: the next poll accepts the records of the last one; explicit: the application acknowledges each.",
         choices=("implicit", "explicit"),
     ),
     ConfigDef(
@@ -27,11 +27,11 @@ DEFINITIONS = (
         "max.poll.records", 500, "How many records a poll returns, up to the end of the record batch.", 1, INT_MAX
     ),
     ConfigDef("fetch.wait.max.ms", 500, "How long a fetch waits at the broker for records.", 0, 300000),
-    ConfigDef("fetch.min.bytes", 1, "How many bytes a fetch waits for.", 0, INT_MAX),
-    ConfigDef("fetch.max.bytes", 52428800, "How many bytes a fetch may return.", 0, 2147483135),
+    ConfigDef("fetch.min.bytes", 1, "The bytes for which a fetch waits.", 0, INT_MAX),
+    ConfigDef("fetch.max.bytes", 52428800, "The most bytes that a fetch returns.", 0, 2147483135),
     ConfigDef("max.poll.interval.ms", 300000, "The longest time between two polls of a member.", 1, 86400000),
-    ConfigDef("default.api.timeout.ms", 60000, "How long commit_async keeps trying.", 1, INT_MAX),
-    ConfigDef("check.crcs", False, "Whether the CRC of each record batch is checked."),
+    ConfigDef("default.api.timeout.ms", 60000, "How long commit_async retries.", 1, INT_MAX),
+    ConfigDef("check.crcs", False, "Check the CRC of each record batch."),
 )
 
 REJECTED = frozenset(
@@ -60,19 +60,19 @@ REJECTED = frozenset(
         "topic.blacklist",
     }
 )
-"""Keys of a plain consumer that have no effect here, or are group configurations: refused rather than ignored."""
+"""Keys of a plain consumer that have no effect here or are group configurations; they are refused."""
 
 IGNORED = frozenset({"auto.commit.interval.ms", "enable.auto.offset.store", "max.partition.fetch.bytes"})
 
 ALIASES = {"fetch.max.wait.ms": "fetch.wait.max.ms"}
-"""Java's names."""
+"""Java's names of keys."""
 
 
 def consumer_config(conf: Mapping[str, Any]) -> ClientConfig:
     """The parsed configuration. ValueError without a group, for REJECTED keys and for contradicting values;
-    KafkaException as `ClientConfig`.
+    KafkaException as in `ClientConfig`.
 
-    An acquire mode may be written in any case; an acknowledgement mode may not, as in Java.
+    The case of an acquire mode is ignored, that of an acknowledgement mode is not, as in Java.
     """
     if conf.get("group.id") is None:
         raise ValueError("Failed to create share consumer: group.id must be set")
@@ -87,6 +87,6 @@ def consumer_config(conf: Mapping[str, Any]) -> ClientConfig:
 
 
 def _check_acknowledgement_mode(mode: object) -> None:
-    # confluent-kafka takes any text here, and a consumer with a mode that it does not know accepts nothing, ever.
+    # confluent-kafka accepts any text, and a consumer with an unknown mode never accepts a record.
     if mode not in ("implicit", "explicit"):
         raise ValueError(f"share.acknowledgement.mode={mode!r}: must be implicit or explicit")

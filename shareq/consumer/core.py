@@ -1,6 +1,6 @@
-"""The share consumer as a state machine: calls of the application, responses of the cluster, and time.
+"""The share consumer as a state machine, driven by calls of the application, responses of brokers, and time.
 
-Calls of the application (`begin_poll`, `collect`, `commit`, ...) run while nothing else uses the actor; `handle` takes
+Calls of the application (`begin_poll`, `collect`, `commit`, ...) have exclusive access to the actor; `handle` takes
 responses and ticks. Source: KIP-932, "Client". Rules: BEHAVIOUR.md in this folder.
 """
 
@@ -32,7 +32,7 @@ FOR_EVER_MS = 1 << 62
 
 
 class ShareConsumerCore:
-    """A share consumer without I/O. `acknowledger` has the records that the application holds."""
+    """A share consumer without I/O. `acknowledger` has the records held by the application."""
 
     def __init__(self, config: ClientConfig, rng: random.Random) -> None:
         self.client_id: str = config["client.id"]
@@ -99,7 +99,7 @@ class ShareConsumerCore:
         return self._calls.take_effects()
 
     def _pump(self, now_ms: int) -> None:
-        """Send everything that is due. The leave heartbeat follows when all sessions are closed."""
+        """Send all due requests. The leave heartbeat follows after all sessions are closed."""
         if self._closing and self._fetcher.closed and not self._membership.gone:
             self._membership.leave()
         self._membership.pump(now_ms)
@@ -132,7 +132,7 @@ class ShareConsumerCore:
         self._resolve()
 
     def _resolve(self) -> None:
-        """Accept the assignment as soon as one of its topics is known; the others follow when they are."""
+        """Confirm the assignment as soon as one of its topics is in the metadata; the others follow later."""
         assigned = self._membership.assigned
         if not assigned or any(key.topic_id in self._metadata.by_id for key in assigned):
             self._membership.resolved()
@@ -162,15 +162,15 @@ class ShareConsumerCore:
         return topic in self._metadata.topics or topic in self._metadata.errors
 
     def poll_ready(self) -> bool:
-        """True if a waiting poll can return or raise."""
+        """True if a poll in progress can return or raise."""
         waiting = self._buffer or self.acknowledger.renewals or self._woken
         return bool(waiting or self._error or self._membership.error or self._calls.unreachable)
 
     def collect(self, now_ms: int) -> list[Sequence[Message]]:
-        """The records of this poll: renewed ones first, then fetched ones. Empty if there were only gaps.
+        """The records of this poll: renewed ones, then fetched ones. Empty if there were only gaps.
 
-        `max.poll.records` bounds the fetched records only: a consumer that renews that many in each round would never
-        get another one.
+        `max.poll.records` bounds only the fetched records: otherwise a consumer that renews that many records in each
+        round would never receive another one.
         """
         self.raise_if_woken()
         self._raise_error()
@@ -183,25 +183,25 @@ class ShareConsumerCore:
         runs = [messages for messages in runs if messages]
         self._hints.delivered |= bool(runs)
         if not runs:
-            self.acknowledger.take()  # of gaps, which the next request acknowledges
+            self.acknowledger.take()  # the next request acknowledges the gaps
             self._polled_pieces = []
             self._fetcher.fetching = not self._buffer
             self._pump(now_ms)
         return runs
 
     def empty_poll_hint(self, now_ms: int) -> str | None:
-        """Why a poll that waited returned nothing; None if there is nothing new to report."""
+        """Why a poll with a time-out returned no record; None if there is no new reason."""
         return self._hints.next(self.subscription, now_ms)
 
     def put_back(self, now_ms: int) -> None:
-        """Undo the last `collect`: the application has not received its records, and the next poll returns them."""
+        """Undo the last `collect`, whose poll was interrupted: the next poll returns the records."""
         del now_ms
         self.acknowledger.put_back()
         self._buffer.put_back(self._polled_pieces)
         self._polled_pieces = []
 
     def end_poll(self, now_ms: int) -> tuple[()]:
-        """The application has the records; max.poll.interval.ms until its next poll begins. No effects follow."""
+        """The poll has ended; `max.poll.interval.ms` runs until the next one begins. Returns no effects."""
         self._membership.poll_ended(now_ms)
         self._poll_metrics.ended(now_ms)
         return ()
@@ -234,7 +234,7 @@ class ShareConsumerCore:
     # ---- commit ------------------------------------------------------------------------------------------------------
 
     def commit(self, timeout_ms: float | None, now_ms: int) -> PendingCommit:
-        """Send what is acknowledged (implicit: everything) without waiting for a poll; `timeout_ms` bounds retries."""
+        """Send acknowledgements (implicit mode: of all records) without a poll; `timeout_ms` bounds the retries."""
         commit = PendingCommit()
         deadline_ms = FOR_EVER_MS if timeout_ms is None else now_ms + int(timeout_ms)
         if self.acknowledger.take(deadline_ms=deadline_ms, commit=commit):
@@ -248,7 +248,7 @@ class ShareConsumerCore:
     # ---- close, and state to read ------------------------------------------------------------------------------------
 
     def begin_close(self, now_ms: int) -> None:
-        """Send what is acknowledged; closing the sessions releases the rest, in implicit mode too."""
+        """Send acknowledgements and close the sessions, which releases all other records, in implicit mode, too."""
         self.acknowledger.take_last()
         self._closing = True
         self._fetcher.close()
@@ -266,7 +266,7 @@ class ShareConsumerCore:
         return self._fetcher.acquisition_lock_timeout_ms
 
     def assignment(self) -> list[TopicPartition]:
-        """The assigned partitions whose topic names are known."""
+        """The assigned partitions whose topics are in the metadata."""
         topics = self._metadata.by_id
         return sorted(
             TopicPartition(topics[topic_id].name, partition)

@@ -1,4 +1,4 @@
-"""A share consumer that turns keys and values into objects."""
+"""A share consumer that deserializes keys and values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class MessageField(StrEnum):
 
 
 class SerializationContext:
-    """What a deserializer gets beside the bytes."""
+    """The context of a deserializer's bytes."""
 
     def __init__(self, topic: str | None, field: MessageField, headers: Any = None) -> None:
         self.topic = topic
@@ -30,10 +30,10 @@ Deserializer = Callable[[bytes | None, SerializationContext], Any]
 
 
 class DeserializingShareConsumer(ShareConsumer):
-    """Takes `key.deserializer` and `value.deserializer` beside the configuration of a `ShareConsumer`.
+    """Takes `key.deserializer` and `value.deserializer` in addition to the configuration of a `ShareConsumer`.
 
-    A record that a deserializer fails on keeps its bytes and has an `error()`. Unlike a broken record it has no
-    acknowledge type in advance: in explicit mode the application sets one, in implicit mode it is accepted.
+    A record whose deserializer raises keeps its bytes and has an `error()`. Unlike a broken record it has no
+    acknowledge type: in explicit mode the application sets one, in implicit mode it is accepted.
     """
 
     def __init__(self, conf: Mapping[str, Any]) -> None:
@@ -45,7 +45,7 @@ class DeserializingShareConsumer(ShareConsumer):
         super().__init__(rest)
 
     def poll(self, timeout: float = -1) -> Messages:
-        """As `ShareConsumer.poll`, keys and values deserialized in place."""
+        """As `ShareConsumer.poll`, with keys and values deserialized."""
         messages = self._poll(timeout)
         for message in messages:
             if message.error() is None:
@@ -54,7 +54,7 @@ class DeserializingShareConsumer(ShareConsumer):
         return messages
 
     def _deserialize(self, message: Message) -> None:
-        """Key, then value: a key's deserializer may pass state to the value's. Both change or neither."""
+        """Deserialize key, then value: a key's deserializer may pass state to the value's. Both change, or neither."""
         context = SerializationContext(message.topic(), MessageField.KEY, message.headers())
         code = KafkaError._KEY_DESERIALIZATION
         try:

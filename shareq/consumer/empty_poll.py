@@ -1,7 +1,7 @@
-"""Why a poll returned nothing, and what to do about it: one hint per reason and consumer.
+"""Hints on why a poll returned no record and what to do: each reason once per consumer.
 
-The hints are for applications that wait for records which cannot come. Each is given once, because an empty poll is
-otherwise the ordinary case.
+They are for applications that wait for records which cannot arrive. An empty poll is otherwise normal, so no hint is
+repeated.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from shareq.consumer.membership import Membership
 from shareq.model.errors import Errors
 
 SETTLE_MS = 1000
-"""Hints about the assignment and the start offset wait so long after the first poll: joining takes a moment."""
+"""Time after the first poll without hints about assignment and start offset: joining takes a moment."""
 
 
 class EmptyPollHints:
-    """Reads the state of a consumer; `delivered` is set once it has returned a record."""
+    """Reads the state of a consumer. `delivered`: set by the consumer when it has returned a record."""
 
     def __init__(self, metadata: Metadata, membership: Membership) -> None:
         self.delivered = False
@@ -27,12 +27,12 @@ class EmptyPollHints:
         self._first_poll_ms: int | None = None
 
     def poll_began(self, now_ms: int) -> None:
-        """Remember when the first poll began."""
+        """Store the time of the first poll."""
         if self._first_poll_ms is None:
             self._first_poll_ms = now_ms
 
     def next(self, topics: Iterable[str], now_ms: int) -> str | None:
-        """A hint that was not given before, or None."""
+        """The next hint that was not given before; None if there is none."""
         for reason, text in self._reasons(topics, now_ms):
             if reason not in self._given:
                 self._given.add(reason)

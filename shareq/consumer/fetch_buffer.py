@@ -1,7 +1,7 @@
-"""Fetched records that no poll has returned yet, in pieces that lie within one record batch each.
+"""Fetched records that no poll has returned, in pieces within one record batch each.
 
-Batches are decoded by the poll that returns them, in the application's thread, and intact ones only when a record is
-read. Meanwhile a batch costs a few objects, independent of how many records it holds.
+The poll that returns a batch decodes it, in the application's thread; an intact batch is decoded only when a record is
+read. A buffered batch costs a few objects, whatever its record count.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _first_of = itemgetter(0)
 
 
 class AcquiredPiece(NamedTuple):
-    """Acquired offsets [first, end) of one batch; `batch` None: the answer held no batch for them.
+    """Acquired offsets [first, end) of one batch; `batch` None: the response has no batch for them.
 
-    `journalled`: a poll that was interrupted had taken the records, and the journal has their delivery.
+    `journalled`: an interrupted poll has already recorded the delivery in the journal.
     """
 
     key: TopicIdPartition
@@ -45,8 +45,8 @@ class AcquiredPiece(NamedTuple):
 
 
 class UnpackedPiece(NamedTuple):
-    """A piece with its messages. `verdict`: the acknowledge type of broken records, unless the application sets
-    another."""
+    """A piece with its messages. `verdict`: the acknowledge type of broken records, which the application may
+    replace."""
 
     piece: AcquiredPiece
     messages: Sequence[Message]
@@ -62,7 +62,7 @@ def cut_at_batches(
     acquired: Sequence[AcquiredRecords],
     batches: Sequence[RecordBatch],
 ) -> Iterator[AcquiredPiece]:
-    """Split acquired ranges at record batches. Both ascend; cost follows their numbers."""
+    """Split acquired ranges at record batches. Both ascend; the cost follows their numbers."""
     at = 0
     for acquisition in acquired:
         cursor, end, count = acquisition.first_offset, acquisition.last_offset + 1, acquisition.delivery_count
@@ -84,8 +84,8 @@ def cut_at_batches(
 def without_acknowledged(
     pieces: Iterable[AcquiredPiece], waiting: Sequence[Acknowledgements]
 ) -> Iterator[AcquiredPiece]:
-    """Newly acquired pieces of a partition, without the offsets whose acknowledgements wait to be sent to the same
-    node: they apply to the new lock. A record whose renewal waits is kept; the renewal does not return its old copy."""
+    """Acquired pieces of a partition, without the offsets whose acknowledgements wait to be sent to the same node:
+    those apply to the new locks. A record with a waiting renewal is kept; the renewal does not return its old copy."""
     renew = AcknowledgeType.RENEW
     answered = sorted((first, end) for each in waiting for first, end, kind in each.runs if kind != renew)
     for piece in pieces:
@@ -96,7 +96,7 @@ def without_acknowledged(
 
 
 class FetchBuffer:
-    """Pieces in order of arrival. `fresh`: true if pieces were added since the user of the buffer cleared the flag."""
+    """Pieces in order of arrival. `fresh`: pieces were added since the flag was cleared."""
 
     def __init__(self, *, check_crcs: bool) -> None:
         self.fresh = False
@@ -108,7 +108,7 @@ class FetchBuffer:
         return bool(self._pieces)
 
     def extend(self, pieces: Iterable[AcquiredPiece]) -> bool:
-        """False if there was no piece to add."""
+        """Append the pieces. False if there are none."""
         before = len(self._pieces)
         self._pieces.extend(pieces)
         added = len(self._pieces) > before
@@ -143,7 +143,7 @@ class FetchBuffer:
         return [self._unpack(piece) for piece in taken]
 
     def take(self, max_records: int) -> Iterator[UnpackedPiece]:
-        """Unpack pieces until `max_records` are reached; the record batch that reaches them is finished."""
+        """Unpack pieces until `max_records` are reached, up to the end of that record batch."""
         taken = 0
         last: RecordBatch | None = None
         while self._pieces and (taken < max_records or (last is not None and self._pieces[0].batch is last)):
@@ -181,7 +181,7 @@ class FetchBuffer:
         return self._decoded[1]
 
     def _broken(self, piece: AcquiredPiece, batch: RecordBatch, error: CorruptBatch) -> UnpackedPiece:
-        """A message with an error for each acquired offset: rejected if the bytes are damaged, else released, because
+        """Messages with an error, one per acquired offset: rejected if the bytes are damaged; otherwise released, since
         another consumer may support the compression."""
         damaged = self._check_crcs and not crc_matches(batch.data)
         packed = batch.attributes & CODEC_MASK and not damaged
@@ -198,7 +198,7 @@ def _overlap(piece: AcquiredPiece, held: Sequence[Range]) -> bool:
 
 
 def _with_gaps(piece: AcquiredPiece, records: Sequence[Record]) -> tuple[list[Range], list[Range]]:
-    """The ranges of records, and the offsets between them that compaction has removed."""
+    """The ranges with records, and the gaps between them that compaction has left."""
     ranges: list[Range] = []
     gaps: list[Range] = []
     cursor = first = piece.first

@@ -1,5 +1,5 @@
-"""Which partitions to fetch from which node: the assignment by leader, without partitions that have just failed and
-topics that are not subscribed."""
+"""The partitions to fetch, by node: the assignment by leader, without topics outside the subscription and without
+partitions that have just failed."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from shareq.consumer.session_handler import NO_PARTITIONS
 from shareq.model.ids import TopicIdPartition
 
 CALM_MS = 5000
-"""After so long without an error the back-off of a partition starts again."""
+"""Time without an error after which the back-off of a partition starts from the beginning."""
 
 
 class BlockedPartition(NamedTuple):
-    """A partition that is not fetched until a time, after an error."""
+    """A partition that is not fetched for a time, after an error."""
 
     until_ms: int
     attempts: int
 
 
 class FetchPlan:
-    """Cost follows the assignment, so the plan is computed only when it is `stale` or a block ends."""
+    """The cost follows the assignment, so the plan is computed only when it is `stale` or a block ends."""
 
     def __init__(self, metadata: Metadata, backoff: Backoff) -> None:
         self.stale = False
@@ -34,8 +34,8 @@ class FetchPlan:
         self._blocked: dict[TopicIdPartition, BlockedPartition] = {}
 
     def subscribe(self, topics: frozenset[str]) -> None:
-        """Leave out partitions of other topics at once: until the coordinator unassigns them, each fetch would acquire
-        records only to release them, and each release counts as a delivery attempt."""
+        """Exclude partitions of other topics at once: until the coordinator unassigns them, each fetch would acquire
+        and release their records, and each release counts as a delivery attempt."""
         self.topics = topics
         self.stale = True
 
@@ -44,8 +44,8 @@ class FetchPlan:
         self.stale = True
 
     def block(self, key: TopicIdPartition, now_ms: int) -> None:
-        """Leave the partition out for a while, longer after each failure. The session forgets it, so that it is added
-        again as a new partition."""
+        """Exclude the partition for a time that grows with each failure. The session forgets it and later adds it as a
+        new partition."""
         before = self._blocked.get(key)
         attempts = before.attempts + 1 if before and now_ms - before.until_ms < CALM_MS else 1
         self._blocked[key] = BlockedPartition(now_ms + self._backoff.delay_ms(attempts), attempts)
@@ -55,7 +55,7 @@ class FetchPlan:
         return self.stale or (self.wake_at_ms is not None and self.wake_at_ms <= now_ms)
 
     def by_node(self, now_ms: int) -> dict[int, frozenset[TopicIdPartition]]:
-        """The partitions to fetch from each node; requests metadata where a leader is unknown."""
+        """The partitions to fetch from each node. Requests metadata of partitions without a known leader."""
         self.stale = False
         self.wake_at_ms = None
         nodes: dict[int, set[TopicIdPartition]] = {}

@@ -1,8 +1,8 @@
-"""Messages of a record batch that are created on access, and not kept.
+"""Messages of a record batch that are created on access and not kept.
 
-A poll costs what its record batches cost, not what their records do. An application that reads one message after the
-other keeps one alive at a time, which spares the garbage collector, whose work would exceed that of decoding. A message
-that was changed is kept; two messages of the same record are equal.
+The cost of a poll follows the record batches, not their records. An application that reads messages one by one keeps
+one alive at a time; otherwise the garbage collector would cost more than decoding. A message that was changed is kept;
+two messages of the same record are equal.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from shareq.model.records import RecordBatch
 
 
 class BatchMessage(ReceivedMessage):
-    """A message of `home`, which keeps it once it is changed."""
+    """A message of `home`, which keeps it after a change."""
 
     __slots__ = ("_home",)
 
@@ -39,9 +39,9 @@ class BatchMessage(ReceivedMessage):
 
 
 class BatchMessages(Sequence[Message]):
-    """The records of offsets [first, end) of one batch: already decoded, or decoded on access if `records` is None.
+    """The records of the offsets [first, end) of one batch: already decoded, or with `records` None decoded on access.
 
-    None is allowed only for a batch that is `decodable_later`.
+    None requires a batch that is `decodable_later`.
     """
 
     __slots__ = ("_batch", "_end", "_first", "_origin", "_records", "changed")
@@ -84,7 +84,7 @@ class BatchMessages(Sequence[Message]):
 
 
 def decodable_later(batch: RecordBatch) -> bool:
-    """True if a batch holds a valid record for each of its offsets, without decoding it: brokers have checked the
-    records under an intact CRC."""
+    """True if a batch certainly has a valid record for each of its offsets: its CRC is intact, so the records are those
+    that the broker has checked."""
     dense = batch.record_count == batch.last_offset - batch.base_offset + 1
     return dense and not batch.attributes & CODEC_MASK and crc_matches(batch.data)

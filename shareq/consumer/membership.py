@@ -1,4 +1,4 @@
-"""A member of a share group: joins, sends heartbeats, takes its assignment, leaves. Source: KIP-932, "Rebalancing"."""
+"""A member of a share group: join, heartbeats, assignment, leave. Source: KIP-932, "Rebalancing"."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ JOIN_EPOCH = 0
 
 
 class MembershipState(StrEnum):
-    """STALE: left because the application did not poll. FATAL: a retry cannot succeed."""
+    """STALE: has left because the application did not poll. FATAL: a retry cannot succeed."""
 
     UNSUBSCRIBED = "unsubscribed"
     JOINING = "joining"
@@ -60,13 +60,13 @@ TRANSITIONS: dict[tuple[MembershipState, MembershipEvent], MembershipState] = {
     **{(state, _E.LEAVE): _S.LEAVING for state in _MEMBERS},
     **{(state, _E.FATAL): _S.FATAL for state in _MEMBERS},
 }
-"""The next state; an event without a row for the state has no effect."""
+"""The next state. An event without a row for the state is ignored."""
 
 URGENT = frozenset({_S.JOINING, _S.ACKNOWLEDGING, _S.LEAVING})
 """States that send a heartbeat without waiting for the interval."""
 
 DELAYED_RETRY = frozenset({Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.TOPIC_AUTHORIZATION_FAILED})
-"""Errors after which the first retry waits, too."""
+"""Errors after which even the first retry waits."""
 
 COORDINATOR_MOVED = frozenset(
     {Errors.NOT_COORDINATOR, Errors.COORDINATOR_NOT_AVAILABLE, Errors.COORDINATOR_LOAD_IN_PROGRESS}
@@ -75,10 +75,10 @@ COORDINATOR_MOVED = frozenset(
 
 
 class Membership:
-    """Sends one heartbeat at a time. `on_assignment(partitions)` gets each new assignment as a whole.
+    """Sends one heartbeat at a time. `on_assignment(partitions)` receives each new assignment as a whole.
 
-    `error` is raised by the next poll, once. The time between two polls is at most `max_poll_interval_ms`: after that
-    the member leaves the group, so that other members get its records.
+    The next poll raises `error`, once. If the time between two polls exceeds `max_poll_interval_ms`, the member leaves
+    the group, so that other members receive its records.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Membership:
         self._max_poll_interval_ms = max_poll_interval_ms
         self._on_assignment = on_assignment
         self._topics_known = False  # true if the coordinator has the current subscription
-        self._join_after_leave = False  # polled while the leave heartbeat is under way
+        self._join_after_leave = False  # a poll has begun while the leave heartbeat is in progress
         self._leave_due = False  # a leave heartbeat is due
         self._under_way = False
         self._attempt = 0  # a response to an earlier attempt is ignored
@@ -118,15 +118,16 @@ class Membership:
         self._polling = False
         self._polled_at_ms = 0
 
-    # ---- what the application does -----------------------------------------------------------------------------------
+    # ---- calls of the application ------------------------------------------------------------------------------------
 
     def subscribe(self, topics: tuple[str, ...]) -> None:
-        """Use these topics from the next heartbeat on. If the consumer is not a member, the next poll joins."""
+        """Subscribe to these topics from the next heartbeat on. If the consumer is not a member, the next poll
+        joins."""
         self.topics = topics
         self._topics_known = False
 
     def leave(self) -> None:
-        """Leave the group: send a leave heartbeat if the coordinator may know the member."""
+        """Leave the group. Sends a leave heartbeat if the coordinator may have the member."""
         self.topics = ()
         self._join_after_leave = False
         if self.state in _MEMBERS:
@@ -140,11 +141,11 @@ class Membership:
 
     @property
     def gone(self) -> bool:
-        """True if no heartbeat is due or under way."""
+        """True if no heartbeat is due or in progress."""
         return self.state not in _MEMBERS and not self._leave_due and not self._under_way
 
     def polled(self) -> None:
-        """A poll has begun: join if the consumer is not a member."""
+        """A poll has begun: join, if the consumer is not a member."""
         self._polling = True
         self._join()
 
@@ -156,12 +157,12 @@ class Membership:
         self._join_after_leave = self.state is _S.LEAVING
 
     def poll_ended(self, now_ms: int) -> None:
-        """The application has `max_poll_interval_ms` from now until its next poll."""
+        """A poll has ended: the next one must begin within `max_poll_interval_ms`."""
         self._polling = False
         self._polled_at_ms = now_ms
 
     def resolved(self) -> None:
-        """The assignment's topics are known: confirm the assignment to the coordinator."""
+        """The assignment's topics are in the metadata: confirm the assignment to the coordinator."""
         self._move(_E.RESOLVED)
 
     # ---- time --------------------------------------------------------------------------------------------------------
@@ -174,12 +175,12 @@ class Membership:
         return earliest(overdue, self._coordinator.wake_at_ms, self._heartbeat_at_ms())
 
     def _heartbeat_at_ms(self) -> int | None:
-        """When the next heartbeat is due. None while a heartbeat or a coordinator lookup is under way: its response
-        wakes the actor."""
+        """The time of the next heartbeat. None during a heartbeat or a coordinator lookup: the response wakes the
+        actor."""
         return None if self._under_way or self._coordinator.looking else self._due_at_ms()
 
     def pump(self, now_ms: int) -> None:
-        """Send what is due."""
+        """Send due requests."""
         if self.state in _MEMBERS and not self._polling and now_ms >= self._polled_at_ms + self._max_poll_interval_ms:
             self._overdue()
         if self._coordinator.fatal is not None:
@@ -241,8 +242,8 @@ class Membership:
         self._calls.send(node, request, answered)
 
     def _left(self, response: Response | None, now_ms: int) -> None:
-        """Repeat a leave heartbeat that a broker without the group refused: until the member's session times out, the
-        other members lack its partitions. Any other response, and a broken connection, end the membership."""
+        """Repeat a leave heartbeat that was refused by a broker that is not the coordinator: until the member's session
+        times out, its partitions lack a consumer. Any other response, or a broken connection, ends the membership."""
         assert response is None or isinstance(response, ShareGroupHeartbeatResponse)
         refused = Errors.NONE if response is None else response.error_code
         if refused in COORDINATOR_MOVED and self.state in (_S.LEAVING, _S.STALE) and not self._join_after_leave:
@@ -252,7 +253,7 @@ class Membership:
         self.member_epoch = JOIN_EPOCH
         self._move(_E.LEFT)
         if self._join_after_leave and self.topics:
-            self._join()  # the poll that requested it may have ended
+            self._join()  # the poll that requested the join may have ended
 
     def _answered(self, response: ShareGroupHeartbeatResponse | None, error: Errors, now_ms: int) -> None:
         if response is None:
@@ -298,7 +299,8 @@ class Membership:
             self._fail(error, message)
 
     def _try_again(self, error: Errors, now_ms: int) -> None:
-        """At once after the first failure, as Kafka's clients do, except for DELAYED_RETRY; then with back-off."""
+        """Retry: at once after the first failure, as Kafka's clients do, except for DELAYED_RETRY; then with
+        back-off."""
         self._topics_known = False
         self._failures += 1
         patient = error in DELAYED_RETRY or self._failures > 1
@@ -313,7 +315,7 @@ class Membership:
         self._move(_E.LEFT if self.state is _S.LEAVING else _E.FATAL)
         self._drop_assignment()
 
-    # ---- small moves -------------------------------------------------------------------------------------------------
+    # ---- state -------------------------------------------------------------------------------------------------------
 
     def _move(self, event: MembershipEvent) -> None:
         state = TRANSITIONS.get((self.state, event), self.state)

@@ -1,4 +1,4 @@
-"""What one poll returned."""
+"""The messages of one poll."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any, Self, overload
 from shareq.client.message import Message
 
 SHOWN = 20
-"""How many messages the HTML table of a notebook shows."""
+"""The number of messages in the HTML table of a notebook."""
 
 
 class Messages(Sequence[Message]):
     """A read-only sequence of messages; a slice is `Messages` too. Compared by identity, as in confluent-kafka.
 
-    Messages are created on access: a poll does not pay for messages that are not read.
+    Messages are created on access, so that unread ones cost nothing.
     """
 
     __slots__ = ("_ends", "_runs")
@@ -28,7 +28,7 @@ class Messages(Sequence[Message]):
 
     @classmethod
     def of(cls, runs: list[Sequence[Message]]) -> Self:
-        """The messages of several sequences, one after the other."""
+        """The messages of several sequences, concatenated."""
         made = cls()
         made._runs = runs
         made._ends = list(accumulate(map(len, runs)))
@@ -43,7 +43,7 @@ class Messages(Sequence[Message]):
         return not len(self)
 
     def count(self, value: Any = None) -> int:
-        """The number of messages; with an argument, how often that message occurs, as for every sequence."""
+        """The number of messages; with an argument, the occurrences of that message, as in every sequence."""
         return len(self) if value is None else super().count(value)
 
     def __len__(self) -> int:
@@ -84,7 +84,7 @@ def _row(message: Message) -> str:
 
 
 def _text(value: object) -> str:
-    """Bytes as text where they are text, shortened."""
+    """Text or decoded bytes, at most 60 characters."""
     value = "" if value is None else value
     text = value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
     return text if len(text) <= 60 else text[:57] + "…"

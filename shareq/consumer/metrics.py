@@ -1,15 +1,15 @@
-"""What a consumer measures of itself, under the names of Kafka's share consumer metrics."""
+"""The metrics of a consumer, under the names of Kafka's share consumer metrics."""
 
 from __future__ import annotations
 
 WINDOW_MS = 30_000
-"""Rates, averages and maxima look back over this window and the one before it, as Kafka's sampled statistics do."""
+"""Rates, averages and maxima cover this window and the one before, as in Kafka's sampled statistics."""
 
 _NONE = float("nan")
 
 
 class Sampled:
-    """A stream of values: the total since the start; rate, average and maximum of the recent past."""
+    """A stream of values: the total since the start; rate, average and maximum over the last two windows."""
 
     __slots__ = ("_before", "_now", "_started_ms", "count", "total")
 
@@ -41,7 +41,7 @@ class Sampled:
             self._started_ms += passed * WINDOW_MS
 
     def rate(self, now_ms: int) -> float:
-        """The sum of values a second; NaN before the first."""
+        """The sum of values per second; NaN before the first value."""
         self._roll(now_ms)
         if self._started_ms is None:
             return _NONE
@@ -59,7 +59,7 @@ class Sampled:
 
 
 class HeartbeatMetrics:
-    """Of the membership: heartbeats, and how often the assignment changed."""
+    """Metrics of the membership: heartbeats, and changes of the assignment."""
 
     def __init__(self) -> None:
         self._sent_at_ms: int | None = None
@@ -89,7 +89,7 @@ class HeartbeatMetrics:
 
 
 class FetchMetrics:
-    """Of the share sessions: fetches, what they brought, and acknowledgements."""
+    """Metrics of the share sessions: fetches, their records and bytes, acknowledgements."""
 
     def __init__(self) -> None:
         self.fetches = Sampled()
@@ -120,7 +120,7 @@ class FetchMetrics:
 
 
 class PollMetrics:
-    """Of the application: how often it polls, and how much of its time it spends waiting in poll."""
+    """Metrics of the application's polls: their frequency, and the fraction of time spent waiting in poll."""
 
     def __init__(self) -> None:
         self._began_at_ms: int | None = None

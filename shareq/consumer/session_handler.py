@@ -1,7 +1,6 @@
-"""The client's side of a share session: the partitions that one broker has in it, and the requests that keep both in
-step.
+"""The client's side of a share session: the partitions of one broker's session, and the requests that change them.
 
-Source: KIP-932, "Share sessions"; the epoch counts requests so that a lost one is noticed.
+Source: KIP-932, "Share sessions". The epoch counts requests, so that a lost request is detected.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ NO_PARTITIONS: frozenset[TopicIdPartition] = frozenset()
 
 
 class FetchLimits(NamedTuple):
-    """The limits of a fetch; `max_records` is also the batch size, as clients send it."""
+    """The limits of a fetch. `max_records` is also sent as the batch size."""
 
     max_wait_ms: int
     min_bytes: int
@@ -38,9 +37,9 @@ class FetchLimits(NamedTuple):
 
 
 class ShareSessionHandler:
-    """One broker's session. `epoch`: of the next request; `members`: the partitions that the broker has in the session.
+    """One broker's session. `epoch`: of the next request; `members`: the partitions in the broker's session.
 
-    At most one request is under way (`busy`), because each carries the next epoch.
+    At most one request is in progress (`busy`), because each carries the next epoch.
     """
 
     __slots__ = (
@@ -71,7 +70,7 @@ class ShareSessionHandler:
         self._forgotten: frozenset[TopicIdPartition] | set[TopicIdPartition] = NO_PARTITIONS
 
     def want(self, wanted: frozenset[TopicIdPartition]) -> None:
-        """Set the partitions to fetch from now on; the next fetch contains the changes."""
+        """Set the partitions to fetch; the next fetch request contains the changes."""
         self.wanted = wanted
         self._added = wanted - self.members
         self._forgotten = self.members - wanted
@@ -82,24 +81,24 @@ class ShareSessionHandler:
         return self.epoch != INITIAL_EPOCH
 
     @property
-    def has_news(self) -> bool:
-        """True if there is a partition to fetch, or one that the broker should forget."""
+    def has_changes(self) -> bool:
+        """True if there is a partition to fetch, or one to remove from the broker's session."""
         return bool(self.wanted or (self._forgotten and self.opened))
 
     def answered(self) -> None:
-        """The broker has counted the request."""
+        """A response has arrived: the broker has counted the request."""
         self.busy = False
         self.epoch = self.epoch + 1 if self.epoch < MAX_EPOCH else 1
 
     def lost(self) -> None:
-        """The broker has no such session, or its state is unknown: start a new one."""
+        """The broker has no such session, or its state is unknown: the next fetch opens a new one."""
         self.busy = False
         self.epoch = INITIAL_EPOCH
         self.members.clear()
         self.want(self.wanted)
 
     def take_waiting(self) -> list[Acknowledgements]:
-        """Remove as many waiting acknowledgements, in order, as fit in one request: no offset of a partition twice."""
+        """Remove the waiting acknowledgements that fit in one request, in order: each offset of a partition once."""
         taken: list[Acknowledgements] = []
         runs: dict[TopicIdPartition, list[Sequence[AcknowledgeRun]]] = {}
         while self.waiting:
@@ -113,7 +112,7 @@ class ShareSessionHandler:
     def fetch(
         self, identity: MemberIdentity, limits: FetchLimits, piggybacked: Sequence[Acknowledgements]
     ) -> ShareFetchRequest:
-        """A fetch with the changes since the last one, and with acknowledgements."""
+        """A fetch request with the changes since the last one, and with acknowledgements."""
         partitions: dict[TopicId, list[ShareFetchRequest.Partition]] = {}
         batches = _batches(piggybacked)
         for topic_id, index in sorted({*self._added, *batches}):
@@ -142,7 +141,7 @@ class ShareSessionHandler:
     def acknowledge(
         self, identity: MemberIdentity, taken: Sequence[Acknowledgements], *, final: bool = False
     ) -> ShareAcknowledgeRequest:
-        """A request with acknowledgements only; `final` closes the session, which releases whatever is still locked."""
+        """A request with acknowledgements only; `final` closes the session, which releases all locked records."""
         partitions: dict[TopicId, list[ShareAcknowledgeRequest.Partition]] = {}
         for (topic_id, index), batches in _batches(taken).items():
             partitions.setdefault(topic_id, []).append(

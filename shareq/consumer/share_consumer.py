@@ -1,4 +1,4 @@
-"""The share consumer for applications: confluent-kafka's blocking calls around `ShareConsumerCore`."""
+"""The share consumer's public interface: confluent-kafka's blocking calls around `ShareConsumerCore`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _log = logging.getLogger("shareq.consumer")
 AcknowledgementCommitCallback = Callable[[dict[TopicPartition, set[int]], KafkaException | None], object]
 
 CLOSE_TIMEOUT_S = 30
-"""How long `close` waits for brokers that do not answer, as in Java."""
+"""How long `close` waits for brokers without a response, as in Java."""
 
 
 class ShareConsumer(UntilClosed):
@@ -37,8 +37,8 @@ class ShareConsumer(UntilClosed):
                 ...
 
     In implicit mode the next `poll` or `commit_*` accepts the records of the last poll; in explicit mode the
-    application acknowledges each record. `close` releases records that are not acknowledged. Only one thread at a time
-    may be in a call; only `wakeup` may be called from any thread. `conf` is a dict, keyword arguments, or both.
+    application acknowledges each record. `close` releases records that are not acknowledged. Calls must not run in
+    several threads at a time, except `wakeup`. `conf` is a dict, keyword arguments, or both.
     """
 
     _NAME = "Share consumer"
@@ -56,7 +56,7 @@ class ShareConsumer(UntilClosed):
         self._acknowledger = core.acknowledger
         self._callback: AcknowledgementCommitCallback | None = None
         self._unreturned = False
-        """True from when a poll has taken records until it returns them."""
+        """True from the moment when a poll has taken records until it returns them."""
 
     # ---- subscription ------------------------------------------------------------------------------------------------
 
@@ -83,7 +83,7 @@ class ShareConsumer(UntilClosed):
             return list(self._core.subscription)
 
     def assignment(self) -> list[TopicPartition]:
-        """The partitions that this member may fetch from now; other members may share them."""
+        """The partitions that this member may fetch from; other members may share them."""
         self._check_open()
         with self._gate:
             return self._core.assignment()
@@ -99,11 +99,11 @@ class ShareConsumer(UntilClosed):
         _MAX_POLL_EXCEEDED. Records of an interrupted poll are returned by the next one.
         """
         messages = self._poll(timeout)
-        self._unreturned = False  # CPython does not look for signals between here and the caller's next step
+        self._unreturned = False  # CPython handles no signal between this line and the caller's next step
         return messages
 
     def _poll(self, timeout: float) -> Messages:
-        """The records of a poll, marked as not returned: the caller removes the mark."""
+        """The records of a poll, marked as unreturned: the caller removes the mark."""
         self._check_open()
         wait_ms = timeout_ms(timeout)
         with self._gate:
@@ -127,7 +127,7 @@ class ShareConsumer(UntilClosed):
             _log.warning(hint)
 
     def _put_back(self) -> None:
-        """Put back the records of an interrupted poll, before a call that would count them as seen."""
+        """Put back the records of an interrupted poll, before a call that would treat them as returned."""
         if self._unreturned:
             perform(self._connection, self._core.calls, self._core.put_back)
             self._unreturned = False
@@ -152,18 +152,18 @@ class ShareConsumer(UntilClosed):
             return self._core.poll_ready()
 
     def wakeup(self) -> None:
-        """End a blocked poll or commit_sync with WakeupException, or the next one. From any thread or callback."""
+        """End the poll or commit_sync in progress, or the next one, with WakeupException. Callable from any thread and
+        from the callback."""
         if not self._closed:
             perform(self._connection, self._core.calls, lambda _: self._core.wakeup())
 
     # ---- acknowledge and commit --------------------------------------------------------------------------------------
 
     def acknowledge(self, message: Message, ack_type: int | str = AcknowledgeType.ACCEPT) -> None:
-        """Acknowledge a record (explicit mode) as ACCEPT, RELEASE, REJECT or RENEW: the type, its number or its name.
+        """Acknowledge a record (explicit mode) as ACCEPT, RELEASE, REJECT or RENEW, given as member, number or name.
 
-        The next poll or commit sends it; until then a later type replaces an earlier one. RENEW starts the lock of the
-        record again. When the renewal has succeeded the record is held again: acknowledge it, or the next poll returns
-        it.
+        The next poll or commit sends it; until then a later type replaces an earlier one. RENEW restarts the lock
+        duration. After a successful renewal the record is held again: acknowledge it, or the next poll returns it.
         """
         self._check_open()
         if not isinstance(message, Message):
@@ -175,14 +175,14 @@ class ShareConsumer(UntilClosed):
     def acknowledge_offset(
         self, topic: str, partition: int, offset: int, ack_type: int | str = AcknowledgeType.ACCEPT
     ) -> None:
-        """Acknowledge by position; also for records that could not be decoded."""
+        """Acknowledge a record by its position, even if it could not be decoded."""
         self._check_open()
         if not isinstance(topic, str):
             raise TypeError(f"topic must be a str, not {type(topic).__name__}")
         self._acknowledge(topic, index(partition), index(offset), acknowledge_type(ack_type))
 
     def _acknowledge(self, topic: str | None, partition: int | None, offset: int | None, verdict: int) -> None:
-        """Called for each record: a held record costs one lock, any other one the whole gate."""
+        """Called for each record: a held record takes only the lock, any other record the whole gate."""
         lock = self._lock
         if lock.locked():
             raise self._gate.refusal()
@@ -196,8 +196,8 @@ class ShareConsumer(UntilClosed):
     def commit_sync(self, timeout: float = 60) -> dict[TopicPartition, KafkaException | None]:
         """Send acknowledgements and wait for the brokers' responses.
 
-        Returns the result by partition, for the partitions with acknowledgements in this call. A partition without a
-        response within `timeout` seconds has REQUEST_TIMED_OUT, and may still succeed.
+        Returns the result by partition, None or the exception, of the partitions with acknowledgements in this call. A
+        partition without a response within `timeout` seconds has REQUEST_TIMED_OUT, and may still succeed.
         """
         self._check_open()
         wait_ms = timeout_ms(timeout)
@@ -214,7 +214,7 @@ class ShareConsumer(UntilClosed):
             return commit.results
 
     def commit_async(self) -> None:
-        """Send acknowledgements; the callback gets the results."""
+        """Send acknowledgements; the callback receives the results."""
         self._check_open()
         with self._gate:
             self._put_back()
@@ -235,7 +235,7 @@ class ShareConsumer(UntilClosed):
             self._acknowledger.wants_results = callback is not None
 
     def _raised(self, error: BaseException) -> None:
-        """After a failure of the client, call back acknowledgements under way before the call raises."""
+        """After a fatal failure of the client, run the callback for acknowledgements without a result."""
         fatal = failed_for_good(self._connection, error)
         if fatal is not None:
             self._acknowledger.abandon(fatal)
@@ -257,21 +257,21 @@ class ShareConsumer(UntilClosed):
     # ---- state to read -----------------------------------------------------------------------------------------------
 
     def member_id(self) -> str:
-        """The member id of this consumer, which never changes."""
+        """The member id of this consumer. It never changes."""
         return self._core.member_id
 
     def metrics(self) -> dict[str, float]:
-        """Values by the names of Kafka's share consumer metrics; NaN where nothing has been measured."""
+        """Values by the names of Kafka's share consumer metrics; NaN without a measurement."""
         return self._core.metrics(self._connection.now_ms())
 
     def acquisition_lock_timeout_ms(self) -> int | None:
-        """The lock duration (ms) of the last response; None before the first one."""
+        """The lock duration (ms) in the last response; None before the first response."""
         self._check_open()
         with self._gate:
             return self._core.acquisition_lock_timeout_ms
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
-        """Used by a connection with SASL; a cluster in this process requires none."""
+        """Set the credentials for a connection with SASL. A cluster in this process does not check them."""
         self._check_open()
         for name, value in (("username", username), ("password", password)):
             if not isinstance(value, str):
@@ -280,10 +280,10 @@ class ShareConsumer(UntilClosed):
     # ---- close -------------------------------------------------------------------------------------------------------
 
     def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
-        """Send acknowledgements, release all other records, leave the group. Repeatable.
+        """Send acknowledgements, release all other records, leave the group. Idempotent.
 
-        Waits up to `timeout` seconds (negative: without limit) for brokers that do not respond. After that time, or if
-        the call is interrupted, the connections are closed: brokers release the records that are still locked.
+        Waits up to `timeout` seconds (negative: without limit) for responses. After that time, or after an interrupt,
+        the connections are closed, and the brokers release all locked records.
         """
         wait_ms = timeout_ms(timeout)
         if self._closed and not self._acknowledger.results:
@@ -303,7 +303,7 @@ class ShareConsumer(UntilClosed):
             self._put_back()
             perform(self._connection, core.calls, core.begin_close)
             self._connection.wait(core.closed, wait_ms)
-        except KafkaException as gone:  # the cluster is closed already: there is no group to leave
+        except KafkaException as gone:  # the cluster is already closed: there is no group to leave
             if gone.error.code() != KafkaError._TRANSPORT:
                 raise
 

@@ -1,8 +1,8 @@
-"""Share sessions with all leaders: when a fetch is sent, how acknowledgements travel, and what a response changes.
+"""Share sessions with all leaders: when to fetch, how to send acknowledgements, and what a response changes.
 
-One switch controls fetching: a poll that finds the buffer empty sets it, a response with records clears it. While it is
-set, every leader of an assigned partition has a fetch waiting. Each node has at most one request under way, so
-acknowledgements of a poll travel with the next fetch, or in a ShareAcknowledge if no fetch follows.
+One flag controls fetching: a poll with an empty buffer sets it, a response with records clears it. While it is set,
+every leader of an assigned partition has a fetch in progress. Each node has at most one request in progress, so
+acknowledgements of a poll are part of the next fetch, or of a ShareAcknowledge if no fetch follows.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ LEADER_MOVED = frozenset({Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EP
 
 
 class ShareFetcher:
-    """`on_settled(acknowledgements, error, now_ms)` gets the result of each acknowledgement, `on_error(error)` an error
-    for the next poll to raise."""
+    """`on_settled(acknowledgements, error, now_ms)` receives the result of each acknowledgement, `on_error(error)` an
+    error for the next poll to raise."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class ShareFetcher:
     # ---- which partitions, on which nodes ----------------------------------------------------------------------------
 
     def subscribe(self, topics: frozenset[str]) -> None:
-        """Fetch only these topics, whatever is assigned; release buffered records of others."""
+        """Fetch only these topics, even if others are assigned; release buffered records of others."""
         self._fetch_plan.subscribe(topics)
         self.filler.subscribe(topics)
 
@@ -73,7 +73,7 @@ class ShareFetcher:
         self._fetch_plan.assign(assigned)
 
     def replan(self) -> None:
-        """Leaders may have changed."""
+        """Recompute the plan: leaders may have changed."""
         self._fetch_plan.stale = True
 
     def _apply_plan(self, now_ms: int) -> None:
@@ -105,11 +105,11 @@ class ShareFetcher:
         return earliest(*times, self._fetch_plan.wake_at_ms if self.fetching else None)
 
     def acknowledge(self, acknowledgements: Acknowledgements) -> None:
-        """Queue for the node that delivered the records; the next `pump` sends it."""
+        """Queue for the node that delivered the records; the next `pump` sends the acknowledgements."""
         self._session(acknowledgements.node).waiting.append(acknowledgements)
 
     def pump(self, now_ms: int) -> None:
-        """Send what is due on every node without a request under way."""
+        """Send due requests to every node without a request in progress."""
         if self._fetch_plan.due(now_ms):
             self._apply_plan(now_ms)
         for session in self._in_turn():
@@ -125,31 +125,31 @@ class ShareFetcher:
                 self._send_fetch(session, now_ms)
 
     def _in_turn(self) -> Sequence[ShareSessionHandler]:
-        """The sessions by node; with a record limit, starting after the node that fetched last."""
+        """The sessions; with a record limit by node, starting after the node that fetched last."""
         sessions = list(self._sessions.values())
         if self._limits.acquire_mode is AcquireMode.RECORD_LIMIT:
             sessions.sort(key=lambda session: (session.node <= self._last_fetched, session.node))
         return sessions
 
     def _fetches(self, session: ShareSessionHandler) -> bool:
-        """True if a fetch is due. With a record limit only one node fetches at a time, or the sum would exceed the
-        limit."""
-        if not self.fetching or not session.has_news or self._closing:
+        """True if a fetch is due. With a record limit, only one node fetches at a time; otherwise the sum would exceed
+        the limit."""
+        if not self.fetching or not session.has_changes or self._closing:
             return False
         if self._limits.acquire_mode is AcquireMode.RECORD_LIMIT:
             return not any(other.busy for other in self._sessions.values())
         return True
 
     def _may_piggyback(self, session: ShareSessionHandler) -> bool:
-        """True if all waiting acknowledgements may travel with a fetch. A commit or renewal travels alone; a partition
-        that is no longer assigned would be added to the session again."""
+        """True if all waiting acknowledgements may be part of a fetch. Commits and renewals have a request of their
+        own; a partition that is no longer assigned would be added to the session again."""
         return self._fetches(session) and all(
             waiting.deadline_ms is None and not waiting.renews and waiting.key in session.wanted
             for waiting in session.waiting
         )
 
     def _fail_lost(self, session: ShareSessionHandler, now_ms: int) -> None:
-        """Fail acknowledgements whose locks are void: the leader has moved, or the session that acquired the records is
+        """Fail acknowledgements with void locks: the leader has moved, or the session that acquired the records is
         closed."""
         kept = []
         for waiting in session.waiting:
@@ -182,7 +182,7 @@ class ShareFetcher:
         self._calls.send(session.node, request, lambda *answer: self._acknowledged(session, taken, *answer))
 
     def _send_final(self, session: ShareSessionHandler, now_ms: int) -> None:
-        """Close the session, which releases locked records. Acknowledgements that do not fit are sent before."""
+        """Close the session, which releases locked records. Acknowledgements that do not fit are sent first."""
         if not session.opened:
             return
         taken = session.take_waiting()
@@ -242,7 +242,7 @@ class ShareFetcher:
             self.fetching = False
             self._metrics.fetched_bytes.record(size, now_ms)
             self._metrics.fetched_records.record(acquired, now_ms)
-        elif now_ms == session.sent_at_ms:  # fetching again at once would stop virtual time
+        elif now_ms == session.sent_at_ms:  # a fetch at the same time, again and again, would stop virtual time
             session.not_before_ms = now_ms + 1
 
     def _acknowledged(
@@ -296,17 +296,16 @@ class ShareFetcher:
     # ---- failures ----------------------------------------------------------------------------------------------------
 
     def _failed(self, session: ShareSessionHandler, error: Errors, now_ms: int, *, answered: bool) -> None:
-        """A request failed as a whole: the application learns of it only through the results of its
-        acknowledgements."""
+        """A request failed as a whole: the application sees the error only in the results of its acknowledgements."""
         session.failures += 1
         session.not_before_ms = now_ms + self._backoff.delay_ms(session.failures)
         if answered and error not in SESSION_LOST:
             session.answered()
-        elif session.opened and error is Errors.UNSUPPORTED_VERSION:  # a renewal that was never sent
+        elif session.opened and error is Errors.UNSUPPORTED_VERSION:  # a renewal that could not be encoded, nor sent
             session.busy = False
         else:
             session.lost()
-        if not answered:  # the node may be gone
+        if not answered:  # the node may be down
             self._metadata.want_ids(key.topic_id for key in session.wanted)
 
     def _partition_failed(self, key: TopicIdPartition, partition: ShareFetchResponse.Partition, now_ms: int) -> None:
@@ -318,7 +317,7 @@ class ShareFetcher:
             self._on_error(KafkaError(error, partition.error_message))
 
     def _take_leader(self, key: TopicIdPartition, error: Errors, leader: LeaderIdAndEpoch) -> bool:
-        """Use a response's hint to the new leader, if it has one."""
+        """Use a response's hint at the new leader, if it has one."""
         moved = error in LEADER_MOVED and self._metadata.moved(key, leader)
         if moved:
             self._fetch_plan.stale = True

@@ -1,19 +1,19 @@
-"""The records that the application holds: returned by a poll, their acknowledgement not sent yet.
+"""The records held by the application: returned by a poll, without a sent acknowledgement.
 
-There is one entry an offset. A broker may acquire a record for this consumer again while the application holds it: its
-lock ran out while a fetch waited. Then the new acquisition takes the place of the old one:
+There is one entry per offset. A broker may acquire a record for this consumer again while the application holds it: its
+lock has expired while a fetch waited. Then the new acquisition replaces the old one:
 
 | The record is                                   | The new acquisition                                                |
 |-------------------------------------------------|--------------------------------------------------------------------|
-| returned by a poll, acknowledged or not         | leaves the buffer; the acknowledgement counts for the new lock     |
+| returned by a poll, acknowledged or not         | leaves the buffer; the acknowledgement applies to the new lock     |
 | renewed, and not returned by a poll since       | is returned by the next poll, in place of the renewed copy         |
-| acknowledged, and the request waits to be sent  | never enters the buffer; the acknowledgement counts for its lock   |
-| to be renewed, and the request waits to be sent | is returned as any record; the renewal brings no second copy       |
-| buffered, or renewed, of a former leader        | is the only one: locks end with their leader, the old copy goes    |
-| in a request under way                          | came after it: the broker answers one request of a session a time  |
+| acknowledged, and the request waits to be sent  | is not buffered; the acknowledgement applies to its lock           |
+| to be renewed, and the request waits to be sent | is returned as any record; the renewal returns no second copy      |
+| buffered, or renewed, of a former leader        | is the only one: the old locks ended with the old leader           |
+| in a request in progress                        | is later: a broker answers the requests of a session one by one    |
 
-The first two are settled here, in calls of the application; the others in `filler`, when an answer comes. Only calls
-of the application touch this module, hence `acknowledge` needs neither the actor nor its lock.
+This module handles the first two cases, in calls of the application; `buffer_filler` the others, when a response
+arrives. Only calls of the application use this module, so `acknowledge` needs neither the actor nor its lock.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ V = TypeVar("V")
 
 
 class UnacknowledgedPartition:
-    """One partition's delivered records as ranges, gaps beside them, and the acknowledge types so far by offset."""
+    """The delivered records of one partition as ranges, the gaps, and the acknowledge types so far by offset."""
 
     __slots__ = (
         "_ends",
@@ -54,7 +54,7 @@ class UnacknowledgedPartition:
         self.record_count = 0
         self.verdicts: dict[int, int] = {}
         self.renewed: dict[int, Message] = {}
-        """Records whose lock was renewed: they may be acknowledged at once, and the next poll returns them again."""
+        """Records with a renewed lock: they may be acknowledged at once, and the next poll returns them again."""
         self._handed_out_again: dict[int, Message] = {}
         self._firsts: list[int] = []
         self._ends: list[int] = []
@@ -67,18 +67,18 @@ class UnacknowledgedPartition:
 
     @property
     def empty(self) -> bool:
-        """True if nothing of the partition is held or will be returned again."""
+        """True if no record is held, no gap is left and no renewed record is to be returned again."""
         return not (self.record_count or self._gaps or self.renewed)
 
     @property
     def ranges(self) -> list[Range]:
-        """Offsets that polls returned and no acknowledgement has removed, ascending."""
+        """The held offsets, ascending."""
         return list(zip(self._firsts, self._ends, strict=True))
 
     def add(self, ranges: Iterable[Range], gaps: Iterable[Range], messages: Sequence[Message]) -> None:
-        """Add what a poll returned: the records of `ranges`; the client itself acknowledges the gaps.
+        """Add the records in `ranges` that a poll returned, and the gaps, which the client itself acknowledges.
 
-        A record that is held or renewed already is replaced, and the acknowledge type of the older copy is void.
+        A record that is already held or renewed is replaced; the acknowledge type of the older copy is dropped.
         """
         for first, end in ranges:
             at = bisect_right(self._firsts, first)
@@ -101,11 +101,11 @@ class UnacknowledgedPartition:
             self._messages.append(messages)
 
     def replace(self, messages: Sequence[Message]) -> None:
-        """Held records were acquired again: their acknowledge types stay, and a renewal returns the newer copies."""
+        """Held records were acquired again: keep their acknowledge types; a renewal returns the newer copies."""
         self._messages.append(messages)
 
     def hand_out_renewed(self) -> list[Message]:
-        """The renewed records, which are held again."""
+        """The renewed records. They are held again."""
         self._handed_out_again, self.renewed = self.renewed, {}
         for offset, message in self._handed_out_again.items():
             self.add([(offset, offset + 1)], (), (message,))
@@ -116,7 +116,7 @@ class UnacknowledgedPartition:
         return at > 0 and offset < self._ends[at - 1]
 
     def acknowledge(self, offset: int, verdict: int) -> bool:
-        """Set an acknowledge type, replacing an earlier one; False if the record is not held."""
+        """Set an acknowledge type, possibly again; False if the record is not held."""
         if not self.holds(offset):
             renewed = self.renewed.pop(offset, None)
             if renewed is None:
@@ -126,7 +126,7 @@ class UnacknowledgedPartition:
         return True
 
     def put_back(self) -> None:
-        """Undo `add` and `hand_out_renewed` of a poll that has not returned; a poll begins with nothing held."""
+        """Undo `add` and `hand_out_renewed` of an interrupted poll. No record was held when it began."""
         self._firsts, self._ends, self._gaps, self._messages = [], [], [], []
         self.record_count = 0
         self.verdicts = {}
@@ -134,9 +134,10 @@ class UnacknowledgedPartition:
         self._handed_out_again = {}
 
     def take(self, default: int | None) -> tuple[list[AcknowledgeRun], dict[int, Message]]:
-        """Remove what has an acknowledge type, and the gaps; with a default type, everything. Runs ascend.
+        """Remove and return the runs with an acknowledge type and the gaps, ascending; with a default type, all
+        records.
 
-        Also returns the messages to renew, which are returned again when the renewal has succeeded.
+        Also returns the messages to renew, which are held again when the renewal has succeeded.
         """
         runs = runs_of(self.verdicts)
         renewing = self._to_renew()
@@ -167,15 +168,15 @@ class UnacknowledgedPartition:
 
 
 def drop_within(by_offset: dict[int, V], first: int, end: int) -> None:
-    """Remove the keys in [first, end); cost follows the shorter of the two."""
+    """Remove the keys in [first, end). The cost follows the smaller of the two."""
     offsets = range(first, end)
     for offset in offsets if len(offsets) < len(by_offset) else [offset for offset in by_offset if offset in offsets]:
         by_offset.pop(offset, None)
 
 
 class UnacknowledgedRecords:
-    """Delivered records by topic name and partition index. Partitions without held records are not kept: the cost of a
-    poll follows what was delivered, not the number of partitions."""
+    """Delivered records by topic name and partition index. Partitions without held records are removed: the cost of a
+    poll follows the delivered records, not the number of partitions."""
 
     def __init__(self) -> None:
         self._partitions: dict[tuple[str, int], UnacknowledgedPartition] = {}
@@ -189,7 +190,7 @@ class UnacknowledgedRecords:
     def take(
         self, default: int | None
     ) -> Iterator[tuple[UnacknowledgedPartition, list[AcknowledgeRun], dict[int, Message]]]:
-        """Each partition with what `UnacknowledgedPartition.take` took out of it."""
+        """Each partition with the result of `UnacknowledgedPartition.take`."""
         for at, entry in list(self._partitions.items()):
             yield entry, *entry.take(default)
             if entry.empty:
@@ -200,15 +201,15 @@ class UnacknowledgedRecords:
         return sum(partition.unacknowledged for partition in self._partitions.values())
 
     def partition(self, key: TopicIdPartition, topic: str, node: int) -> UnacknowledgedPartition:
-        """The entry of the partition, created if there is none. Records of a former leader, or of a deleted topic of
-        this name, are dropped: their locks are void, and acknowledging them would fail those of other records."""
+        """The entry of the partition, created if missing. Records of a former leader, or of a deleted topic with this
+        name, are dropped: their locks are void, and acknowledging them would fail the acknowledgements of others."""
         entry = self._partitions.get((topic, key.partition))
         if entry is None or entry.key != key or entry.node != node:
             entry = self._partitions[topic, key.partition] = UnacknowledgedPartition(key, topic, node)
         return entry
 
     def renew(self, key: TopicIdPartition, topic: str, node: int, messages: dict[int, Message]) -> None:
-        """Keep renewed records until they are acknowledged or returned again; a newer copy that is held is not
+        """Keep renewed records until they are acknowledged or returned again. A newer copy that is held is not
         replaced."""
         entry = self._partitions.get((topic, key.partition))
         if entry is None or (entry.key, entry.node) == (key, node):

@@ -1,1 +1,1 @@
-"""What a topic-partition is: append, read, trim. One interface, the log in memory behind it, and the record codec."""
+"""Topic-partition logs in memory (append, read, trim) and the record codec."""

@@ -1,7 +1,7 @@
-"""Record batches as bytes: headers are read and stamped here, records stay encoded.
+"""Record batches as bytes: this module reads and stamps headers; records stay encoded.
 
-A broker needs nothing else of a batch, so its cost does not depend on how many records there are. Source: Kafka's
-message format v2.
+A broker needs only the header of a batch, so its cost does not depend on the record count. Source: Kafka's message
+format v2.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ producer epoch, base sequence, record count."""
 
 HEADER_BYTES = HEADER.size
 LENGTH_PREFIX_BYTES = 12
-"""Base offset and length; the length counts what follows it."""
+"""Size of base offset and length; the length field counts the bytes after it."""
 
 MAGIC = 2
 CRC_AT = 17
 ATTRIBUTES_AT = 21
-"""Where the CRC starts to count. What stands before it may be stamped without touching the CRC."""
+"""The CRC covers the bytes from here on. The bytes before can be stamped without a new CRC."""
 
 CODEC_MASK = 0x07
 LOG_APPEND_TIME = 0x08
@@ -40,7 +40,7 @@ _CONTROL_RECORD = struct.Struct(">bbbbbhhbhib")
 
 
 class CorruptBatch(ValueError):
-    """A batch that cannot be read. `base_offset` is -1 where not even that is known."""
+    """A batch that cannot be read. `base_offset` is -1 if the bytes end before the base offset is known."""
 
     def __init__(self, base_offset: int, reason: str) -> None:
         super().__init__(f"record batch at offset {base_offset}: {reason}")
@@ -56,7 +56,7 @@ class ControlType(IntEnum):
 
 
 def parse_batch(data: bytes | memoryview) -> RecordBatch:
-    """The header of exactly one complete batch; no record is decoded. Raises CorruptBatch."""
+    """Parse the header of exactly one complete batch; records are not decoded. Raises CorruptBatch."""
     size = len(data)
     if size < HEADER_BYTES:
         base_offset = int.from_bytes(data[:8], "big", signed=True) if size >= LENGTH_PREFIX_BYTES else -1
@@ -66,13 +66,13 @@ def parse_batch(data: bytes | memoryview) -> RecordBatch:
     if magic != MAGIC:
         raise CorruptBatch(base_offset, f"magic is {magic} instead of {MAGIC}")
     if length != size - LENGTH_PREFIX_BYTES:
-        raise CorruptBatch(base_offset, f"is {size} bytes long, but its header says {length + LENGTH_PREFIX_BYTES}")
+        raise CorruptBatch(base_offset, f"is {size} bytes long, but its header states {length + LENGTH_PREFIX_BYTES}")
     last_offset = base_offset + last_offset_delta
     return RecordBatch._make((base_offset, last_offset, leader_epoch, *fields[7:], attributes, bytes(data)))
 
 
 def complete_size(data: bytes | memoryview, start: int = 0) -> int:
-    """The size of the complete batch that begins at `start`, or 0 where it is cut off or no batch at all."""
+    """The size in bytes of the complete batch that begins at `start`; 0 if it is cut off or not a batch."""
     if len(data) - start < HEADER_BYTES:
         return 0
     size = LENGTH_PREFIX_BYTES + int(_LENGTH.unpack_from(data, start + 8)[0])
@@ -80,9 +80,9 @@ def complete_size(data: bytes | memoryview, start: int = 0) -> int:
 
 
 def split_batches(data: bytes | memoryview) -> list[RecordBatch]:
-    """The complete batches that stand one after the other in `data`; a cut-off one at the end is dropped.
+    """The complete, consecutive batches in `data`; an incomplete one at the end is dropped.
 
-    A fetch response may end in such a batch. Raises CorruptBatch for anything but magic 2.
+    A fetch response may end in an incomplete batch. Raises CorruptBatch for a magic other than 2.
     """
     view = memoryview(data)
     batches = []
@@ -94,7 +94,7 @@ def split_batches(data: bytes | memoryview) -> list[RecordBatch]:
 
 
 def restamp(data: bytes | memoryview, base_offset: int, leader_epoch: int) -> bytes:
-    """The same batch at another offset and leader epoch: both stand outside the CRC, nothing else changes."""
+    """The same batch at another offset and leader epoch. The CRC covers neither, so it stays."""
     stamp = _STAMP.pack(base_offset, len(data) - LENGTH_PREFIX_BYTES, leader_epoch)
     return b"".join((stamp, memoryview(data)[_STAMP.size :]))
 
@@ -107,12 +107,12 @@ def _crc32c() -> Callable[[Any], int]:
 
 
 def crc_matches(data: bytes | memoryview) -> bool:
-    """Whether a complete batch still has the CRC-32C that its header states."""
+    """True if the CRC-32C of a complete batch equals the one in its header."""
     return bool(_crc32c()(memoryview(data)[ATTRIBUTES_AT:]) == _CRC.unpack_from(data, CRC_AT)[0])
 
 
 def stamp_crc(data: bytearray) -> bytes:
-    """The finished batch, after a change to what the CRC covers."""
+    """Write the CRC into a batch whose covered bytes have changed, and return the batch."""
     _CRC.pack_into(data, CRC_AT, _crc32c()(memoryview(data)[ATTRIBUTES_AT:]))
     return bytes(data)
 
@@ -120,7 +120,7 @@ def stamp_crc(data: bytearray) -> bytes:
 def control_batch(
     kind: ControlType, *, producer_id: int, producer_epoch: int, coordinator_epoch: int, timestamp_ms: int
 ) -> bytes:
-    """The marker that ends a transaction: 78 bytes, base offset 0, takes one offset."""
+    """The marker that ends a transaction: 78 bytes, base offset 0. It takes one offset of the log."""
     # Zigzag varints: record length 16, key length 4, value length 6.
     record = _CONTROL_RECORD.pack(32, 0, 0, 0, 8, 0, kind, 12, 0, coordinator_epoch, 0)
     data = bytearray(HEADER_BYTES + len(record))

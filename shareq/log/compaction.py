@@ -1,9 +1,9 @@
-"""Compaction: of each key the latest record stays, at its own offset, in its own batch.
+"""Compaction: the latest record of each key stays, at its own offset, in its own batch.
 
-What goes leaves true gaps, inside of batches and between them. The records of aborted transactions go; a marker goes
-when nothing of its transaction is left. A tombstone, and such a marker, first stays for `delete.retention.ms`, so that
-a slow reader learns of it. A batch that is the last of its producer stays, empty if need be, as in Kafka, where the
-producer's sequence would be lost otherwise. Source: Kafka's LogCleaner; KIP-534 for the delete horizon.
+Removed records leave gaps in the offsets, within batches and between them. The records of aborted transactions are
+removed; a marker is removed when no record of its transaction is left. Tombstones and such markers first stay for
+`delete.retention.ms`, so that slow readers see them. The last batch of a producer stays, empty if necessary, because
+Kafka restores the producer's sequence from it. Source: Kafka's LogCleaner; KIP-534 for the delete horizon.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from shareq.model.records import AbortedTransaction, RecordBatch
 
 
 class History(NamedTuple):
-    """What compaction has to know besides the batches: aborted transactions, and where producers' last batches end."""
+    """Compaction's input besides the batches: aborted transactions, and the last offsets of producers' last batches."""
 
     aborted: Sequence[AbortedTransaction]
     producers_last_offsets: set[int]
 
 
 class Compactor:
-    """A log's memory of its compactions: how far it is clean, and until when which batch keeps its tombstones.
+    """The compaction state of a log: the offset up to which it is clean, and the delete horizon of each batch.
 
-    Kafka writes the second, the delete horizon, into the batch; here it stands beside it, so that no batch is rewritten
-    for it. Horizons are ms since the epoch, by base offset.
+    Kafka writes the delete horizon into the batch; here it is kept beside the batch, which is therefore not rewritten.
+    Horizons are ms since the epoch, by base offset.
     """
 
     def __init__(self) -> None:
@@ -39,11 +39,11 @@ class Compactor:
     def cleanable_until(
         self, segments: Sequence[SegmentView], last_stable_offset: int, config: LogConfig, now_ms: int
     ) -> int | None:
-        """The end of what is to be compacted now, None where it is not worth it yet.
+        """The offset up to which the log is to be compacted now; None if compaction is not due.
 
-        Never the active segment, nothing at or above the last stable offset, nothing younger than
-        `min.compaction.lag.ms`; and only if more than `min.cleanable.dirty.ratio` of it is uncompacted, or has been for
-        longer than `max.compaction.lag.ms`, or tombstones are due to go.
+        Excluded: the active segment, offsets at or above the last stable offset, segments younger than
+        `min.compaction.lag.ms`. Due: more than `min.cleanable.dirty.ratio` of the rest is uncompacted, a part of it has
+        been so for longer than `max.compaction.lag.ms`, or tombstones have passed their delete horizon.
         """
         until = clean = dirty = 0
         overdue = any(horizon <= now_ms for horizon in self._horizons.values())
@@ -63,9 +63,9 @@ class Compactor:
     def compact(
         self, batches: Sequence[RecordBatch], until: int, history: History, config: LogConfig, now_ms: int
     ) -> list[RecordBatch]:
-        """What stays of these batches, all of which end below `until`.
+        """The batches that remain of `batches`, all of which end below `until`.
 
-        Raises CorruptBatch, and nothing is changed, where one of them cannot be read.
+        Raises CorruptBatch, without any change, if one of them cannot be read.
         """
         aborted = _aborted_bases(batches, history.aborted)
         latest = _latest_offsets(b for b in batches if not b.is_control and b.base_offset not in aborted)
@@ -90,12 +90,12 @@ class Compactor:
         return kept
 
     def log_start_moved(self, first_offset: int) -> None:
-        """Forget what concerned batches that are gone."""
+        """Drop the horizons of batches below `first_offset`."""
         for base_offset in [base for base in self._horizons if base < first_offset]:
             del self._horizons[base_offset]
 
     def _live(self, batch: RecordBatch, latest: dict[bytes, int], config: LogConfig, now_ms: int) -> list[Record]:
-        """The records that are their key's latest; of tombstones those whose time has not run out."""
+        """The latest records of their keys, without the tombstones that have passed their delete horizon."""
         live = [r for r in decode(batch) if r.key is not None and latest[r.key] == r.offset]
         if all(record.value is not None for record in live):
             self._horizons.pop(batch.base_offset, None)
@@ -108,20 +108,20 @@ class Compactor:
     def _marker(
         self, batch: RecordBatch, in_transaction: set[int], config: LogConfig, now_ms: int
     ) -> RecordBatch | None:
-        """The marker, unless nothing of its transaction is left and its time has run out."""
+        """The marker; None if no record of its transaction is left and its delete horizon has passed."""
         if batch.producer_id in in_transaction:
             in_transaction.remove(batch.producer_id)
             return batch
         return None if self._is_due(batch, config, now_ms) else batch
 
     def _is_due(self, batch: RecordBatch, config: LogConfig, now_ms: int) -> bool:
-        """Whether the delete horizon is past. It is set when a compaction first meets the tombstone or the marker."""
+        """True if the delete horizon has passed. The first compaction that meets the batch sets the horizon."""
         return self._horizons.setdefault(batch.base_offset, now_ms + config.delete_retention_ms) <= now_ms
 
 
 def _is_marker(batch: RecordBatch) -> bool:
-    """True if the control batch ends a transaction, or did before an earlier compaction emptied it. Kafka keeps all
-    others: they say, for example, who leads."""
+    """True if the control batch is a transaction marker, possibly emptied by an earlier compaction. Kafka keeps all
+    other control batches, such as leader changes."""
     return not batch.record_count or decode_control(batch) is not None
 
 
@@ -144,7 +144,7 @@ def _latest_offsets(batches: Iterable[RecordBatch]) -> dict[bytes, int]:
 
 
 def _reduced(batch: RecordBatch, live: Sequence[Record], is_producers_last: bool) -> RecordBatch | None:
-    """The batch with its live records only: itself where all are, None where none is and nobody needs it."""
+    """The batch with only its live records; None if there are none and it is not the last batch of its producer."""
     if not live and not is_producers_last:
         return None
     return batch if len(live) == batch.record_count else parse_batch(rebuild(batch, live))

@@ -1,4 +1,4 @@
-"""Which leader epoch wrote which offsets, so that clients notice a log that was cut (KIP-101, KIP-320)."""
+"""Leader epochs of a log and their first offsets, with which clients detect truncation (KIP-101, KIP-320)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class LeaderEpochs:
         return self._epochs[-1] if self._epochs else -1
 
     def begin(self, epoch: int, start_offset: int) -> None:
-        """`epoch` writes from `start_offset` on; an epoch before it that wrote nothing is forgotten."""
+        """Start `epoch` at `start_offset`; an epoch that wrote no record is removed."""
         if epoch <= self.latest:
             return
         while self._starts and self._starts[-1] >= start_offset:
@@ -29,14 +29,14 @@ class LeaderEpochs:
         self._starts.append(start_offset)
 
     def at(self, offset: int) -> int:
-        """The epoch that wrote `offset`, or will; -1 if unknown."""
+        """The epoch at which `offset` was or will be written; -1 if unknown."""
         index = bisect_right(self._starts, offset) - 1
         return self._epochs[index] if index >= 0 else -1
 
     def end_offset(self, epoch: int, log_end_offset: int) -> EpochEndOffset:
-        """The largest known epoch up to `epoch`, and where the next one began. Nothing for one yet to come.
+        """The largest known epoch up to `epoch`, and the first offset of the next one; all -1 above the current epoch.
 
-        For an epoch whose records are all gone, it is the epoch itself and the first offset of what is left.
+        If all records of `epoch` are gone: `epoch` and the log's first offset.
         """
         if epoch < 0 or epoch > self.latest:
             return EpochEndOffset()
@@ -45,7 +45,7 @@ class LeaderEpochs:
         return EpochEndOffset(self._epochs[index - 1] if index else epoch, end)
 
     def log_start_moved(self, log_start_offset: int) -> None:
-        """Forget the epochs that ended at or below the log's start."""
+        """Remove the epochs that ended at or below the log start."""
         gone = max(bisect_right(self._starts, log_start_offset) - 1, 0)
         del self._epochs[:gone], self._starts[:gone]
         if self._starts:

@@ -1,7 +1,7 @@
 """A topic-partition in memory.
 
-Replication is synchronous in process, so the high watermark is the log's end. Finding an offset costs a binary search
-over batches; reading hands out the batches as they are; appending copies a batch once, to stamp its offset.
+Replication is synchronous and in process, so the high watermark is the log end. Finding an offset is a binary search
+over batches; a read returns the stored batches; an append copies a batch once, to stamp its offset.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from shareq.model.states import IsolationLevel
 
 
 class MemoryLog:
-    """One topic-partition. `config` may be replaced at any time and applies from the next call.
+    """One topic-partition. `config` may be replaced at any time and applies from the next call on.
 
-    `capacity_bytes` bounds the log, to simulate a full disk: what does not fit is a KAFKA_STORAGE_ERROR.
+    `capacity_bytes` bounds the log, to simulate a full disk: an append beyond it is KAFKA_STORAGE_ERROR.
     """
 
     def __init__(self, config: LogConfig | None = None, *, capacity_bytes: int | None = None) -> None:
@@ -47,7 +47,7 @@ class MemoryLog:
 
     @property
     def log_end_offset(self) -> int:
-        """Exclusive: the offset that the next record gets."""
+        """Exclusive: the offset of the next record."""
         return self._log_end_offset
 
     @property
@@ -61,11 +61,11 @@ class MemoryLog:
         return self._log_end_offset if unstable is None else max(unstable, self._log_start_offset)
 
     def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether the producer's transaction, at this very epoch, has reached this partition and goes on."""
+        """True if the producer has an open transaction at exactly this epoch in this partition."""
         return self._producers.has_open_transaction(producer_id, producer_epoch)
 
     def is_fenced(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether the producer is known here at a later epoch: whatever comes from this one is refused."""
+        """True if the partition has a later epoch of the producer: writes at this epoch are fenced."""
         return self._producers.is_fenced(producer_id, producer_epoch)
 
     @property
@@ -86,13 +86,13 @@ class MemoryLog:
         transaction_version: int = 0,
         from_coordinator: bool = False,
     ) -> AppendResult:
-        """Append one record batch as a producer sent it, with base offset 0.
+        """Append one record batch of a producer, with base offset 0.
 
-        `validate=False` trusts that the batch came undamaged from this process's own encoder and saves the CRC and the
-        walk through its records; what a producer may do is checked all the same. `transaction_version` is the level of
-        the feature that the request speaks (Produce v12+: 2). `from_coordinator`: what a coordinator of this broker
-        writes in a producer's transaction has no sequence. Errors: NOT_LEADER_OR_FOLLOWER below the log's leader epoch,
-        then Produce's, in the order of Kafka's checks.
+        `validate=False` skips the CRC and the checks of single records, for batches from this process's own encoder;
+        the producer's state is checked anyway. `transaction_version`: the feature level of the request (Produce v12+:
+        2). `from_coordinator`: the batch is a coordinator's write in a producer's transaction and has no sequence.
+        Errors: NOT_LEADER_OR_FOLLOWER below the log's leader epoch, then those of Produce, in the order of Kafka's
+        checks.
         """
         if leader_epoch < self._epochs.latest:
             return self._deposed(leader_epoch)
@@ -135,7 +135,8 @@ class MemoryLog:
         """End a producer's transaction with a marker, which takes one offset.
 
         Errors: NOT_LEADER_OR_FOLLOWER below the log's leader epoch, INVALID_PRODUCER_EPOCH below the producer's epoch
-        here, TRANSACTION_COORDINATOR_FENCED for an older coordinator than the one before, KAFKA_STORAGE_ERROR.
+        in this partition, TRANSACTION_COORDINATOR_FENCED below the coordinator epoch of the last marker,
+        KAFKA_STORAGE_ERROR.
         """
         if leader_epoch < self._epochs.latest:
             return self._deposed(leader_epoch)
@@ -160,8 +161,8 @@ class MemoryLog:
         )
 
     def _deposed(self, leader_epoch: int) -> AppendResult:
-        """A broker appends that does not know its successor yet. In Kafka it leads no log of its own any more."""
-        text = f"leader epoch {leader_epoch} is over: the log is led at epoch {self._epochs.latest}"
+        """The error for a broker that appends although a later leader epoch has begun."""
+        text = f"leader epoch {leader_epoch} is over: the current leader epoch is {self._epochs.latest}"
         return AppendResult(Errors.NOT_LEADER_OR_FOLLOWER, message=text)
 
     def _is_full(self, batch: RecordBatch) -> bool:
@@ -172,7 +173,7 @@ class MemoryLog:
         return AppendResult(Errors.KAFKA_STORAGE_ERROR, message=text)
 
     def _write(self, batch: RecordBatch, now_ms: int, leader_epoch: int) -> RecordBatch:
-        """Put a batch with base offset 0 at the log's end; answers it as it stands there."""
+        """Stamp a batch with base offset 0, append it at the log end, and return the stored batch."""
         base_offset = self._log_end_offset
         last_offset = base_offset + batch.last_offset
         data = restamp(batch.data, base_offset, leader_epoch)
@@ -194,11 +195,11 @@ class MemoryLog:
         min_one_batch: bool = True,
         end_offset: int | None = None,
     ) -> ReadResult:
-        """Whole batches from the one that contains `offset` (or follows it, in a gap) up to `max_bytes` together.
+        """Whole batches from the one that contains `offset` (or follows it, in a gap), together at most `max_bytes`.
 
-        The first comes even if it is larger, unless `min_one_batch` is False. READ_COMMITTED ends below the last stable
-        offset. Batches that begin at `end_offset` or above are left out, but for the first: it shows how far the log is
-        empty. At the log's end there are no batches. Errors: OFFSET_OUT_OF_RANGE outside [log start, log end].
+        The first batch is returned even if it is larger, unless `min_one_batch` is False. READ_COMMITTED ends below the
+        last stable offset. Batches that begin at `end_offset` or above are left out, except the first: it shows where
+        a gap ends. At the log end there are no batches. Errors: OFFSET_OUT_OF_RANGE outside [log start, log end].
         """
         error = Errors.NONE
         batches: tuple[RecordBatch, ...] = ()
@@ -216,8 +217,8 @@ class MemoryLog:
     def _take(
         self, offset: int, readable: int, wanted: int | None, max_bytes: int, min_one_batch: bool
     ) -> tuple[RecordBatch, ...]:
-        """Whole batches from `offset` on, as many as `max_bytes` allow: all end below `readable`, and all but the first
-        begin below `wanted`."""
+        """Whole batches from `offset` on, at most `max_bytes`: all end below `readable`; all but the first begin below
+        `wanted`."""
         batches = self._batches
         first = last = bisect_left(self._last_offsets, offset)
         stop = bisect_left(self._last_offsets, readable)
@@ -242,7 +243,7 @@ class MemoryLog:
         return found._replace(leader_epoch=self._epochs.at(found.offset)) if found.offset >= 0 else found
 
     def begin_epoch(self, leader_epoch: int) -> None:
-        """A leader took over: what is appended from here on belongs to this epoch. Repeatable."""
+        """Begin a leader epoch: it applies to all later appends. Idempotent."""
         self._epochs.begin(leader_epoch, self._log_end_offset)
 
     def end_offset_for_epoch(self, leader_epoch: int) -> EpochEndOffset:
@@ -250,14 +251,14 @@ class MemoryLog:
         return self._epochs.end_offset(leader_epoch, self._log_end_offset)
 
     def active_producers(self) -> list[ProducerState]:
-        """The producers that have written here lately, for DescribeProducers."""
+        """The state of the producers that wrote here recently, for DescribeProducers."""
         return self._producers.states()
 
     def delete_records(self, offset: int) -> Errors:
-        """Raise the log start to `offset` (-1: the high watermark); below it nothing happens.
+        """Raise the log start to `offset` (-1: the high watermark); a no-op at or below the log start.
 
-        A batch across the new start is still read whole. Errors: OFFSET_OUT_OF_RANGE above the high watermark or below
-        -1, POLICY_VIOLATION where the topic is compacted only.
+        A batch that contains the new start is still read whole. Errors: OFFSET_OUT_OF_RANGE above the high watermark or
+        below -1, POLICY_VIOLATION if the cleanup policy is `compact` only.
         """
         if not self.config.delete:
             return Errors.POLICY_VIOLATION
@@ -267,9 +268,9 @@ class MemoryLog:
         return Errors.NONE
 
     def clean(self, now_ms: int) -> int:
-        """Retention, compaction and forgetting of old producers, as the topic's configuration says.
+        """Run retention, compaction and the expiration of producers, by the topic's configuration.
 
-        Answers the log start offset after it.
+        Returns the log start offset.
         """
         if self.config.compact:
             self._compact(now_ms)
@@ -282,7 +283,7 @@ class MemoryLog:
         return self._log_start_offset
 
     def _raise_log_start(self, offset: int) -> None:
-        """The log starts at `offset` from now on, if it did not start above it; batches that end below it go."""
+        """Raise the log start to `offset` and drop the batches that end below it; a no-op at or below the log start."""
         if offset <= self._log_start_offset:
             return
         self._log_start_offset = offset
@@ -303,14 +304,14 @@ class MemoryLog:
         history = History(self._producers.aborted(0, until), self._producers.last_offsets())
         try:
             kept = self._compactor.compact(old, until, history, self.config, now_ms)
-        except CorruptBatch:  # such a log stays as it is, as in Kafka, where the cleaner gives it up
+        except CorruptBatch:  # as in Kafka, whose cleaner skips a log with a corrupt batch
             return
         self._replace(count, kept)
         markers = {batch.base_offset for batch in old if batch.is_control}
         self._producers.markers_compacted(markers - {batch.base_offset for batch in kept})
 
     def _replace(self, count: int, kept: list[RecordBatch]) -> None:
-        """Put `kept` in the place of the first `count` batches."""
+        """Replace the first `count` batches by `kept`."""
         gone = sum(batch.size for batch in self._batches[:count])
         self._size_in_bytes += sum(batch.size for batch in kept) - gone
         self._batches[:count] = kept

@@ -1,4 +1,4 @@
-"""What a partition remembers of its producers: sequences against duplicates, transactions against early readers.
+"""Producer state of a partition: sequences, which detect duplicates, and open and aborted transactions.
 
 Source: KIP-98 and KIP-360; KIP-890 for the stricter start of a transaction (`transaction_version` 2).
 """
@@ -16,7 +16,7 @@ from shareq.model.records import AbortedTransaction, RecordBatch
 BATCHES_REMEMBERED = 5
 PRODUCER_ID_EXPIRATION_MS = 86_400_000
 NO_SEQUENCE = -1
-"""What a coordinator writes on behalf of a producer (offsets in a transaction) has no sequence."""
+"""A coordinator's write on behalf of a producer (offsets in a transaction) has no sequence."""
 _SEQUENCES = 1 << 31
 OK = (Errors.NONE, None)
 
@@ -24,7 +24,7 @@ Verdict = tuple[Errors, str | None]
 
 
 class AppendedBatch(NamedTuple):
-    """A batch that a producer got into the log: sequences and offsets, all inclusive."""
+    """An appended batch of a producer: sequences and offsets, all inclusive."""
 
     first_sequence: int
     last_sequence: int
@@ -34,7 +34,7 @@ class AppendedBatch(NamedTuple):
 
 
 class ProducerStateEntry:
-    """One producer id in one partition. `open_from` is the first offset of its open transaction, or None."""
+    """One producer id in one partition. `open_from`: the first offset of its open transaction, or None."""
 
     __slots__ = ("batches", "coordinator_epoch", "epoch", "last_seen_ms", "open_from")
 
@@ -56,12 +56,12 @@ class ProducerStateEntry:
 
 
 def last_sequence(batch: RecordBatch) -> int:
-    """The sequence of the last record; after 2147483647 comes 0."""
+    """The sequence of the last record; 2147483647 is followed by 0."""
     return (batch.base_sequence + batch.last_offset - batch.base_offset) % _SEQUENCES
 
 
 class ProducerStates:
-    """All producers of a partition, and its index of aborted transactions."""
+    """All producers of a partition, and its aborted transactions."""
 
     def __init__(self) -> None:
         self._known: dict[int, ProducerStateEntry] = {}
@@ -71,21 +71,21 @@ class ProducerStates:
     @property
     def first_unstable_offset(self) -> int | None:
         """The first offset of the oldest open transaction."""
-        # They stand in the order in which they began, since offsets only grow.
+        # The dict is in the order in which the transactions began, and offsets only grow.
         return next(iter(self._open.values()), None)
 
     def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether the producer's transaction, at this very epoch, has reached this partition and goes on."""
+        """True if the producer has an open transaction at exactly this epoch in this partition."""
         known = self._known.get(producer_id)
         return known is not None and known.open_from is not None and known.epoch == producer_epoch
 
     def is_fenced(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether the producer is known here at a later epoch: whatever comes from this one is refused."""
+        """True if the partition has a later epoch of the producer: writes at this epoch are fenced."""
         known = self._known.get(producer_id)
         return known is not None and producer_epoch < known.epoch
 
     def duplicate(self, batch: RecordBatch) -> AppendedBatch | None:
-        """The earlier append of this very batch, if it is one of the last five of its producer's epoch."""
+        """The earlier append of the same sequences, if it is one of the last five of the producer's epoch."""
         known = self._known.get(batch.producer_id)
         if known is None or known.epoch != batch.producer_epoch:
             return None
@@ -93,7 +93,7 @@ class ProducerStates:
         return next((earlier for earlier in known.batches if earlier[:2] == sequences), None)
 
     def check(self, batch: RecordBatch, transaction_version: int) -> Verdict:
-        """Whether the producer may append this batch now. Not asked for duplicates."""
+        """The error, if any, of appending this batch now. The caller has excluded duplicates."""
         known = self._known.get(batch.producer_id)
         if known is None:
             if batch.is_transactional and transaction_version >= 2 and batch.base_sequence > 0:
@@ -111,7 +111,7 @@ class ProducerStates:
         return OK
 
     def appended(self, batch: RecordBatch, now_ms: int) -> None:
-        """Remember a batch, now at its true offset."""
+        """Record an appended batch, with its offset in the log."""
         known = self._known.get(batch.producer_id)
         if known is None:
             known = self._known[batch.producer_id] = ProducerStateEntry(batch.producer_epoch)
@@ -124,7 +124,7 @@ class ProducerStates:
             known.open_from = self._open[batch.producer_id] = batch.base_offset
 
     def check_marker(self, producer_id: int, producer_epoch: int, coordinator_epoch: int) -> Verdict:
-        """Whether a coordinator may end the producer's transaction. An unknown producer is no objection."""
+        """The error, if any, of ending the producer's transaction. An unknown producer is not an error."""
         known = self._known.get(producer_id)
         if known is None:
             return OK
@@ -138,9 +138,9 @@ class ProducerStates:
         return OK
 
     def ended(self, marker: RecordBatch, *, committed: bool, coordinator_epoch: int, now_ms: int) -> None:
-        """Remember a marker, now at its true offset: the producer is known at the marker's epoch from here on.
+        """Record an appended marker, with its offset in the log; the producer's epoch is now the marker's.
 
-        A marker without data before it is no transaction, so it does not enter the index.
+        A marker without data before it does not enter the list of aborted transactions.
         """
         known = self._known.setdefault(marker.producer_id, ProducerStateEntry(marker.producer_epoch))
         known.enter_epoch(marker.producer_epoch)
@@ -152,22 +152,22 @@ class ProducerStates:
             self._aborted.append(AbortedTransaction(marker.producer_id, first_offset, marker.base_offset))
 
     def aborted(self, start: int, end: int) -> tuple[AbortedTransaction, ...]:
-        """The aborted transactions that reach into [start, end): a marker at or after `start`, data before `end`."""
+        """The aborted transactions that overlap [start, end): a marker at or after `start`, data before `end`."""
         if not self._aborted:
             return ()
         at = bisect_left(self._aborted, start, key=_marker_offset)
         return tuple(t for t in self._aborted[at:] if t.first_offset < end)
 
     def log_start_moved(self, log_start_offset: int) -> None:
-        """Forget the aborted transactions that end below the log's start."""
+        """Remove the aborted transactions that end below the log start."""
         del self._aborted[: bisect_left(self._aborted, log_start_offset, key=_marker_offset)]
 
     def markers_compacted(self, gone: set[int]) -> None:
-        """Forget the aborted transactions whose markers, and hence whose data, are compacted away."""
+        """Remove the aborted transactions whose markers, and therefore data, were compacted away."""
         self._aborted = [t for t in self._aborted if t.last_offset not in gone]
 
     def last_offsets(self) -> set[int]:
-        """Where the last batch of each known producer ends."""
+        """The last offset of the last batch of each known producer."""
         return {known.batches[-1].last_offset for known in self._known.values() if known.batches}
 
     def states(self) -> list[ProducerState]:
@@ -185,7 +185,7 @@ class ProducerStates:
         ]
 
     def forget_idle(self, now_ms: int) -> None:
-        """Drop producers that were silent for a day and have nothing open."""
+        """Remove producers without an open transaction that have not written for a day."""
         silent_since = now_ms - PRODUCER_ID_EXPIRATION_MS
         for producer_id, known in list(self._known.items()):
             if known.open_from is None and known.last_seen_ms <= silent_since:
@@ -197,7 +197,7 @@ class ProducerStates:
 
     @staticmethod
     def _out_of_order(batch: RecordBatch, expected: int) -> Verdict:
-        text = f"producer {batch.producer_id} sent sequence {batch.base_sequence} where {expected} was due"
+        text = f"producer {batch.producer_id} sent sequence {batch.base_sequence}, expected {expected}"
         return Errors.OUT_OF_ORDER_SEQUENCE_NUMBER, text
 
 

@@ -1,7 +1,7 @@
-"""What a topic-partition is: the one interface that brokers know, whatever keeps the bytes.
+"""The results of a log's operations.
 
-A log answers with values, never with exceptions: errors are Kafka's. Offsets are absolute, timestamps ms since the
-epoch, -1 where unknown. Batches are handed out as they stand in the log; nobody copies or decodes them on the way.
+A log returns errors of Kafka as values and does not raise them. Offsets are absolute, timestamps ms since the epoch, -1
+where unknown. Batches are returned as stored, neither copied nor decoded.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from shareq.model.records import AbortedTransaction, RecordBatch
 
 
 class AppendResult(NamedTuple):
-    """What became of one batch: on an error nothing was written, and the offsets are -1.
+    """The result of appending one batch; on an error nothing was written and the offsets are -1.
 
-    A duplicate answers NONE with the offsets it was given the first time, and its largest timestamp as the time of the
-    append, whatever the topic's type of timestamps, as in Kafka. `last_offset` is inclusive.
-    `record_errors` are (index in the batch, text) where single records are to blame.
+    A duplicate is NONE with the offsets of its first append; its largest timestamp is the append time, whatever
+    `message.timestamp.type` is, as in Kafka. `last_offset` is inclusive. `record_errors`: (index in the batch, text) of
+    each invalid record.
     """
 
     error: Errors
@@ -30,10 +30,10 @@ class AppendResult(NamedTuple):
 
 
 class ReadResult(NamedTuple):
-    """Whole batches in offset order, and where the log stood; the watermarks are set on an error, too.
+    """Whole batches in offset order, and the log's offsets, which are set on an error, too.
 
-    `batches` may begin below the offset asked for, where a batch contains it. `aborted` is filled for READ_COMMITTED:
-    the aborted transactions that reach into these batches.
+    The first batch may begin below the requested offset and contain it. `aborted` is set for READ_COMMITTED: the
+    aborted transactions that overlap these batches.
     """
 
     error: Errors
@@ -45,7 +45,7 @@ class ReadResult(NamedTuple):
 
 
 class OffsetForTimestamp(NamedTuple):
-    """Where a point in time is in the log; all -1 where there is no such offset."""
+    """The first offset for a timestamp; all -1 if there is none."""
 
     error: Errors = Errors.NONE
     offset: int = -1
@@ -54,14 +54,14 @@ class OffsetForTimestamp(NamedTuple):
 
 
 class EpochEndOffset(NamedTuple):
-    """The largest leader epoch known up to the one asked for, and the offset at which it ended (exclusive)."""
+    """The largest known leader epoch up to the requested one, and its end offset (exclusive)."""
 
     leader_epoch: int = -1
     end_offset: int = -1
 
 
 class ProducerState(NamedTuple):
-    """What a log remembers of one producer; -1 where there is nothing to remember.
+    """The state of one producer in a log; -1 where a field is not set.
 
     `open_from` is the first offset of its open transaction, `last_timestamp_ms` the time of its last batch.
     """

@@ -1,8 +1,7 @@
-"""Segments without files: the grain in which retention deletes and below which compaction works.
+"""Segments without files: the unit of retention, and the bound of compaction.
 
-A log in memory could drop single batches, but then `retention.ms` and `retention.bytes` would mean something else than
-they do in Kafka, where a segment goes as a whole or stays as a whole. So the log marks where a Kafka broker would have
-begun a new file. The last segment is the active one: compaction leaves it alone.
+`retention.ms` and `retention.bytes` remove whole segments in Kafka. To keep their meaning, the log in memory records
+where a Kafka broker would have begun a new file. The last segment is active and is not compacted.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from shareq.model.records import RecordBatch
 
 
 class Segment:
-    """`roll_from_ms` is the time that `segment.ms` counts from: the first batch's timestamp, else when it came."""
+    """`roll_from_ms`: the start of `segment.ms`, the first batch's timestamp or, without one, its append time."""
 
     __slots__ = ("base_offset", "last_append_ms", "roll_from_ms", "size_bytes")
 
@@ -27,7 +26,7 @@ class Segment:
 
 
 class SegmentView(NamedTuple):
-    """A segment as it stands now: [base_offset, end_offset), bytes, and its largest timestamp."""
+    """A segment at the moment: [base_offset, end_offset), its size, its largest timestamp."""
 
     base_offset: int
     end_offset: int
@@ -36,13 +35,13 @@ class SegmentView(NamedTuple):
 
 
 class Segments:
-    """Where segments begin. Sizes of all but the active one are asked of the batches, since cleaning changes them."""
+    """The segments of a log. Only the active one's size is tracked; `views` measures all, as cleaning changes them."""
 
     def __init__(self) -> None:
         self._segments: list[Segment] = []
 
     def appended(self, batch: RecordBatch, config: LogConfig, now_ms: int) -> None:
-        """Put a batch, now at its true offset, into the active segment, or into a new one where that is full."""
+        """Add a batch, with its offset in the log, to the active segment, or to a new one if that is full."""
         size, time_ms = batch.size, batch.max_timestamp if batch.max_timestamp >= 0 else now_ms
         if not self._segments or self._is_full(self._segments[-1], size, time_ms, config):
             self._segments.append(Segment(batch.base_offset, time_ms))
@@ -56,7 +55,7 @@ class Segments:
         return too_large or time_ms - active.roll_from_ms > config.segment_span_ms
 
     def log_start_moved(self, first_batch: RecordBatch | None) -> None:
-        """Forget the segments below the first batch; all of them where no batch is left."""
+        """Remove the segments below the first batch; all if no batch is left."""
         if first_batch is None:
             self._segments.clear()
             return
@@ -64,7 +63,7 @@ class Segments:
             del self._segments[0]
 
     def views(self, batches: Sequence[RecordBatch], log_end_offset: int) -> list[SegmentView]:
-        """All segments, oldest first, measured from the batches that are in them now."""
+        """All segments, oldest first, measured over their present batches."""
         if not self._segments:
             return []
         ends = [segment.base_offset for segment in self._segments[1:]] + [log_end_offset]
@@ -82,10 +81,10 @@ class Segments:
 
 
 def retained_from(segments: Sequence[SegmentView], config: LogConfig, now_ms: int) -> int | None:
-    """The offset up to which `retention.ms` and `retention.bytes` let whole segments go, oldest first; None: none.
+    """The new log start after removing the segments that `retention.ms` and `retention.bytes` expire; None: no change.
 
-    The active segment may go too, once all of it is too old. A segment goes by size only if what is left is not below
-    `retention.bytes`.
+    The active segment is removed, too, once all of it is too old. A segment is removed by size only if at least
+    `retention.bytes` are left.
     """
     left = sum(segment.size_bytes for segment in segments)
     start = None

@@ -1,4 +1,4 @@
-"""Offsets by time, as ListOffsets asks for them. Only the batch that must contain the answer is decoded."""
+"""Offsets by timestamp, for ListOffsets. Only the batch that contains the answer is decoded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOT_FOUND = OffsetForTimestamp()
 def find_timestamp(
     batches: Sequence[RecordBatch], timestamp: int, start_offset: int, end_offset: int
 ) -> OffsetForTimestamp:
-    """The answer within [start_offset, end_offset), without the leader epoch. Nothing is tiered here."""
+    """The first matching offset within [start_offset, end_offset), without the leader epoch. There is no tiering."""
     if timestamp < EARLIEST_PENDING_UPLOAD:
         return OffsetForTimestamp(Errors.UNSUPPORTED_VERSION)
     if timestamp == LATEST:
@@ -41,7 +41,7 @@ def find_timestamp(
 
 
 def _largest_timestamp(batches: Sequence[RecordBatch], start_offset: int) -> int:
-    """The largest timestamp of a record at or above `start_offset`; -1 where there is none."""
+    """The largest timestamp of a record at or above `start_offset`; -1 if there is none."""
     largest = -1
     for batch in batches:
         if batch.base_offset < start_offset:  # only the first batch can reach across the start
@@ -52,7 +52,7 @@ def _largest_timestamp(batches: Sequence[RecordBatch], start_offset: int) -> int
 
 
 def _first_record(batches: Sequence[RecordBatch], timestamp: int, start_offset: int) -> Record | None:
-    """The first record at or above `start_offset` that is not older than `timestamp`."""
+    """The first record at or above `start_offset` whose timestamp is at least `timestamp`."""
     for batch in batches:
         if batch.max_timestamp >= timestamp:
             for record in decode(batch):

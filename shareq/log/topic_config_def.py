@@ -1,4 +1,4 @@
-"""What a topic's configuration is: a key, its default and type, and what is allowed."""
+"""The definition of a topic configuration: key, default, type, allowed values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TopicConfigType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TopicConfigDef:
-    """One key: its default as a typed value, its type, the allowed range or choices, and what it is for."""
+    """One key: its default as a typed value, its type, the allowed range or choices, and its documentation."""
 
     key: str
     default: Value
@@ -35,7 +35,7 @@ class TopicConfigDef:
     high: int = LONG_MAX
     choices: tuple[str, ...] = ()
     broker_key: str | None = None
-    """The broker's key that says what holds for topics that say nothing, where it is called otherwise."""
+    """The broker configuration that holds the default of topics without this key, if its name differs."""
 
     @property
     def synonym(self) -> str:
@@ -43,7 +43,7 @@ class TopicConfigDef:
 
     @property
     def allowed(self) -> str:
-        """The allowed values in words, for error messages and tables."""
+        """The allowed values as text, for error messages and tables."""
         if self.type is TopicConfigType.BOOLEAN:
             return " or ".join(self.choices or ("true", "false"))
         if not self.choices and not self._is_number:
@@ -55,7 +55,7 @@ class TopicConfigDef:
         return f"{self.low}..{self.high}" if self.high not in (INT_MAX, LONG_MAX) else f">= {self.low}"
 
     def parse(self, value: object) -> Value:
-        """The typed value; ConfigException names the key, the value and what is allowed."""
+        """The typed value. ConfigException names the key, the value and the allowed values."""
         text = str(value).strip()
         parsed = self._parse_number(text) if self._is_number else self._parse_word(text)
         if parsed is None:

@@ -1,7 +1,7 @@
-"""Every configuration of a topic, in one table.
+"""All topic configurations.
 
-Source: Kafka 4.3's topic configurations. Keys about files, disks and tiers are accepted, so that tools find what they
-know; their text says that nothing follows from them here.
+Source: Kafka 4.3's topic configurations. Keys of files, disks and tiers are accepted without effect, so that tools
+work; their documentation states that.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ def _word(key: str, choices: tuple[str, ...], doc: str, broker_key: str | None =
     return TopicConfigDef(key, choices[0], TopicConfigType.STRING, doc, choices=choices, broker_key=broker_key)
 
 
-_NO_FILES = "Accepted without effect: nothing is kept in files."
-_NO_LEVELS = "Accepted without effect: what is compressed again here gets the codec's usual level."
-_NO_TIERS = "Accepted without effect: nothing is tiered."
-_NO_THROTTLE = "Accepted without effect: replicas copy nothing."
+_NO_FILES = "Accepted without effect: logs are in memory, without files."
+_NO_LEVELS = "Accepted without effect: recompression uses the codec's default level."
+_NO_TIERS = "Accepted without effect: there is no tiered storage."
+_NO_THROTTLE = "Accepted without effect: replication is immediate."
 
 TOPIC_CONFIGS: dict[str, TopicConfigDef] = {
     d.key: d
@@ -34,7 +34,7 @@ TOPIC_CONFIGS: dict[str, TopicConfigDef] = {
             "cleanup.policy",
             "delete",
             TopicConfigType.LIST,
-            "Whether old records are deleted, or the latest record of each key is kept, or both.",
+            "Delete old segments (delete), keep the latest record of each key (compact), or both.",
             choices=("compact", "delete"),
             broker_key="log.cleanup.policy",
         ),
@@ -43,13 +43,13 @@ TOPIC_CONFIGS: dict[str, TopicConfigDef] = {
         _word(
             "compression.type",
             ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
-            "The codec that batches are stored in; producer leaves them as they came.",
+            "The codec of stored batches; producer keeps the producer's codec.",
         ),
         _number("compression.zstd.level", 3, _NO_LEVELS, -131072, 22),
         _number(
             "delete.retention.ms",
             DAY_MS,
-            "How long a compacted topic shows that a key was deleted.",
+            "How long a compacted topic keeps a tombstone.",
             broker_key="log.cleaner.delete.retention.ms",
         ),
         _number("file.delete.delay.ms", 60000, _NO_FILES, broker_key="log.segment.delete.delay.ms"),
@@ -63,14 +63,14 @@ TOPIC_CONFIGS: dict[str, TopicConfigDef] = {
         _number(
             "max.compaction.lag.ms",
             LONG_MAX,
-            "How long a record may stay uncompacted.",
+            "The longest time that a record stays uncompacted.",
             1,
             broker_key="log.cleaner.max.compaction.lag.ms",
         ),
         _number(
             "max.message.bytes",
             1048588,
-            "The largest record batch, as it came.",
+            "The largest size of a record batch, as received.",
             high=INT_MAX,
             broker_key="message.max.bytes",
         ),
@@ -89,49 +89,49 @@ TOPIC_CONFIGS: dict[str, TopicConfigDef] = {
         _word(
             "message.timestamp.type",
             ("CreateTime", "LogAppendTime"),
-            "Whose clock a record's timestamp is from: the producer's or the broker's.",
+            "The clock of record timestamps: the producer's or the broker's.",
             "log.message.timestamp.type",
         ),
         TopicConfigDef(
             "min.cleanable.dirty.ratio",
             0.5,
             TopicConfigType.DOUBLE,
-            "Compaction waits until this share of the log is uncompacted.",
+            "Compaction runs when more than this share of the log is uncompacted.",
             high=1,
             broker_key="log.cleaner.min.cleanable.ratio",
         ),
         _number(
             "min.compaction.lag.ms",
             0,
-            "How long a record is safe from compaction.",
+            "The age below which a record is not compacted.",
             broker_key="log.cleaner.min.compaction.lag.ms",
         ),
-        _number("min.insync.replicas", 1, "How many replicas have to hold a record.", 1, INT_MAX),
+        _number("min.insync.replicas", 1, "How many replicas must hold a record.", 1, INT_MAX),
         TopicConfigDef("preallocate", False, TopicConfigType.BOOLEAN, _NO_FILES, broker_key="log.preallocate"),
         TopicConfigDef("remote.log.copy.disable", False, TopicConfigType.BOOLEAN, _NO_TIERS),
         TopicConfigDef("remote.log.delete.on.disable", False, TopicConfigType.BOOLEAN, _NO_TIERS),
         TopicConfigDef(
-            "remote.storage.enable", False, TopicConfigType.BOOLEAN, "Nothing is tiered.", choices=("false",)
+            "remote.storage.enable", False, TopicConfigType.BOOLEAN, "There is no tiered storage.", choices=("false",)
         ),
         _number(
             "retention.bytes",
             -1,
-            "How large a partition may grow before old segments go; -1: no bound.",
+            "The partition size above which old segments are deleted; -1: no limit.",
             -1,
             broker_key="log.retention.bytes",
         ),
         _number(
             "retention.ms",
             7 * DAY_MS,
-            "How old records may grow before they go; -1: no bound.",
+            "The age of records above which segments are deleted; -1: no limit.",
             -1,
             broker_key="log.retention.ms",
         ),
-        # Kafka asks for 1 MiB at least; the whole log of a notebook may be smaller than that.
+        # Kafka's minimum is 1 MiB; the whole log of a notebook may be smaller than that.
         _number(
             "segment.bytes",
             1 << 30,
-            "Retention and compaction go by segments of so many bytes.",
+            "The size of segments, the units of retention and compaction.",
             14,
             INT_MAX,
             broker_key="log.segment.bytes",
@@ -149,8 +149,8 @@ TOPIC_CONFIGS: dict[str, TopicConfigDef] = {
             "unclean.leader.election.enable",
             False,
             TopicConfigType.BOOLEAN,
-            "Accepted without effect: no replica lags.",
+            "Accepted without effect: replicas never lag.",
         ),
     )
 }
-"""Every key of a topic; `default`, `type`, `allowed`, `parse(value)` and `doc` are what an admin needs of it."""
+"""Every topic configuration by key."""

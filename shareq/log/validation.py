@@ -1,7 +1,7 @@
-"""What a batch must be before a log takes it: Kafka's checks of Produce that need nothing but the batch itself.
+"""Validation of a batch before the append: Kafka's checks of Produce that depend on the batch alone.
 
-`admit` walks them in Kafka's order and answers either the batch as the log will keep it, or the first refusal. What
-depends on the producer's history is checked after it, by `producers`.
+`admit` runs them in Kafka's order and returns the batch to store, or the first refusal. `producer_states` checks what
+depends on the producer's history.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _timestamp = attrgetter("timestamp")
 
 
 class Refusal(NamedTuple):
-    """Why a batch is not taken. `record_errors` are (index, text) of the records to blame."""
+    """Why a batch is refused. `record_errors`: (index, text) of each invalid record."""
 
     error: Errors
     message: str
@@ -45,9 +45,9 @@ class Refusal(NamedTuple):
 def admit(
     data: bytes, config: LogConfig, now_ms: int, validate: bool, *, from_coordinator: bool = False
 ) -> RecordBatch | Refusal:
-    """The batch as it will be kept, at base offset 0 still, or the first reason against it.
+    """The batch to store, still at base offset 0, or the first refusal.
 
-    Records are decoded only where `validate` asks for it or the configuration cannot be obeyed otherwise.
+    Records are decoded only if `validate` is set or the topic's configuration requires it.
     """
     batch = frame(data)
     if isinstance(batch, Refusal):
@@ -55,7 +55,7 @@ def admit(
     refusal = _check_header(batch, config, validate) or (None if from_coordinator else _check_producer(batch))
     if refusal:
         return refusal
-    if batch.attributes & LOG_APPEND_TIME:  # a client cannot know it; the records' own timestamps count
+    if batch.attributes & LOG_APPEND_TIME:  # only the log sets this bit; the records' own timestamps count
         batch = _stamped(batch, batch.attributes & ~LOG_APPEND_TIME, batch.max_timestamp)
     if validate or _needs_records(batch, config, now_ms):
         batch = _with_records(batch, config, now_ms)
@@ -78,7 +78,7 @@ def frame(data: bytes) -> RecordBatch | Refusal:
     if magic > MAGIC:
         return Refusal(Errors.CORRUPT_MESSAGE, f"magic {magic} is unknown")
     if magic < MAGIC:
-        return Refusal(Errors.INVALID_RECORD, f"magic {magic} is not taken any more")
+        return Refusal(Errors.INVALID_RECORD, f"magic {magic} is not supported, only magic {MAGIC}")
     if len(data) > size and complete_size(data, size):
         return Refusal(Errors.INVALID_RECORD, "there is more than one record batch")
     return parse_batch(data[:size])
@@ -96,14 +96,16 @@ def _check_header(batch: RecordBatch, config: LogConfig, validate: bool) -> Refu
             Errors.INVALID_RECORD, f"{batch.record_count} records, but the last offset delta is {batch.last_offset}"
         )
     if batch.attributes & CONTROL:
-        return Refusal(Errors.INVALID_RECORD, "clients do not write control batches")
+        return Refusal(Errors.INVALID_RECORD, "a client must not write a control batch")
     return None
 
 
 def _check_producer(batch: RecordBatch) -> Refusal | None:
-    """Check the producer fields of a batch. A coordinator writes for producers, without sequences."""
+    """Check producer id and sequence. Coordinators are exempt: they write for producers without sequences."""
     if batch.producer_id >= 0 and batch.base_sequence < 0:
-        return Refusal(Errors.INVALID_RECORD, f"producer {batch.producer_id} sent sequence {batch.base_sequence}")
+        return Refusal(
+            Errors.INVALID_RECORD, f"producer {batch.producer_id} sent sequence {batch.base_sequence}: must be >= 0"
+        )
     if batch.producer_id < 0 and batch.is_transactional:
         return Refusal(Errors.INVALID_RECORD, "a transactional batch without a producer id")
     return None
@@ -118,7 +120,7 @@ def _needs_records(batch: RecordBatch, config: LogConfig, now_ms: int) -> bool:
 
 
 def _with_records(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch | Refusal:
-    """The batch in the topic's codec and with its true largest timestamp, if its records are as they must be."""
+    """The batch in the topic's codec and with its true largest timestamp, or the refusal of its records."""
     largest = _largest_timestamp_by_columns(batch, config, now_ms)
     if largest is None:
         try:
@@ -138,7 +140,7 @@ def _with_records(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordB
 
 
 def _largest_timestamp_by_columns(batch: RecordBatch, config: LogConfig, now_ms: int) -> int | None:
-    """The largest timestamp of a batch whose records a glance shows to be in order; None: they have to be decoded."""
+    """The largest timestamp, if the batch passes without decoding; None if its records must be decoded."""
     if batch.record_count < WORTH_A_LOOK or batch.attributes & CODEC_MASK or config.compact:
         return None
     if config.message_timestamp_before_max_ms != LONG_MAX or _recompresses(batch, config):
@@ -155,7 +157,7 @@ def _check_keys(records: Sequence[Record], config: LogConfig) -> Refusal | None:
     if not config.compact:
         return None
     keyless = tuple(
-        (index, "a compacted topic takes no record without a key")
+        (index, "a compacted topic requires a key for every record")
         for index, record in enumerate(records)
         if record.key is None
     )

@@ -1,4 +1,4 @@
-"""The producer: records into topics, with delivery reports and transactions."""
+"""The producer: records to topics, with delivery reports and transactions."""
 
 from shareq.producer.core import ProducerCore
 from shareq.producer.producer import Producer

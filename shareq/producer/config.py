@@ -1,4 +1,4 @@
-"""A producer's configuration, in librdkafka's keys."""
+"""A producer's configuration, with librdkafka's keys."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from shareq.producer.partitioner import PARTITIONERS
 
 ALL = -1
 DEFINITIONS = (
-    ConfigDef("linger.ms", 5.0, "How long records wait for others to share a batch with, in whole ms.", 0, 900000),
+    ConfigDef("linger.ms", 5.0, "How long a batch waits for further records, in whole ms.", 0, 900000),
     ConfigDef("batch.size", 1000000, "The size of a batch before compression, bytes.", 1, INT_MAX),
-    ConfigDef("batch.num.messages", 10000, "How many records a batch takes.", 1, 1000000),
+    ConfigDef("batch.num.messages", 10000, "The most records in a batch.", 1, 1000000),
     ConfigDef("message.max.bytes", 1000000, "The largest record: key, value and headers.", 1000, 1000000000),
-    ConfigDef("queue.buffering.max.messages", 100000, "How many records may wait; 0 is without limit.", 0, INT_MAX),
-    ConfigDef("queue.buffering.max.kbytes", 1048576, "How much may wait, in units of 1024 bytes.", 1, INT_MAX),
-    ConfigDef("message.timeout.ms", 300000, "When an undelivered record is given up; 0 is never.", 0, INT_MAX),
-    ConfigDef("topic.metadata.propagation.max.ms", 30000, "How long a new topic may stay unknown.", 0, 3600000),
+    ConfigDef("queue.buffering.max.messages", 100000, "The most waiting records; 0: no limit.", 0, INT_MAX),
+    ConfigDef("queue.buffering.max.kbytes", 1048576, "The most bytes of waiting records, in 1024 bytes.", 1, INT_MAX),
+    ConfigDef("message.timeout.ms", 300000, "The age at which an undelivered record fails; 0: never.", 0, INT_MAX),
+    ConfigDef("topic.metadata.propagation.max.ms", 30000, "How long a new topic may be unknown.", 0, 3600000),
     ConfigDef(
         "topic.metadata.refresh.interval.ms",
         300000,
-        "How often topics are looked up anew, for partitions that were added; 0 and -1 are never.",
+        "The interval of metadata requests, which find added partitions; 0 and -1: no requests.",
         -1,
         3600000,
     ),
-    ConfigDef("acks", ALL, "How many replicas have to have a record: 0, 1, or -1 for all.", -1, 1),
-    ConfigDef("compression.type", "none", "How batches are compressed.", choices=tuple(CODECS)),
-    ConfigDef("partitioner", "consistent_random", "Where records go.", choices=tuple(PARTITIONERS)),
-    ConfigDef("enable.idempotence", False, "Whether a retry can write a record twice."),
-    ConfigDef("transactional.id", "", "Makes the producer transactional, and fences its earlier self."),
-    ConfigDef("transaction.timeout.ms", 60000, "When an open transaction is aborted.", 1, INT_MAX),
+    ConfigDef("acks", ALL, "How many replicas must have a record: 0, 1, or -1 for all.", -1, 1),
+    ConfigDef("compression.type", "none", "The codec of batches.", choices=tuple(CODECS)),
+    ConfigDef("partitioner", "consistent_random", "Chooses the partitions of records.", choices=tuple(PARTITIONERS)),
+    ConfigDef("enable.idempotence", False, "Retries never write a record twice."),
+    ConfigDef("transactional.id", "", "Makes the producer transactional; fences earlier producers with this id."),
+    ConfigDef("transaction.timeout.ms", 60000, "The age at which an open transaction is aborted.", 1, INT_MAX),
 )
 
 ALIASES = {
@@ -50,13 +50,13 @@ message.send.max.retries on_delivery queue.buffering.backpressure.threshold
 queuing.strategy retries sticky.partitioning.linger.ms
 """
 IGNORED = frozenset(_WITHOUT_EFFECT.split())
-"""Accepted without effect, but `on_delivery`, which the shell takes."""
+"""Accepted without effect, except `on_delivery`, which `Producer` reads."""
 
 
 def producer_config(conf: Mapping[str, Any]) -> ClientConfig:
-    """The parsed configuration; `acks` may be "all". KafkaException as `ClientConfig`, and for keys that contradict.
+    """The parsed configuration; `acks` may be "all". KafkaException as in `ClientConfig`, and for contradicting keys.
 
-    A `message.timeout.ms` as short as the default of `linger.ms` lets nothing linger, as in librdkafka.
+    If `message.timeout.ms` is not above the default of `linger.ms`, the latter becomes 0, as in librdkafka.
     """
     on_delivery = conf.get("on_delivery")
     if on_delivery is not None and not callable(on_delivery):

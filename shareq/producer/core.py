@@ -1,6 +1,6 @@
-"""The producer as a state machine: records become batches, batches requests, answers delivery reports.
+"""The producer as a state machine: records become batches, batches requests, responses delivery reports.
 
-`inbox` is where the application's thread leaves records without taking the actor's lock; it is emptied by the hundred.
+The application's thread appends records to `inbox` without the actor's lock; the actor empties it in bulk.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from shareq.producer.transaction import ProducerIdentity, ProducerTransactionEve
 from shareq.producer.transaction_offsets import CommittedOffset, ConsumerGroupMetadata, TransactionOffsetCommit
 
 PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
-"""Errors of records that the application itself gave up."""
+"""Errors of records that the application itself has purged."""
 
 
 class ProducerCore:
@@ -37,15 +37,15 @@ class ProducerCore:
         self.inbox: deque[ProducedRecord] = deque()
         self.deliveries: CallbackQueue[Delivery] = CallbackQueue()
         self.settled_count: int = 0
-        """Records whose fate is known and that have no callback."""
+        """The number of records with a result and without a callback."""
         self.lost: dict[tuple[str, str], int] = {}
         """(topic, error text) -> records that failed without a callback, for the next call to report."""
         self.settled_bytes: int = 0
-        """The size of all records whose fate is known."""
+        """The size of all records with a result."""
         self.scheduled = False
-        """Whether a flush of the inbox is due."""
+        """True if a flush of the inbox is scheduled."""
         self.offsets: TransactionOffsetCommit | None = None
-        """The offsets that the open transaction is to commit, once they were given."""
+        """The offsets for the open transaction; None until `send_offsets` is called."""
         self.calls = Calls(config["request.timeout.ms"])
         self._backoff = backoff = Backoff(rng, config["retry.backoff.ms"], config["retry.backoff.max.ms"])
         self._config = config
@@ -53,7 +53,7 @@ class ProducerCore:
         self._metadata = Metadata(self.calls, backoff, self._metadata_changed)
         self._topics: dict[str, ProducedTopic] = {}
         self._filling: dict[PartitionQueue, ProducedTopic] = {}
-        """The queues with a batch that fills: few, where a topic may have thousands of partitions."""
+        """The queues with an unfinished batch: few, even if a topic has thousands of partitions."""
         self._flush_at_ms: int | None = None
         self._refresh_at_ms: int | None = None
         self._linger_ms = ceil(config["linger.ms"])
@@ -110,10 +110,10 @@ class ProducerCore:
             self.offsets.pump(now_ms)
         self._metadata.pump(now_ms)
 
-    # ---- records come in ---------------------------------------------------------------------------------------------
+    # ---- records -----------------------------------------------------------------------------------------------------
 
     def schedule(self, now_ms: int) -> None:
-        """There is a first record in the inbox: look at it when it has lingered."""
+        """Schedule a flush for the first record in the inbox, after `linger.ms`."""
         self.scheduled = True
         self._flush_at_ms = now_ms + self._linger_ms
         if self._flush_at_ms == now_ms:
@@ -131,7 +131,7 @@ class ProducerCore:
         topic: ProducedTopic | None = None
         last = ""
         while inbox:
-            record = inbox[0]  # it stays within reach of `abandon` until it has a place
+            record = inbox[0]  # it stays in the inbox, for `abandon`, until it is in a batch
             name, partition, key, _, _, _, on_delivery, size = record
             if topic is None or name is not last:
                 topic, last = topics.get(name) or self._new_topic(name), name
@@ -150,7 +150,8 @@ class ProducerCore:
     def _batch_with_room(
         self, topic: ProducedTopic, queue: PartitionQueue, record: ProducedRecord, since_ms: int
     ) -> ProducerBatch:
-        """A batch with room: of the same partition, or where the partitioner goes when that one's batch is full."""
+        """A batch with room: of the same partition, or of another one that the partitioner chooses after a full
+        batch."""
         _, partition, key, _, _, _, _, size = record
         full = queue.filling
         while full is not None and (full.room_bytes < size or len(full.records) >= self._batch_records):
@@ -164,7 +165,7 @@ class ProducerCore:
         return queue.filling
 
     def _place(self, topic: ProducedTopic, queue: PartitionQueue) -> None:
-        """Put the first record that waits for its place into a batch."""
+        """Put the first waiting record into a batch."""
         record, since_ms = topic.unplaced[0]
         batch = self._batch_with_room(topic, queue, record, since_ms)
         topic.unplaced.popleft()
@@ -176,7 +177,7 @@ class ProducerCore:
             self._close(topic, queue)
 
     def flush(self, now_ms: int) -> None:
-        """Send everything, full or not."""
+        """Send all batches, even unfinished ones."""
         self.scheduled = False
         self._flush_at_ms = None
         self._sort(now_ms)
@@ -195,7 +196,7 @@ class ProducerCore:
     # ---- topics ------------------------------------------------------------------------------------------------------
 
     def _hold(self, topic: ProducedTopic) -> None:
-        """The partition of the inbox's first record is not known: the record waits for metadata."""
+        """Keep the first record of the inbox without a partition until the topic's metadata arrives."""
         self._metadata.want_names((topic.name,))
         topic.unplaced.append((self.inbox.popleft(), self._now_ms))
 
@@ -207,7 +208,7 @@ class ProducerCore:
         return topic
 
     def _metadata_changed(self) -> None:
-        """Topics may have appeared, grown, or been made anew."""
+        """Update topics: they may have been created, have grown, or have been created again."""
         interval_ms: int = self._config["topic.metadata.refresh.interval.ms"]
         if self._refresh_at_ms is None and interval_ms > 0:
             self._refresh_at_ms = self._now_ms + interval_ms
@@ -223,7 +224,7 @@ class ProducerCore:
                 self._place_unplaced(topic, error)
 
     def _unplace_removed(self, topic: ProducedTopic) -> None:
-        """What waits for a partition that is gone looks for a new place."""
+        """Return the records of removed partitions to the records without a partition."""
         for queue in topic.removed_queues:
             self._filling.pop(queue, None)
             queue.close()
@@ -233,12 +234,12 @@ class ProducerCore:
             queue.waiting.clear()
 
     def _place_unplaced(self, topic: ProducedTopic, error: Errors | None) -> None:
-        """Place the records that have waited for metadata, or fail those for which there is no place."""
+        """Place the records that waited for metadata; fail those that cannot be placed."""
         for _ in range(len(topic.unplaced)):
             record, _ = topic.unplaced[0]
             queue = topic.queue(record[1], record[2])
             if error is not None and not error.retriable:
-                self._fail_unplaced(topic, KafkaError(error, f"topic {topic.name!r} is refused: {error.name}"))
+                self._fail_unplaced(topic, KafkaError(error, f"topic {topic.name!r}: {error.name}"))
             elif queue is not None:
                 self._place(topic, queue)
             elif topic.partitioner is not None:
@@ -256,8 +257,8 @@ class ProducerCore:
             while topic.waits and (error := topic.expiry_error(now_ms)) is not None:
                 self._fail_unplaced(topic, error)
 
-    # ---- what becomes of records -------------------------------------------------------------------------------------
-    # Reports are made first, and records taken away after: `abandon` reports each record once, wherever a turn fails.
+    # ---- results -----------------------------------------------------------------------------------------------------
+    # A record is reported before it is removed: `abandon` reports each record once, even if a turn fails halfway.
 
     def _fail_unplaced(self, topic: ProducedTopic, error: KafkaError) -> None:
         self._fail_record(topic.unplaced[0][0], error)
@@ -304,7 +305,7 @@ class ProducerCore:
 
     @property
     def unknown_topics(self) -> list[str]:
-        """Topics with waiting records that a broker does not know."""
+        """Topics that have waiting records and do not exist according to a broker."""
         return [name for name, topic in self._topics.items() if topic.unplaced and topic.unknown_since_ms is not None]
 
     def _restart_sequences(self) -> None:
@@ -316,7 +317,7 @@ class ProducerCore:
 
     @property
     def undelivered(self) -> bool:
-        """Whether records are still on their way."""
+        """True if there are records without a result."""
         if self.inbox or self._filling or self._sender.busy:
             return True
         return any(topic.unplaced for topic in self._topics.values())
@@ -325,7 +326,7 @@ class ProducerCore:
         return not self.undelivered
 
     def purge(self, now_ms: int, *, in_queue: bool, in_flight: bool) -> None:
-        """Give up records on purpose: those that wait, those that are under way, or both."""
+        """Fail waiting records, records in flight, or both, on behalf of the application."""
         self._now_ms = now_ms
         if in_queue:
             error = KafkaError(KafkaError._PURGE_QUEUE, "purged in queue")
@@ -341,7 +342,7 @@ class ProducerCore:
         self._pump(now_ms)
 
     def abandon(self, error: KafkaError) -> None:
-        """This machine has failed, and may be torn: every record that is still open fails with `error`."""
+        """Fail every open record with `error`. The actor has failed, so its state may be inconsistent."""
         records: list[ProducedRecord] = [*self.inbox]
         self.inbox.clear()
         for topic in self._topics.values():
@@ -359,7 +360,7 @@ class ProducerCore:
     # ---- transactions ------------------------------------------------------------------------------------------------
 
     def transaction(self, event: ProducerTransactionEvent) -> Callable[[int], None]:
-        """A step of a transaction: committing sends what waits, aborting throws it away."""
+        """A step of a transaction: a commit sends the waiting records, an abort purges them."""
 
         def step(now_ms: int) -> None:
             self.identity.move(event)
@@ -373,7 +374,7 @@ class ProducerCore:
     def send_offsets(
         self, group: ConsumerGroupMetadata, offsets: Mapping[tuple[str, int], CommittedOffset]
     ) -> Callable[[int], TransactionOffsetCommit]:
-        """Let the open transaction commit a group's offsets."""
+        """Add a group's offsets to the open transaction."""
 
         def step(now_ms: int) -> TransactionOffsetCommit:
             self.identity.check_open("send_offsets_to_transaction")

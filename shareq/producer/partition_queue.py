@@ -1,4 +1,4 @@
-"""Records on their way to one partition: the batch that fills, the batches that wait, the one under way."""
+"""The records of one partition: the unfinished batch, waiting batches, and the batch in flight."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ DeliveryCallback = Callable[[KafkaError | None, Message], object]
 
 
 ProducedRecord = tuple[str, int, bytes | None, bytes | None, Headers, int, DeliveryCallback | None, int]
-"""A record as `produce` took it: (topic, partition, key, value, headers, timestamp, on_delivery, size). Partition -1:
-the partitioner decides; timestamp 0: when its batch was begun. A plain tuple, as there is one for every record."""
+"""A record of `produce`: (topic, partition, key, value, headers, timestamp, on_delivery, size). Partition -1: the
+partitioner chooses; timestamp 0: the start of the batch. A plain tuple, for speed: there is one per record."""
 
 RECORD_OVERHEAD_BYTES = 16
-"""What a record takes beside its key and value, about: lengths, deltas, header count."""
+"""The approximate size of a record besides key and value: lengths, deltas, header count."""
 
 
 NEVER_MS = 1 << 62
-"""What a message.timeout.ms of 0 stands for."""
+"""The value for a message.timeout.ms of 0."""
 
 
 def timed_out(timeout_ms: int) -> KafkaError:
@@ -30,7 +30,7 @@ def timed_out(timeout_ms: int) -> KafkaError:
 
 
 class ProducerBatch:
-    """A record batch of one partition. Its bytes, once built, never change: a retry has to be recognisable as one."""
+    """A record batch of one partition. Once built, its bytes never change, so that brokers detect a retry."""
 
     __slots__ = ("_bytes", "attempts", "created_ms", "records", "room_bytes", "wants_reports")
 
@@ -53,7 +53,7 @@ class ProducerBatch:
     def build(
         self, *, compression: str, producer_id: int, producer_epoch: int, sequence: int, transactional: bool
     ) -> None:
-        """Encode the batch with its place among its producer's, for brokers to notice what is missing or doubled."""
+        """Encode the batch with producer id, epoch and sequence, by which brokers detect gaps and duplicates."""
         created_ms = self.created_ms
         self._bytes = encode_batch(
             [
@@ -74,16 +74,16 @@ class ProducerBatch:
 
 
 class Delivery(NamedTuple):
-    """What became of a record, for its callback. `offset` -1001: not delivered, or acks=0."""
+    """The result of a record, for its callback. `offset` -1001: not delivered, or acks=0."""
 
     record: ProducedRecord
     offset: int
     created_ms: int
     origin: Origin
-    """What all records of a batch have in common."""
+    """The fields that all records of a batch share."""
 
     def report(self) -> tuple[DeliveryCallback, KafkaError | None, Message]:
-        """The callback, and what it is called with."""
+        """The callback and its arguments."""
         record, offset, created_ms, origin = self
         _, _, key, value, headers, timestamp, on_delivery, _ = record
         assert on_delivery is not None
@@ -92,9 +92,9 @@ class Delivery(NamedTuple):
 
 
 class PartitionQueue:
-    """One partition. At most one of its batches is under way, so that a retry cannot change the order.
+    """One partition. At most one of its batches is in flight, so that a retry cannot change the order.
 
-    `sequence` is the next record's, for brokers to check; it starts anew with a new producer id or epoch.
+    `sequence`: of the next record; it restarts at 0 with a new producer id or epoch.
     """
 
     __slots__ = ("filling", "not_before_ms", "partition", "sequence", "topic", "under_way", "waiting")
@@ -109,14 +109,14 @@ class PartitionQueue:
         self.not_before_ms = 0
 
     def close(self) -> None:
-        """No further record joins the batch that fills."""
+        """Finish the batch: it takes no further records."""
         if self.filling is not None:
             self.waiting.append(self.filling)
             self.filling = None
 
     @property
     def head(self) -> ProducerBatch | None:
-        """The oldest batch that is not settled, but for the one that fills."""
+        """The oldest finished batch without a result."""
         if self.under_way is not None:
             return self.under_way
         return self.waiting[0] if self.waiting else None

@@ -1,4 +1,4 @@
-"""Which partition a record goes to: librdkafka's partitioners by name."""
+"""The choice of a record's partition: librdkafka's partitioners by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MURMUR_M = 0x5BD1E995
 
 
 def murmur2(data: bytes) -> int:
-    """Java's hash of keys: 32-bit MurmurHash2, made positive by dropping the sign bit."""
+    """Java's hash of keys: 32-bit MurmurHash2 without the sign bit."""
     value = _MURMUR_SEED ^ len(data)
     whole = len(data) & ~3
     for at in range(0, whole, 4):
@@ -28,7 +28,7 @@ def murmur2(data: bytes) -> int:
 
 
 def fnv1a(data: bytes) -> int:
-    """32-bit FNV-1a, made positive by negation as Sarama and librdkafka do."""
+    """32-bit FNV-1a, made positive by negation, as in Sarama and librdkafka."""
     value = 0x811C9DC5
     for byte in data:
         value = (value ^ byte) * 0x01000193 & _MASK
@@ -44,11 +44,12 @@ PARTITIONERS: dict[str, tuple[KeyHash | None, bool, bool]] = {
     "fnv1a": (fnv1a, False, False),
     "fnv1a_random": (fnv1a, True, False),
 }
-"""Name -> (hash of the key, whether a record without key goes anywhere, whether an empty key counts as none)."""
+"""Name -> (hash of the key, true if a record without key may go to any partition, true if an empty key counts as no
+key)."""
 
 
 class Partitioner:
-    """Places records of one topic. Records that may go anywhere stick to one partition until its batch is closed, so
+    """Chooses partitions of one topic. Records that may go to any partition stay with one until its batch is closed, so
     that batches fill."""
 
     __slots__ = ("_anywhere", "_empty_is_none", "_hash", "_partition_count", "_rng", "_stuck_to")
@@ -60,7 +61,7 @@ class Partitioner:
         self._partition_count = partition_count
 
     def resize(self, partition_count: int) -> None:
-        """The topic has grown, or was made anew."""
+        """Set the partition count of a topic that has grown or was created again."""
         self._partition_count = partition_count
         if self._stuck_to is not None and self._stuck_to >= partition_count:
             self._stuck_to = None
@@ -73,6 +74,6 @@ class Partitioner:
         return self._hash(key or b"") % self._partition_count
 
     def closed(self, partition: int) -> None:
-        """A batch of this partition is complete: time for another one."""
+        """A batch of this partition is finished: choose another partition for the next one."""
         if partition == self._stuck_to:
             self._stuck_to = None

@@ -1,4 +1,4 @@
-"""A topic that records go to: its partitions, their queues, and records without a partition yet."""
+"""A topic of a producer: its partitions, their queues, and records without a partition."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from shareq.producer.partitioner import Partitioner
 
 
 class ProducedTopic:
-    """`unplaced` holds (record, ms since when it waits), oldest first.
+    """`unplaced` has (record, ms since the epoch at which it began to wait), oldest first.
 
-    A topic that is created again may have fewer partitions: queues from `partition_count` on then take no records.
+    A topic that is created again may have fewer partitions: queues from `partition_count` on take no records then.
     """
 
     __slots__ = (
@@ -40,10 +40,10 @@ class ProducedTopic:
         self.queues: list[PartitionQueue] = []
         self.unplaced: deque[tuple[ProducedRecord, int]] = deque()
         self.unknown_since_ms: int | None = None
-        """When a broker first answered that there is no such topic."""
+        """The time at which a broker first returned UNKNOWN_TOPIC_OR_PARTITION; None if the topic is known."""
 
     def queue(self, partition: int, key: bytes | None) -> PartitionQueue | None:
-        """Where a record goes; None while that is not known."""
+        """The queue of a record; None if its partition is unknown."""
         if 0 <= partition < self.partition_count:
             return self.queues[partition]
         if partition >= 0 or self.partitioner is None:
@@ -51,7 +51,7 @@ class ProducedTopic:
         return self.queues[self.partitioner.place(key)]
 
     def learn(self, known: Topic, partitioner: str, rng: random.Random) -> None:
-        """Use new metadata. Topics only grow, unless they are created again: fewer partitions of the same topic come
+        """Apply new metadata. A topic only grows, unless it is created again: fewer partitions with the same id come
         from a broker with old metadata."""
         count = len(known.leaders)
         same = known.topic_id == self.topic_id != ZERO_TOPIC_ID
@@ -73,12 +73,12 @@ class ProducedTopic:
 
     @property
     def waits(self) -> bool:
-        """True if records wait for the topic's metadata, or have waited since it was last known."""
+        """True if records wait for the topic's metadata, or have waited since it last arrived."""
         return bool(self.unplaced) or self.unknown_since_ms is not None
 
     @property
     def expires_at_ms(self) -> int | None:
-        """When the oldest record without a place is given up; None where there is none."""
+        """The time at which the oldest record without a partition fails; None if there is none."""
         if not self.unplaced:
             return None
         timed_out_ms = self.unplaced[0][1] + self._timeout_ms
@@ -87,8 +87,8 @@ class ProducedTopic:
         return min(timed_out_ms, self.unknown_since_ms + self._unknown_ms)
 
     def expiry_error(self, now_ms: int) -> KafkaError | None:
-        """Why the first record without a place fails now; None if it may wait. A topic that brokers do not know for
-        topic.metadata.propagation.max.ms does not exist; where no broker answers, records time out."""
+        """The error of the first record without a partition; None if it may still wait. A topic that is unknown for
+        topic.metadata.propagation.max.ms does not exist; if no broker answers, records time out."""
         if not self.unplaced:
             self.unknown_since_ms = None
             return None

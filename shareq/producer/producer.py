@@ -1,4 +1,4 @@
-"""The producer for applications: confluent-kafka's calls around `ProducerCore`."""
+"""The producer's public interface: confluent-kafka's calls around `ProducerCore`."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from shareq.producer.transaction_offsets import ConsumerGroupMetadata, committed
 _log = logging.getLogger("shareq.producer")
 
 DRAIN_AT = 1000
-"""So many records in the inbox are moved on at once; a lock each would cost more than everything else."""
+"""At this length the inbox is drained. A lock per record would cost more than everything else."""
 
 
 class _BlockingCall:
-    """Around a call that waits: one turn, but for its waits and callbacks.
+    """The context of a call that waits: a single turn, apart from its waits and callbacks.
 
-    Where the client has failed, the callbacks of all open records are called with that before the call raises.
+    After a fatal failure of the client, all open records get their callbacks before the call raises.
     """
 
     __slots__ = ("_connection", "_core", "_lock")
@@ -64,16 +64,16 @@ class Producer(UntilClosed):
         with Producer({"bootstrap.servers": address}) as producer:
             producer.produce("orders", value=b"...", key=b"...", on_delivery=report)
 
-    `produce` only queues; `poll` and `flush` serve delivery callbacks. Records are sent when a batch is full or has
-    lingered; on a virtual clock time passes in `poll` and `flush` only. `conf` is a dict, keyword arguments, or both.
-    Every `timeout` is in seconds; a negative one waits without limit.
+    `produce` only queues; `poll` and `flush` run delivery callbacks. Records are sent when a batch is full or
+    `linger.ms` old; on a virtual clock, time passes only in `poll` and `flush`. `conf` is a dict, keyword arguments, or
+    both. Every `timeout` is in seconds; a negative one waits without limit.
     """
 
     _NAME = "Producer"
 
     def __init__(self, conf: Mapping[str, Any] | None = None, /, **kwargs: Any) -> None:
         given = merged(conf, kwargs)
-        if "on.delivery" in given:  # as a keyword, its underscore was taken for a dot
+        if "on.delivery" in given:  # `merged` replaces the underscore of a keyword by a dot
             given["on_delivery"] = given.pop("on.delivery")
         self._on_delivery: DeliveryCallback | None = given.get("on_delivery")
         config = producer_config(given)
@@ -85,9 +85,9 @@ class Producer(UntilClosed):
         self._max_record_bytes: int = config["message.max.bytes"]
         self._max_records: int = config["queue.buffering.max.messages"] or 1 << 62
         self._max_bytes: int = config["queue.buffering.max.kbytes"] << 10
-        self._guarded = bool(config["transactional.id"])  # produce is not always allowed
+        self._guarded = bool(config["transactional.id"])  # `produce` must check the state
         self._unreturned: ProducerTransactionEvent | None = None
-        """The step of a transaction whose call was interrupted: a repetition goes on where that call was."""
+        """The transaction step of an interrupted call: a repeated call continues with it."""
         self._names: set[str] = set()
         self._warned: set[str] = set()
         self._room: int = self._max_records
@@ -109,11 +109,11 @@ class Producer(UntilClosed):
         headers: Headers | Mapping[str, bytes | str | None] | None = None,
         callback: DeliveryCallback | None = None,
     ) -> None:
-        """Queue a record. `on_delivery(error, message)` is called from `poll` or `flush` when its fate is known.
+        """Queue a record. `poll` or `flush` calls `on_delivery(error, message)` with its result.
 
-        `partition` -1 leaves the choice to the partitioner, `timestamp` (ms) 0 means now. Raises BufferError when the
-        queue is full (poll, then try again), IllegalStateException when closed; KafkaException for a record that is too
-        large, a partition or timestamp out of range; TypeError, ValueError for what is no topic, key, value or header.
+        With `partition` -1 the partitioner chooses; `timestamp` (ms) 0 means now. Raises BufferError if the queue is
+        full (poll, then retry), IllegalStateException if closed; KafkaException for a record that is too large, or for
+        a partition or timestamp out of range; TypeError or ValueError for an invalid topic, key, value or header.
         """
         if self._guarded:
             self._check_may_produce()
@@ -135,9 +135,9 @@ class Producer(UntilClosed):
         try:
             if size > self._room_bytes or self._room <= 0 or topic not in self._names:
                 self._admit(topic, size)
-        except TypeError:  # also for what cannot be looked up in a set
+        except TypeError:  # also for an unhashable topic
             raise TypeError(f"topic must be a str, not {type(topic).__name__}") from None
-        self._room -= 1  # CPython does not look for signals between here and the append
+        self._room -= 1  # CPython handles no signal between this line and the append
         self._room_bytes -= size
         self._inbox.append((topic, partition, key, value, fields, timestamp, on_delivery, size))
         if not self._core.scheduled:
@@ -146,18 +146,18 @@ class Producer(UntilClosed):
             self._run(self._core.drain)
 
     def _admit(self, topic: str, size: int) -> None:
-        """Look closer at a record: its topic is new, it is too large, or the room that was granted is used up."""
+        """Check a record whose topic is new, that is too large, or that exceeds the granted room."""
         self._names.add(text("topic", topic))
         if size > self._max_record_bytes:
             why = f"a record of {size} bytes: message.max.bytes is {self._max_record_bytes}"
             raise KafkaException(KafkaError(Errors.MESSAGE_TOO_LARGE, why))
         room, room_bytes = self._max_records - len(self), self._max_bytes - self._queued_bytes
         if room <= 0:
-            raise BufferError(f"Local: Queue full ({self._max_records} records wait: poll or flush)")
+            raise BufferError(f"Local: Queue full ({self._max_records} waiting records: poll or flush)")
         if size > room_bytes:
-            raise BufferError(f"Local: Queue full ({self._queued_bytes} bytes wait: poll or flush)")
-        granted = min(room_bytes, self._max_record_bytes)  # hence a record that is too large is never let through
-        self._granted += room - self._room  # CPython does not look for signals between here and the end
+            raise BufferError(f"Local: Queue full ({self._queued_bytes} waiting bytes: poll or flush)")
+        granted = min(room_bytes, self._max_record_bytes)  # so that a record that is too large always gets here
+        self._granted += room - self._room  # CPython handles no signal between this line and the end
         self._room = room
         self._granted_bytes += granted - self._room_bytes
         self._room_bytes = granted
@@ -169,9 +169,9 @@ class Producer(UntilClosed):
         partition: int = -1,
         on_delivery: DeliveryCallback | None = None,
     ) -> int:
-        """Queue many records: dicts of value, key, partition, timestamp, headers, callback. Returns how many were
-        queued; the others have their error under `_error`. TypeError, before anything is queued, for what is no list of
-        dicts."""
+        """Queue many records: dicts of value, key, partition, timestamp, headers, callback. Returns the number of
+        queued records; the others have their error under `_error`. TypeError, before any record is queued, if
+        `messages` is not a list of dicts."""
         if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
             raise TypeError(f"messages must be a list of dicts, not {messages!r:.100}")
         queued = 0
@@ -192,19 +192,19 @@ class Producer(UntilClosed):
         return queued
 
     def __len__(self) -> int:
-        """Records whose fate is not known, or whose callback has not been served."""
+        """The number of records without a result, or whose callback has not been called."""
         return self._granted - self._room - self._core.deliveries.served - self._core.settled_count
 
     @property
     def _queued_bytes(self) -> int:
-        """The size of those records, with what a record takes beside key, value and headers."""
+        """The size of those records, including the overhead per record."""
         unserved = [delivery.record[7] for delivery in list(self._core.deliveries)]
         return self._granted_bytes - self._room_bytes - self._core.settled_bytes + sum(unserved)
 
     # ---- waiting -----------------------------------------------------------------------------------------------------
 
     def poll(self, timeout: float = -1) -> int:
-        """Serve delivery callbacks, waiting up to `timeout` seconds for the first; how many were served."""
+        """Run delivery callbacks, waiting up to `timeout` seconds for the first one. Returns their number."""
         self._check_open()
         wait_ms = timeout_ms(timeout)
         core = self._core
@@ -223,8 +223,8 @@ class Producer(UntilClosed):
         return served
 
     def flush(self, timeout: float = -1) -> int:
-        """Send everything, and wait until every record has its result and every callback was called. Returns the number
-        of records without a result."""
+        """Send all records, and wait until each has a result and its callback was called. Returns the number of records
+        without a result."""
         self._check_open()
         with self._waiting:
             self._run(self._core.flush)
@@ -232,13 +232,13 @@ class Producer(UntilClosed):
         self._warn_of_lost_records()
         return len(self)
 
-    def _has_news(self) -> bool:
-        """True if a waiting call has something to log."""
+    def _has_warnings(self) -> bool:
+        """True if a waiting call has a warning to log."""
         core = self._core
         return core.calls.unreachable is not None or any(name not in self._warned for name in core.unknown_topics)
 
     def _warn_of_lost_records(self) -> None:
-        """Log what no callback reports: failed records, topics that brokers do not know, no broker at all."""
+        """Log what no callback reports: failed records, topics that do not exist, unreachable brokers."""
         core = self._core
         while core.lost:
             (topic, why), count = core.lost.popitem()
@@ -254,8 +254,8 @@ class Producer(UntilClosed):
             _log.error("records wait: %s", unreachable.str())
 
     def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:
-        """Give up records: those that wait, those under way. Their callbacks are served by the next poll or flush."""
-        del blocking  # it is done when this returns
+        """Fail waiting records, records in flight, or both. The next poll or flush runs their callbacks."""
+        del blocking  # the purge is complete when this call returns
         self._check_open()
         self._run(lambda now_ms: self._core.purge(now_ms, in_queue=in_queue, in_flight=in_flight))
 
@@ -264,18 +264,18 @@ class Producer(UntilClosed):
         return deliveries.serve(Delivery.report) if deliveries else 0
 
     def _serve_until(self, done: Callable[[], bool], timeout: float) -> bool:
-        """Serve callbacks until all is `done`; False when the time is up before."""
+        """Run callbacks until `done()`. False if the timeout passes first."""
         wait_ms = timeout_ms(timeout)
         connection, core = self._connection, self._core
         deadline_ms = None if wait_ms is None else connection.now_ms() + wait_ms
         while True:
             self._serve()
-            if self._has_news():
+            if self._has_warnings():
                 self._warn_of_lost_records()
             if done():
                 return True
             left_ms = None if deadline_ms is None else max(0, deadline_ms - connection.now_ms())
-            if not connection.wait(lambda: bool(core.deliveries) or self._has_news() or done(), left_ms):
+            if not connection.wait(lambda: bool(core.deliveries) or self._has_warnings() or done(), left_ms):
                 return False
 
     def _run(self, call: Callable[[int], None]) -> None:
@@ -284,35 +284,35 @@ class Producer(UntilClosed):
     # ---- transactions ------------------------------------------------------------------------------------------------
 
     def init_transactions(self, timeout: float = -1) -> None:
-        """Get a producer id; an earlier producer of the same transactional.id is fenced, its transaction aborted."""
+        """Get a producer id. Fences earlier producers with the same transactional.id and aborts their transaction."""
         self._transact(ProducerTransactionEvent.INIT, timeout)
 
     def begin_transaction(self) -> None:
-        """From here on records belong to a transaction."""
+        """Start a transaction: all further records are part of it."""
         self._transact(ProducerTransactionEvent.BEGIN, 0)
 
     def commit_transaction(self, timeout: float = -1) -> None:
-        """Deliver everything, then make it visible to readers of committed records. May be repeated after a time-out.
+        """Deliver all records, then commit them. May be called again after a time-out.
 
-        KafkaException if a record could not be delivered: abort then.
+        KafkaException if a record could not be delivered: the transaction must be aborted.
         """
         self._transact(ProducerTransactionEvent.COMMIT, timeout)
         if self._core.identity.state is ProducerTransactionState.ABORTABLE:
             raise abort_required()
 
     def abort_transaction(self, timeout: float = -1) -> None:
-        """Throw away what has not been sent, and let no reader of committed records see the rest."""
+        """Purge waiting records and abort the transaction: read_committed readers see none of its records."""
         self._transact(ProducerTransactionEvent.ABORT, timeout)
 
     def send_offsets_to_transaction(
         self, positions: Iterable[TopicPartition], group_metadata: ConsumerGroupMetadata | bytes, timeout: float = -1
     ) -> None:
-        """Let the open transaction commit a consumer group's offsets: they count when it is committed.
+        """Commit a consumer group's offsets as part of the open transaction.
 
-        `positions`: the next offset to consume of each partition, confluent-kafka's TopicPartitions too.
-        `group_metadata`: what confluent-kafka's `Consumer.consumer_group_metadata()` returns, or a
-        ConsumerGroupMetadata. Share groups acknowledge records instead: they have no such offsets.
-        KafkaException: _TIMED_OUT may be repeated; a fatal error ends the producer; after any other one abort.
+        `positions`: the next offset to consume of each partition, as TopicPartitions of shareq or confluent-kafka.
+        `group_metadata`: a ConsumerGroupMetadata, or the result of confluent-kafka's
+        `Consumer.consumer_group_metadata()`. Share groups have no such offsets; they acknowledge records.
+        KafkaException: after _TIMED_OUT call again; a fatal error ends the producer; after any other error abort.
         """
         self._check_open()
         offsets, group = committed_offsets(positions), ConsumerGroupMetadata.of(group_metadata)
@@ -321,7 +321,7 @@ class Producer(UntilClosed):
             commit = perform(self._connection, self._core.calls, step)
             done = self._serve_until(lambda: commit.done, timeout)
         if not done:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "offsets are still under way: call it again"))
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "offsets are still in progress: call again"))
         if commit.error is not None:
             raise KafkaException(commit.error)
 
@@ -334,7 +334,7 @@ class Producer(UntilClosed):
             settled = self._serve_until(lambda: identity.settled, timeout)
         self._unreturned = None
         if not settled:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"{event} is still under way: call it again"))
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"{event} is still in progress: call again"))
         if identity.error is not None:
             raise KafkaException(identity.error)
 
@@ -353,15 +353,15 @@ class Producer(UntilClosed):
         if error is not None:
             raise KafkaException(error)
         if state is not ProducerTransactionState.IN_TRANSACTION:
-            raise KafkaException(KafkaError(KafkaError._STATE, f"produce needs begin_transaction; state is {state}"))
+            raise KafkaException(KafkaError(KafkaError._STATE, f"produce needs begin_transaction(); state is {state}"))
 
-    # ---- the end -----------------------------------------------------------------------------------------------------
+    # ---- close -------------------------------------------------------------------------------------------------------
 
     def close(self, timeout: float = -1) -> bool:
-        """Abort an open transaction, flush, and close the connections. Repeatable.
+        """Abort an open transaction, flush, and close the connections. Idempotent.
 
-        Records that are not delivered within `timeout` seconds are dropped: their callbacks are served with
-        _PURGE_QUEUE or _PURGE_INFLIGHT, and the result is False.
+        Records that are not delivered within `timeout` seconds are dropped: their callbacks get _PURGE_QUEUE or
+        _PURGE_INFLIGHT, and the result is False.
         """
         if self._closed:
             return True
@@ -382,7 +382,7 @@ class Producer(UntilClosed):
         return not dropped
 
     def _abort_last(self, timeout: float) -> None:
-        """A producer that has been fenced has nothing left to abort."""
+        """Abort the transaction, unless the producer has a fatal error, such as being fenced."""
         try:
             self.abort_transaction(timeout)
         except KafkaException as gone:

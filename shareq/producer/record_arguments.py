@@ -1,4 +1,4 @@
-"""What `produce` takes for a record: other values are refused here, before they are queued."""
+"""Checks and conversions of the arguments of `produce`, before the record is queued."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def content_bytes(what: str, value: object) -> bytes | None:
 
 
 def checked_arguments(partition: object, timestamp: object, on_delivery: object) -> tuple[int, int]:
-    """Partition and timestamp as integers; a timestamp of None is none."""
+    """Partition and timestamp as integers; a timestamp of None is 0."""
     if on_delivery is not None and not callable(on_delivery):
         raise TypeError(f"on_delivery must be callable, not {type(on_delivery).__name__}")
     try:
@@ -34,7 +34,7 @@ def checked_arguments(partition: object, timestamp: object, on_delivery: object)
 
 
 def record_headers(headers: object) -> Headers:
-    """Pairs of name and value from a dict or a list of pairs. A name may be bytes of UTF-8, as in confluent-kafka."""
+    """Pairs of name and value from a dict or a list of pairs. A name may be UTF-8 bytes, as in confluent-kafka."""
     if not isinstance(headers, (Mapping, list, tuple)):
         raise TypeError(f"headers must be a dict or a list of (name, value) pairs, not {type(headers).__name__}")
     pairs = headers.items() if isinstance(headers, Mapping) else headers
@@ -42,7 +42,7 @@ def record_headers(headers: object) -> Headers:
 
 
 def _is_plain(pair: object) -> TypeGuard[tuple[str, bytes]]:
-    """Whether the pair can be taken as it is, as most can."""
+    """True if the pair needs no conversion, the usual case."""
     if pair.__class__ is not tuple or len(pair) != 2:
         return False
     name, value = pair
@@ -50,7 +50,7 @@ def _is_plain(pair: object) -> TypeGuard[tuple[str, bytes]]:
 
 
 def headers_size(headers: Headers) -> int:
-    """What headers count for message.max.bytes: the bytes of names and values."""
+    """The bytes of names and values, which count against message.max.bytes."""
     return sum([len(name.encode()) + len(value or b"") for name, value in headers])
 
 

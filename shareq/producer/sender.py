@@ -1,4 +1,4 @@
-"""Batches on their way: one request a node, at most one batch a partition, retries until the record is too old."""
+"""Sending of batches: one request per node, at most one batch per partition in flight, retries until a time-out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OnSettled = Callable[[PartitionQueue, ProducerBatch, int, KafkaError | None, int
 
 
 class Sender:
-    """The queues with closed batches."""
+    """Sends the batches of all queues with finished batches."""
 
     def __init__(
         self,
@@ -46,22 +46,22 @@ class Sender:
 
     @property
     def busy(self) -> bool:
-        """Whether closed batches wait or are under way."""
+        """True if finished batches wait or are in flight."""
         return bool(self._queues)
 
     def ready(self, queue: PartitionQueue) -> None:
-        """The queue has a closed batch."""
+        """Register a queue with a finished batch."""
         self._queues[queue.topic, queue.partition] = queue
 
     def withdraw(self, queue: PartitionQueue) -> None:
-        """Forget the queue's waiting batches, which the caller removes: their partition no longer exists."""
+        """Forget the waiting batches of a removed partition; the caller removes them from the queue."""
         if queue.under_way is None:
             self._queues.pop((queue.topic, queue.partition), None)
         self._given_up(queue.waiting)
 
     @property
     def wake_at_ms(self) -> int | None:
-        """The end of the earliest back-off, or when the oldest batch is given up."""
+        """The end of the earliest back-off, or the time-out of the oldest batch."""
         if not self._queues:
             return None
         queues = self._queues.values()
@@ -113,7 +113,7 @@ class Sender:
         )
         sent = [(key, queue, queue.under_way) for key, queue in queues]
         self._calls.send(node, request, lambda *answer: self._answered(sent, *answer))
-        if self._acks == 0:  # no response follows; sent records count as written
+        if self._acks == 0:  # there is no response; sent records count as written
             for _, queue, under_way in sent:
                 assert under_way is not None
                 self._settle(queue, under_way, -1, None, now_ms)
@@ -144,7 +144,7 @@ class Sender:
             for partition in topic.partitions
         }
         for key, queue, batch in sent:
-            if batch is None or queue.under_way is not batch:  # purged, or not waited for
+            if batch is None or queue.under_way is not batch:  # purged, or acks=0
                 continue
             result = results.get((key.topic_id, key.partition)) or results.get((queue.topic, key.partition))
             failure = result.error_code if result else error or Errors.UNKNOWN_SERVER_ERROR
@@ -157,8 +157,8 @@ class Sender:
                 self._settle(queue, batch, offset, KafkaError(failure, text) if failure else None, now_ms)
 
     def _retry(self, queue: PartitionQueue, batch: ProducerBatch, now_ms: int, *, at_once: bool) -> None:
-        """Back to the head of the queue. Any retriable failure may mean that the leader has moved; where the broker has
-        named the new one there is nothing to wait for."""
+        """Return the batch to the head of the queue. Any retriable failure may mean that the leader has moved; if the
+        response names the new leader, the retry is immediate."""
         queue.under_way = None
         queue.waiting.appendleft(batch)
         if not at_once:
@@ -167,7 +167,7 @@ class Sender:
     def _settle(
         self, queue: PartitionQueue, batch: ProducerBatch, base_offset: int, error: KafkaError | None, now_ms: int
     ) -> None:
-        """Report the batch at the queue's head, then remove it."""
+        """Report the result of the batch at the queue's head, then remove it."""
         self._on_settled(queue, batch, base_offset, error, now_ms)
         if queue.under_way is batch:
             queue.under_way = None
@@ -179,24 +179,24 @@ class Sender:
             self._given_up((batch,))
 
     def _given_up(self, batches: Iterable[ProducerBatch]) -> None:
-        """Batches that have a sequence, and that no answer has accounted for, leave a hole in it."""
+        """Raise the epoch if a dropped batch has a sequence: a broker may lack it, which leaves a gap."""
         if any(batch.built for batch in batches):
             self._identity.bump()
 
     def expire_batches(self, now_ms: int) -> None:
-        """Fail batches that are too old, also one that is under way: a late answer to it is ignored."""
+        """Fail batches that are too old, also those in flight: a later response to them is ignored."""
         for queue in list(self._queues.values()):
             while (head := queue.head) is not None and now_ms - head.created_ms >= self._timeout_ms:
                 self._settle(queue, head, -1, timed_out(self._timeout_ms), now_ms)
 
     def fail(self, error: KafkaError, now_ms: int) -> None:
-        """Nothing can be sent any more."""
+        """Fail all waiting batches: the producer can send no more."""
         for queue in list(self._queues.values()):
             while queue.under_way is None and queue.waiting:
                 self._settle(queue, queue.waiting[0], -1, error, now_ms)
 
     def purge(self, now_ms: int, *, in_queue: bool, in_flight: bool) -> None:
-        """Give up batches on purpose."""
+        """Drop waiting batches, batches in flight, or both."""
         for queue in list(self._queues.values()):
             if in_queue:
                 error = KafkaError(KafkaError._PURGE_QUEUE, "purged in queue")

@@ -1,4 +1,4 @@
-"""The producer's identity towards brokers, and the life of its transactions."""
+"""The producer's id and epoch, and the states of its transactions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from shareq.model.messages.transactions import (
 
 
 class ProducerTransactionState(StrEnum):
-    """FATAL: the producer is fenced, or the broker refuses it."""
+    """FATAL: the producer is fenced, or a broker has refused it with a final error."""
 
     UNINITIALIZED = "uninitialized"
     INITIALIZING = "initializing"
@@ -62,7 +62,7 @@ TRANSITIONS: dict[tuple[ProducerTransactionState, ProducerTransactionEvent], Pro
     (_S.ABORTING, _E.ENDED): _S.READY,
     **{(state, _E.REFUSED): _S.FATAL for state in _S},
 }
-"""A missing row is an illegal call, see `ProducerIdentity.move`. A call that timed out may be repeated."""
+"""A missing row is an illegal call; see `ProducerIdentity.move`. A call that timed out may be repeated."""
 
 
 LAST_EPOCH = (1 << 15) - 1
@@ -71,17 +71,17 @@ COORDINATOR_MOVED = frozenset({Errors.NOT_COORDINATOR, Errors.COORDINATOR_NOT_AV
 
 
 def abort_required() -> KafkaException:
-    """The transaction lacks a record."""
+    """The error of a transaction that lacks a record."""
     why = "a record of the transaction was not delivered: abort_transaction() is required"
     return KafkaException(KafkaError(Errors.INVALID_TXN_STATE, why))
 
 
 class ProducerIdentity:
-    """Producer id and epoch, asked for when wanted. Without idempotence there is none, and none is needed.
+    """Producer id and epoch, requested when needed. Without idempotence there is no id.
 
-    Any broker gives an id; a transactional one comes from the coordinator of its transactional.id, which also ends the
-    transactions. Partitions join a transaction when they are first written to (KIP-890): there is nothing to announce.
-    `on_change()` follows a new id or epoch: sequences start anew.
+    Any broker assigns an id; for a transactional.id, its transaction coordinator does, and also ends the transactions.
+    A partition joins a transaction with the first write (KIP-890), without a request of its own. `on_change()` is
+    called after a new id or epoch: sequences restart.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class ProducerIdentity:
         self.state = ProducerTransactionState.UNINITIALIZED
         self.error: KafkaError | None = None
         self.wrote = False
-        """Whether the open transaction has reached a broker; one that has not needs no end there."""
+        """True if the open transaction has reached a broker; otherwise it ends without a request."""
         self._calls = calls
         self._backoff = backoff
         self._timeout_ms = timeout_ms
@@ -115,17 +115,17 @@ class ProducerIdentity:
 
     @property
     def known(self) -> bool:
-        """Whether batches may be sent."""
+        """True if batches may be sent."""
         return not self.idempotent or self.producer_id >= 0
 
     @property
     def settled(self) -> bool:
-        """Whether nothing is being asked of the transaction coordinator."""
+        """True if no request to the transaction coordinator is pending."""
         return self.state not in (_S.INITIALIZING, _S.COMMITTING, _S.ABORTING)
 
     def move(self, event: ProducerTransactionEvent) -> None:
-        """Take a step. What is illegal raises the fatal error that came first; INVALID_TXN_STATE where only an abort
-        helps, however the record was lost; else IllegalStateException."""
+        """Apply an event. An illegal event raises the fatal error if there is one; INVALID_TXN_STATE if the transaction
+        must be aborted; otherwise IllegalStateException."""
         if self.transactional_id is None:
             raise IllegalStateException("transactions need transactional.id in the configuration")
         state = TRANSITIONS.get((self.state, event))
@@ -134,18 +134,18 @@ class ProducerIdentity:
         self.state = state
 
     def _refusal(self, call: str) -> Exception:
-        """Why a call is illegal now: an error has ended the transaction, or the application has no reason for it."""
+        """The exception for a call that is illegal in this state."""
         if self.error is not None:
             return KafkaException(self.error)
         if self.state is _S.ABORTABLE and call not in (_E.INIT, _E.BEGIN):
             return abort_required()
-        return IllegalStateException(f"{call} does not fit a producer whose transaction is {self.state}")
+        return IllegalStateException(f"{call} is not possible: the state of the transaction is {self.state}")
 
     def bump(self) -> None:
-        """A batch was given up that may still travel: go on at the next epoch, at which brokers refuse it (KIP-360).
+        """Go to the next epoch after a batch was dropped that may still be in flight: brokers refuse it (KIP-360).
 
-        Without a transactional id the epoch is the producer's own to count; when all are used, a fresh id is asked for.
-        A transaction that lacks a batch is aborted, and its coordinator counts the epoch.
+        Without a transactional.id the producer itself counts epochs; after the last one it requests a new id. With a
+        transactional.id the transaction is aborted, and the coordinator counts the epoch.
         """
         if not self.idempotent or self.transactional_id is not None:
             return
@@ -156,14 +156,14 @@ class ProducerIdentity:
         self._on_change()
 
     def check_open(self, call: str) -> None:
-        """Raise IllegalStateException, or the error that has ended the transaction, unless one is open."""
+        """Raise an exception unless a transaction is open: its fatal error, or IllegalStateException."""
         if self.transactional_id is None:
             raise IllegalStateException("transactions need transactional.id in the configuration")
         if self.state is not _S.IN_TRANSACTION:
             raise self._refusal(call)
 
     def record_failed(self) -> None:
-        """A transaction that lacks a record must not be committed."""
+        """A record has failed: an open transaction must be aborted."""
         if (self.state, _E.RECORD_FAILED) in TRANSITIONS:
             self.state = TRANSITIONS[self.state, _E.RECORD_FAILED]
 
@@ -176,7 +176,7 @@ class ProducerIdentity:
         return self._not_before_ms
 
     def pump(self, now_ms: int, *, wanted: bool, drained: Callable[[], bool]) -> None:
-        """Ask for an id where one is `wanted`, and end the transaction once all its records are `drained()`."""
+        """Request an id if one is `wanted`, and end the transaction once all its records are `drained()`."""
         question = self._question(wanted=wanted, drained=drained)
         if question is None or now_ms < self._not_before_ms:
             return
@@ -192,7 +192,7 @@ class ProducerIdentity:
             coordinator.pump(now_ms)
 
     def _question(self, *, wanted: bool, drained: Callable[[], bool]) -> Callable[[int], None] | None:
-        """What there is to ask of a node just now."""
+        """The request that is due, as a function of the node; None if there is none."""
         if self._under_way or self.state is _S.FATAL:
             return None
         if self.state is _S.INITIALIZING or (wanted and not self.known and self.transactional_id is None):
@@ -244,6 +244,6 @@ class ProducerIdentity:
         self._on_change()
 
     def fail(self, error: Errors, reason: str | None) -> None:
-        """No retry and no abort helps: the producer has to be made anew."""
+        """Enter the state FATAL, in which the producer can only be closed."""
         self.error = KafkaError(error, reason or None, fatal=True)
         self.state = _S.FATAL

@@ -1,6 +1,6 @@
-"""Offsets that a transaction commits: `send_offsets_to_transaction`.
+"""The offsets of a transaction: `send_offsets_to_transaction`.
 
-TxnOffsetCommit goes to the group's coordinator, which lets the offsets join the transaction itself (KIP-890).
+TxnOffsetCommit goes to the group's coordinator, which itself adds the offsets to the transaction (KIP-890).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from shareq.model.messages.transactions import TxnOffsetCommitRequest, TxnOffset
 from shareq.producer.transaction import COORDINATOR_MOVED, ProducerIdentity
 
 _LIBRDKAFKA = b"CGMDv2:"
-"""How the bytes of confluent-kafka's `Consumer.consumer_group_metadata()` begin."""
+"""The first bytes of confluent-kafka's `Consumer.consumer_group_metadata()`."""
 
 _FATAL = frozenset(
     {
@@ -30,12 +30,12 @@ _FATAL = frozenset(
         Errors.UNSUPPORTED_VERSION,
     }
 )
-"""Errors after which the producer is of no use; after all others that no retry mends, the transaction is aborted."""
+"""Errors that end the producer; after all other errors that are not retriable, the transaction must be aborted."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupMetadata:
-    """Whose offsets a transaction commits. With generation -1 and no member, the coordinator checks no membership."""
+    """The group of the offsets. With generation -1 and no member id, the coordinator does not check the membership."""
 
     group_id: str
     generation_id: int = -1
@@ -51,7 +51,7 @@ class ConsumerGroupMetadata:
 
     @classmethod
     def of(cls, given: object) -> ConsumerGroupMetadata:
-        """From such an object, or from what confluent-kafka's `Consumer.consumer_group_metadata()` returns."""
+        """From a ConsumerGroupMetadata, or the result of confluent-kafka's `Consumer.consumer_group_metadata()`."""
         if isinstance(given, cls):
             return given
         if isinstance(given, bytes):
@@ -63,20 +63,21 @@ class ConsumerGroupMetadata:
 
     @classmethod
     def _from_librdkafka(cls, data: bytes) -> ConsumerGroupMetadata:
-        """Generation (native int32), group, member (each ended by a zero), whether the instance is null, instance."""
+        """Format: generation (native int32), group, member (zero-terminated), a byte that is set if there is no
+        instance, instance."""
         try:
             (generation_id,) = struct.unpack_from("=i", data, len(_LIBRDKAFKA))
             group, member, rest = data[len(_LIBRDKAFKA) + 4 :].split(b"\0", 2)
             instance = None if rest[0] else rest[1:].rstrip(b"\0").decode()
             if not data.startswith(_LIBRDKAFKA):
-                raise ValueError("it does not begin so")
+                raise ValueError(f"must begin with {_LIBRDKAFKA!r}")
             return cls(group.decode(), generation_id, member.decode(), instance)
         except (ValueError, IndexError, struct.error) as why:
-            raise ValueError(f"group_metadata={data!r}: is not of librdkafka's form CGMDv2 ({why})") from None
+            raise ValueError(f"group_metadata={data!r}: must have librdkafka's format CGMDv2 ({why})") from None
 
 
 class CommittedOffset(NamedTuple):
-    """What is committed for a partition."""
+    """The committed offset of a partition."""
 
     offset: int
     leader_epoch: int
@@ -84,9 +85,9 @@ class CommittedOffset(NamedTuple):
 
 
 def committed_offsets(positions: Iterable[object]) -> dict[tuple[str, int], CommittedOffset]:
-    """Offsets by (topic, partition) from TopicPartitions, also confluent-kafka's; those without an offset are left out.
+    """Offsets by (topic, partition) from TopicPartitions, also those of confluent-kafka.
 
-    An offset below 0 is no offset, but a name such as OFFSET_INVALID.
+    Offsets below 0 are names such as OFFSET_INVALID; these partitions are left out.
     """
     found = {}
     for position in items("positions", positions):
@@ -106,7 +107,7 @@ def committed_offsets(positions: Iterable[object]) -> dict[tuple[str, int], Comm
 
 
 class TransactionOffsetCommit:
-    """One TxnOffsetCommit, sent again until the coordinator has taken or refused it: then `done`."""
+    """One TxnOffsetCommit, retried until the coordinator accepts or refuses it; then `done`."""
 
     def __init__(
         self,
@@ -200,6 +201,6 @@ def _request(
 
 
 def _worst(response: TxnOffsetCommitResponse) -> Errors:
-    """The first error that no retry mends, else any, else none."""
+    """The first error that is not retriable, else any error, else NONE."""
     errors = [partition.error_code for topic in response.topics for partition in topic.partitions]
     return next((error for error in errors if error and not error.retriable), max(errors, default=Errors.NONE))

@@ -22,7 +22,7 @@ _FEATURES = {
     "streams.version": (0, 1, 1),
     "transaction.version": (0, 2, 2),
 }
-"""As a new cluster of Kafka 4.3 has them."""
+"""The features of a new cluster of Kafka 4.3."""
 
 _API_KEYS = tuple(
     ApiVersionsResponse.ApiVersion(api_key=api.key, min_version=api.min_version, max_version=api.max_version)

@@ -1,6 +1,6 @@
-"""The APIs that are served over TCP, and their versions.
+"""The APIs that brokers serve over TCP, and their versions.
 
-The ranges are those that librdkafka 2.16 and Kafka 4.3's Java clients and tools use; a broker advertises exactly this
+The ranges are those of librdkafka 2.16 and of Kafka 4.3's Java clients and tools; a broker advertises exactly this
 table, and a client uses the highest version that both sides support.
 """
 
@@ -27,7 +27,7 @@ from shareq.model.messages.base import Request, Response
 
 
 class Api(NamedTuple):
-    """A request, what answers it, and the versions in which both may travel (inclusive)."""
+    """A request, its response, and the versions of both (inclusive)."""
 
     request: type[Request]
     response: type[Response]
@@ -98,6 +98,6 @@ APIS = (
     Api(share_group.AlterShareGroupOffsetsRequest, share_group.AlterShareGroupOffsetsResponse, 0, 0),
     Api(share_group.DeleteShareGroupOffsetsRequest, share_group.DeleteShareGroupOffsetsResponse, 0, 0),
 )
-"""All of them, by API key."""
+"""All APIs, by API key."""
 
 API_BY_KEY = {api.key: api for api in APIS}

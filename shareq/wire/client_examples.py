@@ -1,4 +1,4 @@
-"""Lines to paste that connect clients to a served cluster, or to any other Kafka."""
+"""Examples for a terminal or a program that connect clients to a server, or to any other Kafka."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from shareq.model.html import Html, html
 def client_examples(bootstrap_servers: str, topic: str = "orders", group_id: str = "payments") -> dict[str, str]:
     """Examples by title: Kafka's command-line tools, Python with confluent-kafka, properties of Java clients.
 
-    They work in any order: a new share group starts at the end of its topics by default, so each consumer's lines set
-    the group to start at the beginning before its first member joins.
+    They work in any order: a new share group starts at the end of its topics by default, so the lines of each consumer
+    set the group to start at the beginning before its first member joins.
     """
     tool, server = "shareq kafka run", f"--bootstrap-server {bootstrap_servers}"
     earliest = (
@@ -59,7 +59,7 @@ def client_examples_text(bootstrap_servers: str) -> str:
 
 
 def client_examples_html(bootstrap_servers: str) -> Html:
-    """The examples for a notebook: one fold for each."""
+    """The examples for a notebook: one fold per example."""
     return Html(
         "".join(
             f"<details><summary>{html(title)}</summary><pre>{html(lines)}</pre></details>"

@@ -1,4 +1,4 @@
-"""What can be wrong with bytes from outside."""
+"""Errors of bytes from outside."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ class RequestHeader(NamedTuple):
 
 
 class MalformedFrame(ValueError):
-    """Bytes that are not what they claim to be. Kafka closes such a connection without an answer."""
+    """Invalid bytes. Kafka closes such a connection without a response."""
 
 
 class UnsupportedVersion(ValueError):
-    """An API or a version of it that the table lacks, or a field that a version cannot carry.
+    """An API or version that is not in the table, or a field that a version lacks.
 
-    `header`: that of a received request, None for a request that could not be encoded.
+    `header`: of a received request; None for a request that could not be encoded.
     """
 
     def __init__(self, reason: str, header: RequestHeader | None = None) -> None:

@@ -1,9 +1,9 @@
-"""Frames: a message with its header, and its size before it.
+"""Frames: a size, a header and a message.
 
     request   int32 size | api key, version, correlation id, client id [tags] | body
     response  int32 size | correlation id [tags]                             | body
 
-Headers have tags in flexible versions; the response to ApiVersions never does, so that an old client can read it.
+Headers have tags in flexible versions, except in the response to ApiVersions, so that an old client can read it.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _CORRELATION_ID = struct.Struct(">i")
 _UNSUPPORTED = struct.pack(">h", Errors.UNSUPPORTED_VERSION)
 
 _BAD_BYTES = (IndexError, ValueError, struct.error)
-"""What reading raises on bytes that are not what they claim to be."""
+"""The exceptions of reading invalid bytes."""
 
 
 def decode_request(frame: bytes) -> tuple[RequestHeader, Request]:
-    """A request without its size. Bytes after it, unknown tagged fields and a null client id are fine.
+    """A request from a frame without its size. Trailing bytes, unknown tagged fields and a null client id are accepted.
 
     ApiVersions in an unsupported version, the first request of a newer client, is returned without its fields, with
     `header.api_version` as in the frame. Raises MalformedFrame, UnsupportedVersion.
@@ -44,7 +44,7 @@ def decode_request(frame: bytes) -> tuple[RequestHeader, Request]:
         if found is None:
             if header.api_key == _API_VERSIONS:
                 return header, ApiVersionsRequest()
-            raise UnsupportedVersion(f"API {header.api_key} version {header.api_version} is not offered", header)
+            raise UnsupportedVersion(f"API {header.api_key} version {header.api_version} is not supported", header)
         if found.flexible:
             at = _skip_tags(frame, at)
         request, end = found.read(frame, at)
@@ -58,9 +58,9 @@ def decode_request(frame: bytes) -> tuple[RequestHeader, Request]:
 
 
 def encode_response(header: RequestHeader, response: Response) -> bytes:
-    """The answer to a request in the request's version, with its size before it.
+    """The frame of a response, in the request's version.
 
-    ApiVersions is answered in version 0 where its own version is not offered: every client can read that.
+    The response to ApiVersions in an unsupported version has version 0, which every client can read.
     """
     version = header.api_version
     found = _response_writer(header.api_key, version) or _response_writer(_API_VERSIONS, 0)
@@ -72,10 +72,10 @@ def encode_response(header: RequestHeader, response: Response) -> bytes:
 
 
 def encode_request(request: Request, version: int, correlation_id: int, client_id: str | None) -> bytes:
-    """A request with its size before it. UnsupportedVersion for a field that `version` does not have."""
+    """The frame of a request. UnsupportedVersion for a field that `version` lacks."""
     found = _request_writer(request.API_KEY, version)
     if found is None:
-        raise UnsupportedVersion(f"{type(request).__name__} version {version} is not known here")
+        raise UnsupportedVersion(f"{type(request).__name__} version {version} is not supported")
     name = None if client_id is None else client_id.encode()
     parts = [
         b"",
@@ -89,15 +89,15 @@ def encode_request(request: Request, version: int, correlation_id: int, client_i
 
 
 def decode_response(api_key: int, version: int, frame: bytes) -> tuple[int, Response]:
-    """A response without its size, and the correlation id of its request. Raises MalformedFrame.
+    """The correlation id and the response from a frame without its size. Raises MalformedFrame.
 
-    A broker that does not know the version of ApiVersions answers in version 0.
+    A broker that does not support the version of ApiVersions responds in version 0.
     """
     if api_key == _API_VERSIONS and frame[4:6] == _UNSUPPORTED:
         version = 0
     found = _response_reader(api_key, version)
     if found is None:
-        raise UnsupportedVersion(f"API {api_key} version {version} is not known here")
+        raise UnsupportedVersion(f"API {api_key} version {version} is not supported")
     try:
         (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
         at = _skip_tags(frame, 4) if found.flexible and api_key != _API_VERSIONS else 4
@@ -110,10 +110,10 @@ def decode_response(api_key: int, version: int, frame: bytes) -> tuple[int, Resp
 
 
 class FrameReader:
-    """Cuts a stream of bytes, which may arrive in any pieces, into frames.
+    """Splits a stream of bytes, which may arrive in any pieces, into frames.
 
-    A size that is not positive, or above `max_bytes`, ends the stream before any memory is allocated: `failure` is set.
-    Frames before it are returned, bytes after it are ignored.
+    A size that is not positive, or above `max_bytes`, ends the stream before memory is allocated: `failure` is set. The
+    frames before it are returned, the bytes after it ignored.
     """
 
     def __init__(self, max_bytes: int = MAX_FRAME_BYTES) -> None:
@@ -122,21 +122,21 @@ class FrameReader:
         self._held = bytearray()
 
     def feed(self, data: bytes | memoryview) -> list[bytes]:
-        """The frames that are complete now, without their sizes."""
+        """The frames that are now complete, without their sizes."""
         if self.failure is not None:
             return []
         held = self._held
         if held:
             held += data
         elif len(data) > _SIZE.size and _SIZE.unpack_from(data)[0] == len(data) - _SIZE.size <= self._max_bytes:
-            return [bytes(data[_SIZE.size :])]  # the ordinary case: one whole frame
+            return [bytes(data[_SIZE.size :])]  # the usual case: one whole frame
         frames = []
         at = 0
         with memoryview(held or data) as view:
             while len(view) - at >= _SIZE.size:
                 (size,) = _SIZE.unpack_from(view, at)
                 if not 0 < size <= self._max_bytes:
-                    self.failure = MalformedFrame(f"a frame of {size} bytes; 1 to {self._max_bytes} are accepted")
+                    self.failure = MalformedFrame(f"frame size {size}: must be 1..{self._max_bytes}")
                     break
                 end = at + _SIZE.size + size
                 if end > len(view):
@@ -149,7 +149,7 @@ class FrameReader:
 
 
 def _request_header(frame: bytes) -> tuple[RequestHeader, int]:
-    """The fields that all versions of the header have, and where they end; the client id is nullable."""
+    """The fields that all versions of the header have, and their end; the client id is nullable."""
     api_key, version, correlation_id, length = _REQUEST.unpack_from(frame)
     end = _REQUEST.size + max(length, 0)
     client_id = frame[_REQUEST.size : end].decode() if length >= 0 else None
@@ -161,7 +161,7 @@ def _skip_tags(frame: bytes, at: int) -> int:
 
 
 def _framed(parts: list[bytes]) -> bytes:
-    """Everything joined once, its size before it; the first part is there to take it."""
+    """The joined parts; the first one is a placeholder for the size."""
     parts[0] = _SIZE.pack(sum(map(len, parts)))
     return b"".join(parts)
 

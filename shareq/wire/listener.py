@@ -1,4 +1,4 @@
-"""One broker's port: open while the broker is alive, closed while it is not, always the same number."""
+"""The port of one broker: open while the broker is alive, closed while it is not, always with the same number."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _WILDCARDS = ("", "*", "0.0.0.0", "::")
 
 
 class Listener:
-    """A port that follows its broker. `make` makes the protocol object of a new connection.
+    """A port that follows its broker. `make` creates the protocol object of a new connection.
 
-    A closing `asyncio.Server` drops connections that it has accepted but not handed over: their sockets stay open, and
+    A closing `asyncio.Server` drops connections that it has accepted but not passed on: their sockets stay open, and
     the peers wait for ever. Here every accepted connection gets its protocol.
     """
 
@@ -31,14 +31,14 @@ class Listener:
         self._turn = asyncio.Lock()
         self._arriving: set[asyncio.Task[object]] = set()
         self.wanted = True
-        """Whether the broker is alive, as far as is known here."""
+        """True if the port is to be open."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._door: socket.socket | None = bind(host, port)
         self.host = host
         self.port: int = self._door.getsockname()[1]
 
     async def follow(self, alive: bool) -> None:
-        """Open the port, or close it; what was asked for last is what holds."""
+        """Open the port, or close it. Of concurrent calls the last one wins."""
         self.wanted = alive
         async with self._turn:
             if self.wanted:
@@ -49,7 +49,7 @@ class Listener:
                     await asyncio.wait(self._arriving)
 
     async def _open(self) -> None:
-        """Open the port again. Another program may have taken it while the broker was down: retry until it is free."""
+        """Open the port again. Another program may have bound it while the broker was down: retry until it is free."""
         while self._door is None and self.wanted:
             try:
                 self._door = bind(self.host, self.port)
@@ -64,13 +64,13 @@ class Listener:
             loop.add_reader(self._door, self._let_in, self._door, loop)
 
     def _let_in(self, door: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
-        """Accept a connection. Without a free file descriptor it waits in the backlog for a while."""
+        """Accept a connection. Without a free file descriptor it waits in the backlog."""
         try:
             opened, _ = door.accept()
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return
         except OSError as problem:
-            _log.warning("port %s lets nobody in: %s; trying again", self.port, problem)
+            _log.warning("port %s cannot accept connections: %s; trying again", self.port, problem)
             loop.remove_reader(door)
             loop.call_later(REOPEN_AFTER_S, self._watch, loop)
             return
@@ -89,18 +89,17 @@ class Listener:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket that listens and does not block; ConfigException says what is wrong with the host or the port, and what
-    to do."""
+    """A listening, non-blocking socket. ConfigException names the problem of the host or the port, and a remedy."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as problem:
-        raise ConfigException(f"host={host!r}: not to be found here ({problem.strerror})") from problem
+        raise ConfigException(f"host={host!r}: cannot be resolved ({problem.strerror})") from problem
     try:
         listening = socket.socket(family, kind, protocol)
-    except OSError as problem:  # of such addresses this machine has none at all
+    except OSError as problem:  # this machine has no addresses of this family
         raise ConfigException(_why(host, port, problem)) from problem
     try:
-        if os.name == "posix":  # a port that was closed a moment ago may be opened again; elsewhere this means theft
+        if os.name == "posix":  # reuse a port that was closed a moment ago; on Windows the option would steal the port
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
         listening.listen(_BACKLOG)
@@ -113,16 +112,16 @@ def bind(host: str, port: int) -> socket.socket:
 
 def _why(host: str, port: int, problem: OSError) -> str:
     if problem.errno == errno.EADDRINUSE:
-        return f"port {port} on {host} is taken by another program: stop that one, or choose other ports"
+        return f"port {port} on {host} is in use by another program: stop that program, or choose other ports"
     if problem.errno == errno.EACCES:
-        return f"port {port} on {host}: this user may not open it, choose ports from 1024 on"
+        return f"port {port} on {host}: permission denied, choose ports from 1024 on"
     if problem.errno == errno.EADDRNOTAVAIL:
         return f"host={host!r}: not an address of this machine"
     return f"port {port} on {host} cannot be opened: {problem.strerror}"
 
 
 def ports_of(host: str, ports: int | Sequence[int] | None, brokers: int) -> list[int]:
-    """A port for each broker, 0 for a free one. ConfigException names what is absurd."""
+    """A port per broker, 0 for a free one. ConfigException names an invalid host or port."""
     if host in _WILDCARDS:
         raise ConfigException(f"host={host!r}: clients connect to this name, so it must not be a wildcard address")
     if ports is None:
@@ -138,5 +137,5 @@ def ports_of(host: str, ports: int | Sequence[int] | None, brokers: int) -> list
         if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= MAX_PORT:
             raise ConfigException(f"ports={ports!r}: {port!r} must be 0..{MAX_PORT}, 0 for a free one")
     if len(set(chosen) - {0}) != len([port for port in chosen if port]):
-        raise ConfigException(f"ports={ports!r}: each broker needs its own port")
+        raise ConfigException(f"ports={ports!r}: must differ, one for each broker")
     return chosen

@@ -1,4 +1,4 @@
-"""The log of requests that a server has answered: one line each."""
+"""The log of the requests that a server has answered: one line each."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from shareq.model.errors import Errors
 
 
 class ServedRequest(NamedTuple):
-    """One request and what became of it. `time_ms` is the cluster's when the answer went, sizes are in bytes without
-    the size prefix, `answer` is "ok", the names of the errors in it, or why there is none."""
+    """A request and its result. `time_ms`: the cluster's time of the response; sizes are in bytes without the size
+    prefix; `answer`: "ok", the names of the errors in the response, or why there is none."""
 
     time_ms: int
     peer: str
@@ -33,7 +33,7 @@ class ServedRequest(NamedTuple):
 
 
 def errors_of(message: object) -> tuple[Errors, ...]:
-    """The different errors that a response carries, at whatever depth, in the order in which they are met."""
+    """The different errors in a response, at any depth, in order of first appearance."""
     return tuple(dict.fromkeys(_errors(message)))
 
 

@@ -154,7 +154,7 @@ def test_list_offsets(spec: Any, offset: int | None) -> None:
     assert results[TopicPartition("t", 9)].error == Errors.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_delete_records() -> None:
+def test_delete_records_raises_the_log_start() -> None:
     done = DeleteRecordsResponse.Partition(partition_index=0, low_watermark=7)
     beyond = DeleteRecordsResponse.Partition(partition_index=1, error_code=Errors.OFFSET_OUT_OF_RANGE)
 
@@ -386,7 +386,7 @@ def test_a_broker_is_asked_for_its_own_configuration() -> None:
     admin.describe_configs("broker", "2")
     admin.describe_configs("broker", "")
     assert [s.node for s in fake.sent if isinstance(s.request, DescribeConfigsRequest)] == [2, -1]
-    with pytest.raises(KafkaException, match="'7' is not there"):
+    with pytest.raises(KafkaException, match="'7' is not in the cluster"):
         admin.describe_configs("broker", "7")
 
 

@@ -337,9 +337,9 @@ def test_a_time_out_has_the_reason_of_the_transport() -> None:
     stage = Stage()
     task = stage.core.start(stage.routing.any_broker(REQUEST), 100, 0)
     (call,) = (effect for effect in stage.core.calls.take_effects() if isinstance(effect, Call))
-    stage.core.handle(Answer(call.id, None, Errors.NETWORK_EXCEPTION, "broker at a:1 cannot be connected"), 1)
+    stage.core.handle(Answer(call.id, None, Errors.NETWORK_EXCEPTION, "broker at a:1 cannot be reached"), 1)
     stage.core.handle(Tick(), 100)
-    with pytest.raises(KafkaException, match=r"NETWORK_EXCEPTION \(broker at a:1 cannot be connected\)"):
+    with pytest.raises(KafkaException, match=r"NETWORK_EXCEPTION \(broker at a:1 cannot be reached\)"):
         task.result()
 
 

@@ -77,7 +77,7 @@ def test_a_partition_without_a_live_replica_has_no_leader_until_one_is_back(worl
         pytest.param(("orders",), Errors.TOPIC_ALREADY_EXISTS, "'orders' already exists", id="exists"),
         pytest.param(("", 1), Errors.INVALID_TOPIC_EXCEPTION, "1 to 249 characters", id="empty name"),
         pytest.param(("x" * 250, 1), Errors.INVALID_TOPIC_EXCEPTION, "1 to 249 characters", id="long name"),
-        pytest.param(("..", 1), Errors.INVALID_TOPIC_EXCEPTION, "is not", id="dots"),
+        pytest.param(("..", 1), Errors.INVALID_TOPIC_EXCEPTION, "and not", id="dots"),
         pytest.param(("a b", 1), Errors.INVALID_TOPIC_EXCEPTION, "1 to 249 characters", id="space"),
         pytest.param(("new", 0), Errors.INVALID_PARTITIONS, "0 partitions: must be 1 or more", id="no partitions"),
         pytest.param(("new", -2), Errors.INVALID_PARTITIONS, "-2 partitions", id="negative partitions"),
@@ -97,7 +97,7 @@ def test_invalid_topics_are_refused(world: World, arguments: tuple[Any, ...], er
 def test_names_that_differ_only_in_dot_and_underscore_collide(world: World) -> None:
     world.controller.create_topic("a.b", 1)
     (error, why), _ = world.controller.create_topic("a_b", 1)
-    why_not = "topic 'a_b' collides with 'a.b': '.' and '_' are the same in metrics"
+    why_not = "topic 'a_b' collides with 'a.b': '.' and '_' are equal in metrics"
     assert (error, why) == (Errors.INVALID_TOPIC_EXCEPTION, why_not)
 
 
@@ -188,7 +188,7 @@ def test_a_clamped_group_value_is_warned_of_once(world: World, caplog: pytest.Lo
         (
             "shareq.broker",
             "WARNING",
-            f"group {group!r}: share.delivery.count.limit=7 is outside {bounds}; 6 is in force",
+            f"group {group!r}: share.delivery.count.limit=7 is outside {bounds}; the effective value is 6",
         )
         for group in ("g", "h")
     ]

@@ -290,8 +290,8 @@ def test_invalid_records_are_named_by_index(cluster: Cluster, requester: Request
         "one or more records have been rejected",
     )
     assert [(e.batch_index, e.batch_index_error_message) for e in keyless.record_errors] == [
-        (0, "a compacted topic takes no record without a key"),
-        (1, "a compacted topic takes no record without a key"),
+        (0, "a compacted topic requires a key for every record"),
+        (1, "a compacted topic requires a key for every record"),
     ]
     late = produced(requester, "orders", batch(cluster, ahead_ms=HOUR + 1))
     assert (late.error_code, [e.batch_index for e in late.record_errors]) == (Errors.INVALID_TIMESTAMP, [0])

@@ -1,4 +1,4 @@
-"""Short ways to write batches down and to look into a log."""
+"""Helpers: batches in short form, and the contents of a log."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ EVERYTHING = 1 << 30
 
 
 def batch(*values: bytes | None, key: bytes | None = b"k", timestamp: int = NOW, **options: Any) -> bytes:
-    """A batch of these values, one record each."""
+    """A batch of these values, one record per value."""
     return encode_batch([(key, value, (), timestamp) for value in values], **options)
 
 
@@ -34,14 +34,14 @@ def from_producer(
 
 
 def patched(data: bytes, at: int, replacement: bytes) -> bytes:
-    """The batch with some bytes overwritten, and the CRC right again."""
+    """The batch with some bytes overwritten, and a correct CRC."""
     changed = bytearray(data)
     changed[at : at + len(replacement)] = replacement
     return stamp_crc(changed)
 
 
 def broken(data: bytes, at: int) -> bytes:
-    """The batch with one byte turned over, and the CRC as it was."""
+    """The batch with one byte inverted, and the original CRC."""
     changed = bytearray(data)
     changed[at] ^= 0xFF
     return bytes(changed)
@@ -52,7 +52,7 @@ def batches(log: MemoryLog, isolation: IsolationLevel = UNCOMMITTED) -> tuple[Re
 
 
 def contents(log: MemoryLog) -> list[tuple[int, bytes | None, bytes | None]]:
-    """(offset, key, value) of every record that a reader without isolation gets, markers left out."""
+    """(offset, key, value) of every record of a read_uncommitted reader, without markers."""
     return [
         (record.offset, record.key, record.value)
         for found in batches(log)
@@ -66,7 +66,7 @@ def offsets(found: Sequence[RecordBatch]) -> list[tuple[int, int]]:
 
 
 def visible(read: ReadResult, offset: int) -> Iterable[tuple[int, bytes | None, bytes | None, int]]:
-    """The records from `offset` on that a consumer hands out: it drops what the list of aborted transactions names."""
+    """The records from `offset` on that a consumer returns, without those of aborted transactions in the response."""
     waiting = sorted(read.aborted, key=lambda transaction: transaction.first_offset)
     aborting: set[int] = set()
     for batch in read.batches:

@@ -1,4 +1,4 @@
-"""The log against a list of records that does everything the slow way."""
+"""The log against a simple model: a list of records, processed one by one."""
 
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -38,7 +38,7 @@ entries = st.lists(st.tuples(keys, st.booleans(), st.integers(-60, 60)), min_siz
 
 @dataclass
 class Line:
-    """One record. `transaction` is the number of the transaction that it is in; `segment` where it was put."""
+    """One record. `transaction`: the number of its transaction; `segment`: the index of its segment."""
 
     offset: int
     key: bytes
@@ -53,11 +53,11 @@ class Segment:
     base_offset: int
     first_timestamp: int
     bytes: list[tuple[int, int, int]] = field(default_factory=list)
-    """(last offset, size, largest timestamp) of each batch as it was appended."""
+    """(last offset, size, largest timestamp) of each batch as appended."""
 
 
 class AgainstOracle(RuleBasedStateMachine):
-    """Every rule does the same to the log and to the list of lines, and compares the answers."""
+    """Every rule changes the log and the list of lines alike, and compares the results."""
 
     @initialize(config=st.sampled_from(CONFIGS))
     def begin(self, config: LogConfig) -> None:
@@ -74,7 +74,7 @@ class AgainstOracle(RuleBasedStateMachine):
         self.transactions = 0
         self.values = 0
 
-    # What both sides do
+    # Changes of both sides
 
     def encode(self, rows: list[tuple[bytes, bool, int]], producer: int, sequence: int, transactional: bool) -> bytes:
         self.now += 7
@@ -94,7 +94,7 @@ class AgainstOracle(RuleBasedStateMachine):
         return self.log.append(data, now_ms=self.now, leader_epoch=epoch)
 
     def wrote(self, data: bytes, result: AppendResult, transaction: int | None = None) -> None:
-        """The lines of an append that must have worked."""
+        """Check a successful append, and add its lines."""
         records = decode(data)
         stamped = self.config.log_append_time
         assert result[:5] == (
@@ -147,7 +147,7 @@ class AgainstOracle(RuleBasedStateMachine):
 
     @rule(producer=st.sampled_from([1, 2]), back=st.integers(1, 8))
     def send_again(self, producer: int, back: int) -> None:
-        """A retry is known as one if it is among the last five, and else out of order."""
+        """A repeated batch is a duplicate if it is among the last five, otherwise out of order."""
         sent = self.sent.get(producer, [])
         if back > len(sent):
             return
@@ -217,14 +217,14 @@ class AgainstOracle(RuleBasedStateMachine):
         sizes = self.log.size_in_bytes
         if self.config.delete and not self.config.compact:
             self.retain()
-        elif self.config.delete:  # sizes after compaction are the log's to know, so here it is believed
+        elif self.config.delete:  # the model does not know sizes after compaction: adopt the log's result
             self.start = max(self.start, self.log.clean(self.now))
         assert self.log.clean(self.now) == self.start
         assert self.log.size_in_bytes <= sizes
         assert {b.base_offset for b in self.read(UNCOMMITTED).batches} <= left_before
 
     def retain(self) -> None:
-        """Whole segments go from the front, while they are too old or what is left without them is enough."""
+        """Remove whole segments from the front while they are too old, or enough bytes are left without them."""
         left = sum(size for s in self.segments for last, size, _ in s.bytes if last >= self.start)
         for index, segment in enumerate(self.segments):
             live = [(size, largest) for last, size, largest in segment.bytes if last >= self.start]
@@ -239,7 +239,7 @@ class AgainstOracle(RuleBasedStateMachine):
             self.start = self.segments[index + 1].base_offset if index + 1 < len(self.segments) else self.end
 
     def compact(self) -> None:
-        """Line by line: a line stays if no later line below the bound has its key, unless it is a tombstone."""
+        """A line stays if no later line below the bound has its key, unless it is a tombstone."""
         bound = 0
         ends = [segment.base_offset for segment in self.segments[1:]]
         if self.start < self.end:
@@ -257,7 +257,7 @@ class AgainstOracle(RuleBasedStateMachine):
             )
         ]
 
-    # What readers see
+    # Reads
 
     def stable(self) -> int:
         return max(self.start, min((first for _, first in self.open.values()), default=self.end))
@@ -305,13 +305,13 @@ class AgainstOracle(RuleBasedStateMachine):
         assert (found.offset, found.timestamp) == (wanted if wanted[0] < bound else (-1, -1))
 
     def timeline(self) -> list[tuple[int, int]]:
-        """(offset, timestamp) of all that is there; of markers the log is believed, as the oracle keeps none."""
+        """(offset, timestamp) of all records; markers, which the model lacks, are those of the log."""
         markers = [(b.base_offset, b.max_timestamp) for b in self.read(UNCOMMITTED).batches if b.is_control]
         lines = [(line.offset, line.timestamp) for line in self.lines if line.offset >= self.start]
         return sorted(markers + lines)
 
     @invariant()
-    def the_books_are_in_order(self) -> None:
+    def offsets_sizes_and_batches_agree(self) -> None:
         log = self.log
         assert (log.log_start_offset, log.log_end_offset, log.last_stable_offset) == (
             self.start,

@@ -19,7 +19,7 @@ from tests.log.support import NOW, batch, broken, patched
 ONE = batch(b"a", b"b", b"c")
 
 
-def test_a_header_is_read_without_its_records() -> None:
+def test_parse_batch_reads_the_header_only() -> None:
     data = encode_batch(
         [(b"k", b"v", [], 5), (None, None, [], 3), (b"k", b"v", [], 9)],
         producer_id=7,
@@ -40,19 +40,19 @@ def test_a_header_is_read_without_its_records() -> None:
         pytest.param(b"", -1, "0 bytes", id="nothing"),
         pytest.param(ONE[:60], 0, "60 bytes are shorter", id="cut within the header"),
         pytest.param(restamp(ONE, 42, 0)[:60], 42, "60 bytes are shorter", id="cut within the header, offset known"),
-        pytest.param(ONE[:-1], 0, "header says", id="cut within the records"),
-        pytest.param(ONE + b"\0", 0, "header says", id="something behind it"),
+        pytest.param(ONE[:-1], 0, "header states", id="cut within the records"),
+        pytest.param(ONE + b"\0", 0, "header states", id="trailing bytes"),
         pytest.param(broken(ONE, 16), 0, "magic is -3", id="other magic"),
     ],
 )
-def test_what_is_not_one_complete_batch_is_refused(data: bytes, base_offset: int, reason: str) -> None:
+def test_parse_batch_requires_exactly_one_complete_batch(data: bytes, base_offset: int, reason: str) -> None:
     with pytest.raises(CorruptBatch, match=reason) as caught:
         parse_batch(data)
     assert caught.value.base_offset == base_offset
 
 
 @pytest.mark.parametrize("cut", [0, 1, HEADER_BYTES, len(ONE) - 1])
-def test_batches_are_split_and_a_cut_off_one_is_dropped(cut: int) -> None:
+def test_split_batches_drops_an_incomplete_last_batch(cut: int) -> None:
     first, second = restamp(ONE, 10, 1), restamp(ONE, 13, 1)
     assert [b.data for b in split_batches(first + second + first[:cut])] == [first, second]
 
@@ -62,20 +62,20 @@ def test_a_length_below_a_header_ends_the_split() -> None:
     assert complete_size(patched(ONE, 8, b"\xff\xff\xff\xff")) == 0
 
 
-def test_stamping_leaves_the_crc_alone() -> None:
+def test_restamp_keeps_the_crc() -> None:
     stamped = restamp(ONE, 1 << 40, 9)
     assert crc_matches(stamped)
     assert [r.offset for r in decode(stamped)] == [1 << 40, (1 << 40) + 1, (1 << 40) + 2]
     assert stamped[16:] == ONE[16:]
 
 
-def test_every_byte_behind_the_crc_is_covered_by_it() -> None:
+def test_the_crc_covers_every_byte_after_it() -> None:
     assert crc_matches(ONE)
     assert not any(crc_matches(broken(ONE, at)) for at in range(17, len(ONE)))
 
 
-def test_the_commit_marker_of_the_protocol_reference() -> None:
-    """Broker protocol, section 3: from byte 61 on."""
+def test_a_commit_marker_has_the_bytes_of_kafka() -> None:
+    """The record begins at byte 61."""
     marker = control_batch(ControlType.COMMIT, producer_id=7, producer_epoch=1, coordinator_epoch=2, timestamp_ms=NOW)
     assert len(marker) == 78
     assert marker[61:].hex(" ") == "20 00 00 00 08 00 00 00 01 0c 00 00 00 00 00 02 00"
@@ -86,12 +86,12 @@ def test_the_commit_marker_of_the_protocol_reference() -> None:
 
 
 @pytest.mark.parametrize("kind", ControlType)
-def test_markers_are_read_back(kind: ControlType) -> None:
+def test_markers_can_be_decoded(kind: ControlType) -> None:
     marker = control_batch(kind, producer_id=1, producer_epoch=0, coordinator_epoch=0, timestamp_ms=0)
     assert decode_control(parse_batch(marker)) is kind
 
 
-def test_control_records_about_other_things_are_no_markers() -> None:
+def test_other_control_records_are_not_markers() -> None:
     other = encode_batch([(b"\0\0\0\5", b"", [], 0)])
     assert decode_control(parse_batch(other)) is None
 

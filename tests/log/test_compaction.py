@@ -1,4 +1,4 @@
-"""Compaction: what goes, when, and what readers find afterwards."""
+"""Compaction: what is removed and when, and the reads afterwards. BEHAVIOUR.md, 16 to 18."""
 
 from dataclasses import replace
 from typing import Any
@@ -26,24 +26,24 @@ from tests.log.support import (
 
 
 def compacted(**options: Any) -> LogConfig:
-    """Compaction that never waits; each batch is a segment of its own unless said otherwise."""
+    """A configuration whose compaction never waits; by default every batch is a segment of its own."""
     eager = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": 0, "segment.bytes": 14}
     return LogConfig.from_overrides(eager | {key.replace("_", "."): value for key, value in options.items()})
 
 
 def put(log: MemoryLog, *pairs: tuple[str, str | None], compression: str = "none") -> None:
-    """One batch of keys and values."""
+    """Append one batch of keys and values."""
     records = [(key.encode(), None if value is None else value.encode(), (), NOW) for key, value in pairs]
     data = encode_batch(records, compression=compression)
     assert log.append(data, now_ms=NOW, leader_epoch=0).error is Errors.NONE
 
 
 def close_segment(log: MemoryLog) -> None:
-    """What follows is the active segment."""
+    """Start a new active segment."""
     put(log, ("~", "active"))
 
 
-def test_compaction_makes_true_gaps() -> None:
+def test_compaction_leaves_gaps_in_the_offsets() -> None:
     log = MemoryLog(compacted())
     put(log, *[(key, f"{key}{offset}") for offset, key in enumerate("abaca")])
     close_segment(log)
@@ -56,7 +56,7 @@ def test_compaction_makes_true_gaps() -> None:
     assert (log.log_start_offset, log.log_end_offset) == (0, 6)
 
 
-def test_whole_batches_vanish() -> None:
+def test_batches_without_live_records_are_removed() -> None:
     log = MemoryLog(compacted())
     for value in "0123":
         put(log, ("a", value), ("b", value))
@@ -79,7 +79,7 @@ def test_compaction_keeps_the_codec(compression: str) -> None:
     assert [offset for offset, _, _ in contents(log)[:-1]] == list(range(20, 60))
 
 
-def test_the_active_segment_is_left_alone() -> None:
+def test_the_active_segment_is_not_compacted() -> None:
     log = MemoryLog(compacted(segment_bytes=1 << 20))
     put(log, ("a", "0"), ("a", "1"))
     put(log, ("a", "2"))
@@ -90,16 +90,18 @@ def test_the_active_segment_is_left_alone() -> None:
 @pytest.mark.parametrize(
     ("options", "age_ms", "is_compacted"),
     [
-        pytest.param({}, -1000, True, id="timestamps ahead of the clock are no reason to wait"),
+        pytest.param({}, -1000, True, id="timestamps ahead of the clock do not delay it"),
         pytest.param({"min_compaction_lag_ms": 100}, 99, False, id="too young"),
         pytest.param({"min_compaction_lag_ms": 100}, 100, True, id="old enough"),
-        pytest.param({"min_cleanable_dirty_ratio": 0.99}, 0, True, id="never compacted is all dirty"),
+        pytest.param({"min_cleanable_dirty_ratio": 0.99}, 0, True, id="an uncompacted log is all dirty"),
         pytest.param({"min_cleanable_dirty_ratio": 1}, 1000, False, id="never by ratio"),
         pytest.param({"min_cleanable_dirty_ratio": 1, "max_compaction_lag_ms": 100}, 100, False, id="not overdue"),
         pytest.param({"min_cleanable_dirty_ratio": 1, "max_compaction_lag_ms": 100}, 101, True, id="overdue"),
     ],
 )
-def test_when_compaction_runs(options: dict[str, object], age_ms: int, is_compacted: bool) -> None:
+def test_lags_and_dirty_ratio_decide_when_compaction_runs(
+    options: dict[str, object], age_ms: int, is_compacted: bool
+) -> None:
     log = MemoryLog(compacted(**options))
     put(log, ("a", "0"), ("a", "1"))
     close_segment(log)
@@ -107,7 +109,7 @@ def test_when_compaction_runs(options: dict[str, object], age_ms: int, is_compac
     assert (len(contents(log)) == 2) is is_compacted
 
 
-def test_compaction_waits_until_enough_is_dirty() -> None:
+def test_compaction_waits_for_the_dirty_ratio() -> None:
     log = MemoryLog(compacted(min_cleanable_dirty_ratio=0.5))
     for key in "abc":
         put(log, (key, "0"))
@@ -123,8 +125,8 @@ def test_compaction_waits_until_enough_is_dirty() -> None:
     assert [offset for offset, key, _ in contents(log) if key == b"a"] == [4]
 
 
-def test_segments_of_a_compacted_topic_end_in_time_for_compaction() -> None:
-    """`max.compaction.lag.ms` bounds `segment.ms`: the record at 0 is not in the active segment for longer."""
+def test_max_compaction_lag_bounds_the_active_segment() -> None:
+    """`max.compaction.lag.ms` bounds `segment.ms`: the record at 0 does not stay in the active segment for longer."""
     log = MemoryLog(compacted(segment_bytes=1 << 20, max_compaction_lag_ms=100))
     for timestamp in (NOW, NOW + 100, NOW + 101):
         log.append(batch(b"v", timestamp=timestamp), now_ms=timestamp, leader_epoch=0)
@@ -132,7 +134,7 @@ def test_segments_of_a_compacted_topic_end_in_time_for_compaction() -> None:
     assert [offset for offset, _, _ in contents(log)] == [1, 2]
 
 
-def test_tombstones_go_after_their_time() -> None:
+def test_tombstones_are_removed_after_delete_retention() -> None:
     log = MemoryLog(compacted(delete_retention_ms=100))
     put(log, ("a", "0"), ("b", "0"))
     put(log, ("a", None), ("c", "0"))
@@ -140,12 +142,12 @@ def test_tombstones_go_after_their_time() -> None:
     log.clean(NOW)
     assert contents(log)[:-1] == [(1, b"b", b"0"), (2, b"a", None), (3, b"c", b"0")]
     log.clean(NOW + 99)
-    assert contents(log)[1] == (2, b"a", None), "a slow reader can still learn of it"
+    assert contents(log)[1] == (2, b"a", None), "a slow reader still gets it"
     log.clean(NOW + 100)
     assert contents(log)[:-1] == [(1, b"b", b"0"), (3, b"c", b"0")]
 
 
-def test_a_key_written_again_outlives_its_tombstone() -> None:
+def test_a_later_record_of_a_key_survives_its_tombstone() -> None:
     log = MemoryLog(compacted(delete_retention_ms=100))
     put(log, ("a", None))
     close_segment(log)
@@ -156,7 +158,7 @@ def test_a_key_written_again_outlives_its_tombstone() -> None:
     assert [c for c in contents(log) if c[1] == b"a"] == [(2, b"a", b"1")]
 
 
-def test_nothing_is_remembered_of_tombstones_that_are_gone() -> None:
+def test_horizons_are_dropped_with_their_tombstones() -> None:
     log = MemoryLog(compacted(cleanup_policy="compact,delete", delete_retention_ms=100))
     for key in "abc":
         put(log, (key, None), (f"{key}'", "stays"))
@@ -188,7 +190,7 @@ def transact(log: MemoryLog, producer: int, committed: bool | None, *keys: str, 
         )
 
 
-def test_aborted_records_go_and_do_not_hide_committed_ones() -> None:
+def test_aborted_records_are_removed_and_do_not_hide_committed_ones() -> None:
     log = MemoryLog(compacted(delete_retention_ms=100))
     transact(log, 1, True, "a", "b")
     transact(log, 2, False, "a")
@@ -198,7 +200,7 @@ def test_aborted_records_go_and_do_not_hide_committed_ones() -> None:
     assert [b.base_offset for b in batches(log) if b.is_control] == [2, 4]
 
 
-def test_a_marker_goes_when_nothing_of_its_transaction_is_left_and_its_time_is_over() -> None:
+def test_a_marker_without_data_is_removed_after_delete_retention() -> None:
     log = MemoryLog(compacted(delete_retention_ms=100))
     transact(log, 1, True, "a")
     transact(log, 2, False, "a")
@@ -228,8 +230,8 @@ LEADER_CHANGE = 2
 
 
 @pytest.mark.parametrize("producer", [-1, 1], ids=["of no producer", "of a producer with a transaction"])
-def test_a_control_batch_that_is_no_marker_stays(producer: int) -> None:
-    """Neither does it go after the time of tombstones, nor does it pass for the marker of its producer."""
+def test_control_batches_of_other_types_stay(producer: int) -> None:
+    """They neither expire as tombstones nor count as markers of their producer."""
     log = MemoryLog(compacted(delete_retention_ms=0))
     transact(log, 1, None, "a")
     data = control_batch(
@@ -286,7 +288,7 @@ def test_an_empty_batch_has_no_timestamp_to_be_found() -> None:
     assert log.offset_for_timestamp(-3, UNCOMMITTED)[1:3] == (1, NOW)
 
 
-def test_a_log_with_a_damaged_batch_is_not_compacted() -> None:
+def test_a_log_with_a_corrupt_batch_is_not_compacted() -> None:
     log = MemoryLog(compacted())
     put(log, ("a", "0"))
     put(log, ("a", "1"))
@@ -298,7 +300,7 @@ def test_a_log_with_a_damaged_batch_is_not_compacted() -> None:
     assert offsets(batches(log)) == [(0, 0), (1, 1), (2, 2), (3, 3)]
 
 
-def test_compacted_and_deleted() -> None:
+def test_cleanup_policy_compact_and_delete() -> None:
     log = MemoryLog(compacted(cleanup_policy="compact,delete", retention_ms=100))
     for value in "012":
         put(log, ("a", value))

@@ -1,4 +1,4 @@
-"""Topic configurations: each key's default, its range, and what a refusal says."""
+"""Topic configurations: defaults, ranges, and error messages."""
 
 from dataclasses import fields
 
@@ -9,7 +9,7 @@ from shareq.log.topic_configs import DAY_MS
 from shareq.model.errors import ConfigException
 
 
-def test_the_view_has_the_defaults_of_the_table() -> None:
+def test_log_config_has_the_defaults_of_the_table() -> None:
     for field in fields(LogConfig):
         assert getattr(LogConfig(), field.name) == TOPIC_CONFIGS[field.name.replace("_", ".")].default, field.name
 
@@ -49,7 +49,7 @@ def test_defaults_and_types(key: str, default: object, kind: str) -> None:
         ("message.timestamp.type", "LogAppendTime", "log_append_time", True),
     ],
 )
-def test_overrides(key: str, value: object, attribute: str, expected: object) -> None:
+def test_overrides_are_parsed(key: str, value: object, attribute: str, expected: object) -> None:
     assert getattr(LogConfig.from_overrides({key: value}), attribute) == expected
 
 
@@ -74,14 +74,14 @@ def test_overrides(key: str, value: object, attribute: str, expected: object) ->
         ("share.delivery.count.limit", "3", "unknown topic configuration"),
     ],
 )
-def test_refusals_name_key_value_and_range(key: str, value: str | None, allowed: str) -> None:
+def test_errors_name_key_value_and_range(key: str, value: str | None, allowed: str) -> None:
     with pytest.raises(ConfigException) as caught:
         LogConfig.from_overrides({key: value})
     assert str(caught.value).startswith(f"{key}={value!r}: ")
     assert str(caught.value).endswith(allowed)
 
 
-def test_the_compaction_lags_must_agree() -> None:
+def test_min_compaction_lag_must_not_exceed_max_compaction_lag() -> None:
     with pytest.raises(
         ConfigException, match=r"min\.compaction\.lag\.ms=5: must be at most max\.compaction\.lag\.ms=4"
     ):

@@ -1,4 +1,4 @@
-"""Reading a log, finding offsets by time and by epoch, and moving its start."""
+"""Reads, offsets by timestamp and by epoch, and moves of the log start. BEHAVIOUR.md, 10 to 14."""
 
 from collections.abc import Callable
 
@@ -54,9 +54,9 @@ def test_a_new_log_is_empty() -> None:
         pytest.param(0, 2 * SIZE, True, [(0, 2), (3, 5)], id="exactly two"),
         pytest.param(0, 2 * SIZE - 1, True, [(0, 2)], id="a byte less than two"),
         pytest.param(0, 1, True, [(0, 2)], id="the first always comes"),
-        pytest.param(0, 0, True, [(0, 2)], id="even for no bytes at all"),
-        pytest.param(0, SIZE - 1, False, [], id="unless not wanted"),
-        pytest.param(0, SIZE, False, [(0, 2)], id="not wanted, but it fits"),
+        pytest.param(0, 0, True, [(0, 2)], id="even for 0 bytes"),
+        pytest.param(0, SIZE - 1, False, [], id="unless min_one_batch is false"),
+        pytest.param(0, SIZE, False, [(0, 2)], id="min_one_batch is false, but it fits"),
     ],
 )
 def test_whole_batches_are_read(
@@ -71,18 +71,18 @@ def test_whole_batches_are_read(
 @pytest.mark.parametrize(
     ("offset", "end_offset", "expected"),
     [
-        pytest.param(0, 0, [(0, 2)], id="the first, wherever it begins"),
+        pytest.param(0, 0, [(0, 2)], id="the first batch, wherever it begins"),
         pytest.param(0, 1, [(0, 2)], id="begins below"),
-        pytest.param(0, 3, [(0, 2)], id="ends there: the next begins there"),
+        pytest.param(0, 3, [(0, 2)], id="the next batch begins there"),
         pytest.param(0, 4, [(0, 2), (3, 5)], id="begins below, ends above"),
         pytest.param(4, 7, [(3, 5), (6, 8)], id="from within a batch into another"),
-        pytest.param(6, 6, [(6, 8)], id="the first and no other"),
-        pytest.param(12, 6, [], id="there is none"),
+        pytest.param(6, 6, [(6, 8)], id="only the first batch"),
+        pytest.param(12, 6, [], id="no batch"),
         pytest.param(0, 12, [(0, 2), (3, 5), (6, 8), (9, 11)], id="the log end"),
         pytest.param(9, 1 << 62, [(9, 11)], id="beyond it"),
     ],
 )
-def test_batches_that_begin_too_high_are_left_out(
+def test_batches_from_end_offset_on_are_left_out(
     log: MemoryLog, isolation: IsolationLevel, offset: int, end_offset: int, expected: list[tuple[int, int]]
 ) -> None:
     read = log.read(offset, max_bytes=EVERYTHING, isolation=isolation, end_offset=end_offset)
@@ -91,14 +91,16 @@ def test_batches_that_begin_too_high_are_left_out(
 
 @pytest.mark.parametrize("isolation", [UNCOMMITTED, COMMITTED])
 @pytest.mark.parametrize(("start", "offset"), [(0, -1), (0, 13), (4, 3), (12, 11)])
-def test_outside_of_the_log_is_out_of_range(log: MemoryLog, start: int, offset: int, isolation: IsolationLevel) -> None:
+def test_reads_outside_the_log_are_out_of_range(
+    log: MemoryLog, start: int, offset: int, isolation: IsolationLevel
+) -> None:
     log.delete_records(start)
     read = log.read(offset, max_bytes=EVERYTHING, isolation=isolation)
     assert (read.error, read.batches) == (Errors.OFFSET_OUT_OF_RANGE, ())
     assert (read.log_start_offset, read.high_watermark) == (start, 12)
 
 
-def test_reading_copies_nothing(log: MemoryLog) -> None:
+def test_reads_return_the_stored_batches(log: MemoryLog) -> None:
     assert batches(log)[2] is batches(log)[2]
 
 
@@ -110,12 +112,14 @@ def test_reading_copies_nothing(log: MemoryLog) -> None:
         pytest.param(1, Errors.NONE, 2, [(0, 2), (3, 5), (6, 8), (9, 11)], id="below the log start"),
         pytest.param(2, Errors.NONE, 2, [(0, 2), (3, 5), (6, 8), (9, 11)], id="the log start"),
         pytest.param(3, Errors.NONE, 3, [(3, 5), (6, 8), (9, 11)], id="between batches"),
-        pytest.param(7, Errors.NONE, 7, [(6, 8), (9, 11)], id="a batch across the start comes whole"),
+        pytest.param(7, Errors.NONE, 7, [(6, 8), (9, 11)], id="a batch across the start is returned whole"),
         pytest.param(12, Errors.NONE, 12, [], id="everything"),
         pytest.param(-1, Errors.NONE, 12, [], id="the high watermark"),
     ],
 )
-def test_delete_records(log: MemoryLog, offset: int, error: Errors, start: int, left: list[tuple[int, int]]) -> None:
+def test_delete_records_raises_the_log_start(
+    log: MemoryLog, offset: int, error: Errors, start: int, left: list[tuple[int, int]]
+) -> None:
     log.delete_records(2)
     assert log.delete_records(offset) is error
     assert (log.log_start_offset, log.log_end_offset) == (start, 12)
@@ -129,7 +133,7 @@ def test_delete_records(log: MemoryLog, offset: int, error: Errors, start: int, 
     ("policy", "error"),
     [("delete", Errors.NONE), ("compact,delete", Errors.NONE), ("compact", Errors.POLICY_VIOLATION)],
 )
-def test_records_are_deleted_only_where_the_policy_says_so(log: MemoryLog, policy: str, error: Errors) -> None:
+def test_delete_records_requires_the_policy_delete(log: MemoryLog, policy: str, error: Errors) -> None:
     log.config = LogConfig(cleanup_policy=policy)
     assert log.delete_records(5) is error
     assert log.log_start_offset == (0 if error else 5)
@@ -140,7 +144,7 @@ UNKNOWN = OffsetForTimestamp()
 
 @pytest.fixture
 def timed() -> MemoryLog:
-    """Timestamps from offset 0 on: 10 30 20 | 15 40 | 40 5 | 50 60, in epochs 0, 0, 1, 2; the last batch is of an open
+    """Timestamps from offset 0 on: 10 30 20 | 15 40 | 40 5 | 50 60, in epochs 0, 0, 1, 2; the last batch is in an open
     transaction."""
     log = MemoryLog()
     for epoch, timestamps in ((0, (10, 30, 20)), (0, (15, 40)), (1, (40, 5))):
@@ -169,7 +173,7 @@ def timed() -> MemoryLog:
         pytest.param(0, (0, 10, 0), (0, 10, 0), id="before all"),
         pytest.param(10, (0, 10, 0), (0, 10, 0), id="exactly the first"),
         pytest.param(11, (1, 30, 0), (1, 30, 0), id="within a batch, out of order"),
-        pytest.param(31, (4, 40, 0), (4, 40, 0), id="a batch whose largest is too small is passed over"),
+        pytest.param(31, (4, 40, 0), (4, 40, 0), id="skips a batch whose largest timestamp is too small"),
         pytest.param(40, (4, 40, 0), (4, 40, 0), id="the first of equal ones"),
         pytest.param(41, (7, 50, 2), None, id="in an open transaction"),
         pytest.param(60, (8, 60, 2), None, id="the last"),
@@ -184,18 +188,18 @@ def test_offsets_for_timestamps(
         assert found == (OffsetForTimestamp(Errors.NONE, *expected) if expected else UNKNOWN)
 
 
-def test_offsets_for_timestamps_below_the_log_start_do_not_count(timed: MemoryLog) -> None:
+def test_records_below_the_log_start_are_not_found_by_timestamp(timed: MemoryLog) -> None:
     timed.delete_records(2)
     assert timed.offset_for_timestamp(11, UNCOMMITTED)[1:3] == (2, 20)
     assert timed.offset_for_timestamp(21, UNCOMMITTED)[1:3] == (4, 40)
     assert timed.offset_for_timestamp(-2, UNCOMMITTED)[1:3] == (2, -1)
 
 
-def test_an_unknown_kind_of_offset_is_an_unsupported_version(timed: MemoryLog) -> None:
+def test_an_unknown_special_timestamp_is_an_unsupported_version(timed: MemoryLog) -> None:
     assert timed.offset_for_timestamp(-7, UNCOMMITTED) == OffsetForTimestamp(Errors.UNSUPPORTED_VERSION)
 
 
-def test_the_largest_timestamp_is_that_of_a_record_still_there() -> None:
+def test_the_largest_timestamp_is_of_a_remaining_record() -> None:
     log = MemoryLog()
     for timestamps in ((90, 20), (30, 10)):
         log.append(encode_batch([(b"k", b"", (), t) for t in timestamps]), now_ms=NOW, leader_epoch=0)
@@ -209,14 +213,14 @@ def test_an_empty_log_has_no_timestamps(timestamp: int) -> None:
     assert MemoryLog().offset_for_timestamp(timestamp, UNCOMMITTED) == UNKNOWN
 
 
-def test_a_damaged_batch_is_told_by_its_error() -> None:
+def test_a_corrupt_batch_is_corrupt_message_in_a_timestamp_lookup() -> None:
     log = MemoryLog()
     log.append(broken(batch(b"a", timestamp=5), 61), now_ms=NOW, leader_epoch=0, validate=False)
     assert log.offset_for_timestamp(5, UNCOMMITTED) == OffsetForTimestamp(Errors.CORRUPT_MESSAGE)
 
 
 def epochs() -> MemoryLog:
-    """Epoch 2 wrote [0, 3), 5 wrote [3, 9), 6 nothing, 7 [9, 12), and 9 leads without having written."""
+    """Epoch 2 wrote [0, 3), 5 wrote [3, 9), 6 nothing, 7 [9, 12), and 9, the current one, nothing."""
     log = MemoryLog()
     for epoch in (2, 5, 5, 7):
         log.append(THREE, now_ms=NOW, leader_epoch=epoch)
@@ -235,9 +239,9 @@ def epochs() -> MemoryLog:
         pytest.param(3, (2, 3), id="skipped"),
         pytest.param(5, (5, 9), id="older"),
         pytest.param(6, (5, 9), id="skipped again"),
-        pytest.param(7, (7, 12), id="ended at the log end"),
+        pytest.param(7, (7, 12), id="ends at the log end"),
         pytest.param(9, (9, 12), id="current"),
-        pytest.param(10, (-1, -1), id="to come"),
+        pytest.param(10, (-1, -1), id="future"),
     ],
 )
 def test_end_offsets_of_epochs(epoch: int, expected: tuple[int, int]) -> None:
@@ -266,18 +270,18 @@ def test_a_leader_of_an_older_epoch_is_refused(
     end = led.log_end_offset
     for epoch in (latest - 1, 0):
         refused = append(led, epoch)
-        text = f"leader epoch {epoch} is over: the log is led at epoch {latest}"
+        text = f"leader epoch {epoch} is over: the current leader epoch is {latest}"
         assert refused == AppendResult(Errors.NOT_LEADER_OR_FOLLOWER, message=text)
     assert led.log_end_offset == end
     assert led.active_producers() == []
     assert append(MemoryLog(), 0).error is Errors.NONE
 
 
-def test_an_epoch_is_noted_once() -> None:
+def test_an_epoch_is_stored_once() -> None:
     assert epochs()._epochs._epochs == [2, 5, 7, 9]
 
 
-def test_an_epoch_that_wrote_nothing_is_forgotten() -> None:
+def test_an_epoch_without_records_is_removed() -> None:
     log = epochs()
     log.begin_epoch(11)
     assert log.end_offset_for_epoch(9) == EpochEndOffset(7, 12)
@@ -286,7 +290,7 @@ def test_an_epoch_that_wrote_nothing_is_forgotten() -> None:
 
 
 @pytest.mark.parametrize(("start", "of_epoch_2"), [(2, (2, 3)), (3, (2, 3)), (4, (2, 4)), (9, (2, 9)), (12, (2, 12))])
-def test_epochs_below_the_log_start_are_forgotten(start: int, of_epoch_2: tuple[int, int]) -> None:
+def test_epochs_below_the_log_start_are_removed(start: int, of_epoch_2: tuple[int, int]) -> None:
     log = epochs()
     log.delete_records(start)
     assert log.end_offset_for_epoch(2) == EpochEndOffset(*of_epoch_2)

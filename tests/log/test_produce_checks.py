@@ -1,4 +1,4 @@
-"""What a log takes: each row of Kafka's table of checks for Produce, and its order."""
+"""The checks of an append, one row each, and their order. BEHAVIOUR.md, 1 to 4."""
 
 import pytest
 
@@ -79,7 +79,7 @@ def append(log: MemoryLog, data: bytes, **options: bool) -> AppendResult:
         pytest.param(batch(b"a", key=None), COMPACT, Errors.INVALID_RECORD, "rejected", id="no key"),
     ],
 )
-def test_refused(data: bytes, config: LogConfig, error: Errors, message: str) -> None:
+def test_invalid_batches_are_refused(data: bytes, config: LogConfig, error: Errors, message: str) -> None:
     log = MemoryLog(config)
     result = append(log, data)
     assert (result.error, result.base_offset, result.last_offset) == (error, -1, -1)
@@ -91,17 +91,17 @@ def test_refused(data: bytes, config: LogConfig, error: Errors, message: str) ->
     ("data", "config"),
     [
         pytest.param(GOOD, DEFAULT, id="plain"),
-        pytest.param(GOOD + GOOD[:-1], DEFAULT, id="a cut-off batch behind it is dropped"),
+        pytest.param(GOOD + GOOD[:-1], DEFAULT, id="an incomplete batch behind it is dropped"),
         pytest.param(GOOD, LogConfig(max_message_bytes=len(GOOD)), id="exactly max.message.bytes"),
         pytest.param(batch(b"a", b"b", timestamp=NOW + HOUR), DEFAULT, id="exactly an hour ahead"),
         pytest.param(batch(b"a", b"b", timestamp=0), DEFAULT, id="1970"),
         pytest.param(batch(b"a", b"b", timestamp=NOW - HOUR), PAST_BOUNDED, id="exactly the bound behind"),
-        pytest.param(AHEAD, LOG_APPEND_TIME, id="ahead, but nobody cares"),
+        pytest.param(AHEAD, LOG_APPEND_TIME, id="ahead, but LogAppendTime ignores it"),
         pytest.param(batch(b"a", b"b", key=None), DEFAULT, id="no key"),
         pytest.param(batch(b"a", None), COMPACT, id="tombstone"),
     ],
 )
-def test_taken(data: bytes, config: LogConfig) -> None:
+def test_valid_batches_are_appended(data: bytes, config: LogConfig) -> None:
     log = MemoryLog(config)
     result = append(log, data)
     assert result == AppendResult(Errors.NONE, 0, 1, NOW if config.log_append_time else -1, 0)
@@ -114,11 +114,11 @@ def test_a_record_without_timestamp_passes_any_bound() -> None:
     assert append(MemoryLog(PAST_BOUNDED), data).error is Errors.NONE
 
 
-def test_the_records_to_blame_are_named() -> None:
+def test_record_errors_name_the_invalid_records() -> None:
     mixed = encode_batch([(b"k", b"", (), NOW), (None, b"", (), NOW + HOUR + 1), (None, b"", (), NOW)])
     assert append(MemoryLog(COMPACT), mixed).record_errors == (
-        (1, "a compacted topic takes no record without a key"),
-        (2, "a compacted topic takes no record without a key"),
+        (1, "a compacted topic requires a key for every record"),
+        (2, "a compacted topic requires a key for every record"),
     )
     assert append(MemoryLog(), mixed).record_errors == (
         (1, f"timestamp {NOW + HOUR + 1} is not within {NOW - (1 << 63) + 1}..{NOW + HOUR}"),
@@ -144,7 +144,7 @@ ORDER = [
 
 
 @pytest.mark.parametrize(("data", "config", "error"), ORDER)
-def test_the_first_check_speaks(data: bytes, config: LogConfig, error: Errors) -> None:
+def test_the_first_failed_check_gives_the_error(data: bytes, config: LogConfig, error: Errors) -> None:
     log = MemoryLog(config)
     append(log, batch(b"a", producer_id=1, producer_epoch=0, base_sequence=0))
     assert append(log, data).error is error
@@ -161,11 +161,11 @@ def test_the_first_check_speaks(data: bytes, config: LogConfig, error: Errors) -
         pytest.param(batch(b"a", key=None), COMPACT, Errors.INVALID_RECORD, id="keys are not"),
     ],
 )
-def test_our_own_encoder_is_trusted_for_form_only(data: bytes, config: LogConfig, error: Errors) -> None:
+def test_without_validation_only_the_crc_is_trusted(data: bytes, config: LogConfig, error: Errors) -> None:
     assert append(MemoryLog(config), data, validate=False).error is error
 
 
-def test_the_log_stamps_offset_and_epoch_and_touches_nothing_else() -> None:
+def test_the_log_stamps_only_offset_and_epoch() -> None:
     log = MemoryLog()
     for epoch in (0, 3):
         assert log.append(GOOD, now_ms=NOW, leader_epoch=epoch).error is Errors.NONE
@@ -176,7 +176,7 @@ def test_the_log_stamps_offset_and_epoch_and_touches_nothing_else() -> None:
     assert log.size_in_bytes == 2 * len(GOOD)
 
 
-def test_log_append_time() -> None:
+def test_log_append_time_stamps_all_records() -> None:
     log = MemoryLog(LOG_APPEND_TIME)
     for timestamp in (5, NOW + 9 * HOUR):
         assert append(log, batch(b"a", b"b", timestamp=timestamp)).log_append_time_ms == NOW
@@ -193,7 +193,7 @@ def test_a_client_cannot_claim_log_append_time() -> None:
     assert [(r.timestamp, r.timestamp_type) for r in decode(kept, check_crc=True)] == [(NOW, 0)] * 2
 
 
-def test_the_largest_timestamp_is_set_right() -> None:
+def test_the_largest_timestamp_is_corrected() -> None:
     log = MemoryLog()
     assert append(log, patched(GOOD, 35, (5).to_bytes(8, "big"))).error is Errors.NONE
     assert batches(log)[0].max_timestamp == NOW
@@ -203,7 +203,7 @@ def test_the_largest_timestamp_is_set_right() -> None:
 @pytest.mark.parametrize("target", ["producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"])
 @pytest.mark.parametrize("source", ["none", "lz4"])
 @pytest.mark.parametrize("validate", [True, False])
-def test_compression_type(target: str, source: str, validate: bool) -> None:
+def test_batches_are_stored_in_the_compression_type(target: str, source: str, validate: bool) -> None:
     log = MemoryLog(LogConfig(compression_type=target))
     data = encode_batch([(b"k", b"v" * 100, (), NOW)] * 20, compression=source)
     assert append(log, data, validate=validate).error is Errors.NONE
@@ -222,7 +222,7 @@ def test_a_batch_may_become_too_large_by_recompression() -> None:
     )
 
 
-def test_a_full_log() -> None:
+def test_a_full_log_refuses_appends() -> None:
     log = MemoryLog(capacity_bytes=2 * len(GOOD))
     idempotent = batch(b"a", b"b", producer_id=1, producer_epoch=0, base_sequence=0)
     assert append(log, idempotent).error is Errors.NONE

@@ -1,4 +1,4 @@
-"""Idempotence and transactions as one partition sees them (broker protocol, sections 2.5 and 2.6)."""
+"""Idempotent producers and transactions in one partition. BEHAVIOUR.md, 5 to 9 and 11."""
 
 import pytest
 
@@ -44,19 +44,21 @@ NONE, ORDER, EPOCH, TXN = (
         pytest.param(1, 5, 2, NONE, 5, id="the last again: the original offset"),
         pytest.param(2, 6, 2, NONE, 6, id="another of the last five again"),
         pytest.param(1, 1, 2, NONE, 1, id="the fifth from the end again"),
-        pytest.param(1, 0, 2, ORDER, -1, id="the sixth from the end is forgotten"),
-        pytest.param(1, 9, 2, ORDER, -1, id="one left out"),
+        pytest.param(1, 0, 2, ORDER, -1, id="the sixth from the end is no longer stored"),
+        pytest.param(1, 9, 2, ORDER, -1, id="a gap of one"),
         pytest.param(2, 7, 2, ORDER, -1, id="overlaps the end"),
         pytest.param(1, 6, 2, ORDER, -1, id="part of an earlier batch"),
         pytest.param(3, 6, 2, ORDER, -1, id="more than an earlier batch"),
         pytest.param(1, 8, 1, EPOCH, -1, id="older epoch"),
         pytest.param(1, 5, 1, EPOCH, -1, id="older epoch, known sequence"),
         pytest.param(1, 0, 3, NONE, 8, id="newer epoch from 0"),
-        pytest.param(1, 8, 3, ORDER, -1, id="newer epoch runs on"),
+        pytest.param(1, 8, 3, ORDER, -1, id="newer epoch with the next sequence"),
     ],
 )
-def test_sequences(count: int, sequence: int, epoch: int, error: Errors, base_offset: int) -> None:
-    """Six batches are there: sequences 0, 1, 2-3, 4, 5, 6-7 of epoch 2, at the same offsets."""
+def test_sequences_are_checked_against_earlier_batches(
+    count: int, sequence: int, epoch: int, error: Errors, base_offset: int
+) -> None:
+    """The log has six batches: sequences 0, 1, 2-3, 4, 5, 6-7 of epoch 2, at the same offsets."""
     log = MemoryLog()
     for first, number in ((0, 1), (1, 1), (2, 2), (4, 1), (5, 1), (6, 2)):
         append(log, from_producer(number, first, epoch=2))
@@ -85,7 +87,7 @@ def test_sequences_wrap_around(before: tuple[int, int], after: int) -> None:
     ("transactional", "version", "error"),
     [(False, 0, NONE), (False, 2, NONE), (True, 0, NONE), (True, 1, NONE), (True, 2, ORDER)],
 )
-def test_an_unknown_producer_may_start_anywhere_unless_it_speaks_transactions_v2(
+def test_an_unknown_producer_starts_at_0_only_under_transaction_version_2(
     transactional: bool, version: int, error: Errors
 ) -> None:
     assert (
@@ -95,7 +97,7 @@ def test_an_unknown_producer_may_start_anywhere_unless_it_speaks_transactions_v2
     assert append(MemoryLog(), from_producer(1, 0, transactional=True), transaction_version=2).error is NONE
 
 
-def test_producers_do_not_mix() -> None:
+def test_producers_have_separate_sequences() -> None:
     log = MemoryLog()
     assert append(log, from_producer(2, 0, producer=1)).base_offset == 0
     assert append(log, from_producer(2, 0, producer=2)).base_offset == 2
@@ -103,7 +105,7 @@ def test_producers_do_not_mix() -> None:
     assert append(log, batch(b"plain")).base_offset == 4
 
 
-def test_a_duplicate_answers_its_log_append_time() -> None:
+def test_a_duplicate_has_its_original_log_append_time() -> None:
     log = MemoryLog()
     log.config = log.config.from_overrides({"message.timestamp.type": "LogAppendTime"})
     first = log.append(from_producer(2, 0), now_ms=NOW, leader_epoch=0)
@@ -115,18 +117,18 @@ def test_a_duplicate_answers_its_log_append_time() -> None:
     ("silent_ms", "open_transaction", "error"),
     [
         pytest.param(PRODUCER_ID_EXPIRATION_MS - 1, False, ORDER, id="still known"),
-        pytest.param(PRODUCER_ID_EXPIRATION_MS, False, NONE, id="forgotten after a day"),
+        pytest.param(PRODUCER_ID_EXPIRATION_MS, False, NONE, id="expired after a day"),
         pytest.param(PRODUCER_ID_EXPIRATION_MS, True, ORDER, id="never with an open transaction"),
     ],
 )
-def test_silent_producers_are_forgotten(silent_ms: int, open_transaction: bool, error: Errors) -> None:
+def test_idle_producers_expire(silent_ms: int, open_transaction: bool, error: Errors) -> None:
     log = MemoryLog()
     append(log, from_producer(1, 0, transactional=open_transaction))
     log.clean(NOW + silent_ms)
     assert append(log, from_producer(1, 50, transactional=open_transaction)).error is error
 
 
-def test_the_last_stable_offset_is_the_oldest_open_transactions_first() -> None:
+def test_the_last_stable_offset_is_the_first_of_the_oldest_open_transaction() -> None:
     log = MemoryLog()
     steps = [(log.last_stable_offset, log.log_end_offset)]
 
@@ -187,7 +189,7 @@ SIZE = len(from_producer(2, 0))
         pytest.param(11, EVERYTHING, (-1, -1), (), id="at the log end"),
     ],
 )
-def test_read_committed(
+def test_read_committed_ends_at_the_last_stable_offset(
     history: MemoryLog, offset: int, max_bytes: int, span: tuple[int, int], aborted: tuple[AbortedTransaction, ...]
 ) -> None:
     read = history.read(offset, max_bytes=max_bytes, isolation=COMMITTED)
@@ -196,7 +198,7 @@ def test_read_committed(
     assert span == ((read.batches[0].base_offset, read.batches[-1].last_offset + 1) if read.batches else (-1, -1))
 
 
-def test_read_uncommitted_shows_all_and_names_no_aborted_transaction(history: MemoryLog) -> None:
+def test_read_uncommitted_returns_all_and_lists_no_aborted_transactions(history: MemoryLog) -> None:
     read = history.read(0, max_bytes=EVERYTHING, isolation=UNCOMMITTED)
     assert offsets(read.batches) == [(0, 0), (1, 2), (3, 4), (5, 5), (6, 6), (7, 7), (8, 8), (9, 10)]
     assert [decode_control(b) for b in read.batches if b.is_control] == [0, 1, 0]
@@ -211,7 +213,7 @@ def test_the_index_of_aborted_transactions_follows_the_log_start(history: Memory
     assert history._producers.aborted(0, EVERYTHING) == (SECOND,)
 
 
-def test_the_index_does_not_grow_for_ever() -> None:
+def test_the_log_start_bounds_the_index_of_aborted_transactions() -> None:
     producers = ProducerStates()
     for marker in range(1, 20, 2):
         producers.appended(parse_batch(restamp(from_producer(1, 0, transactional=True), marker - 1, 0)), NOW)
@@ -234,12 +236,12 @@ def test_a_plain_batch_within_a_transaction_is_refused() -> None:
     log = MemoryLog()
     append(log, from_producer(1, 0, transactional=True))
     assert append(log, from_producer(1, 1)).error is TXN
-    assert append(log, from_producer(1, 2)).error is ORDER, "sequences are checked before"
+    assert append(log, from_producer(1, 2)).error is ORDER, "sequences are checked first"
     end(log, committed=True)
     assert append(log, from_producer(1, 1)).error is NONE
 
 
-def test_sequences_run_on_after_a_marker_of_the_same_epoch() -> None:
+def test_sequences_continue_after_a_marker_of_the_same_epoch() -> None:
     log = MemoryLog()
     append(log, from_producer(3, 0, transactional=True))
     end(log, committed=True)
@@ -247,7 +249,7 @@ def test_sequences_run_on_after_a_marker_of_the_same_epoch() -> None:
     assert append(log, from_producer(1, 3, transactional=True)).error is NONE
 
 
-def test_a_marker_of_a_newer_epoch_fences_and_starts_sequences_anew() -> None:
+def test_a_marker_of_a_newer_epoch_fences_and_restarts_sequences() -> None:
     log = MemoryLog()
     append(log, from_producer(3, 0, epoch=4, transactional=True))
     end(log, committed=False, epoch=5)
@@ -266,7 +268,7 @@ def test_a_marker_of_a_newer_epoch_fences_and_starts_sequences_anew() -> None:
         (4, 2, Errors.TRANSACTION_COORDINATOR_FENCED),
     ],
 )
-def test_who_may_write_a_marker(epoch: int, coordinator_epoch: int, error: Errors) -> None:
+def test_markers_of_older_epochs_are_refused(epoch: int, coordinator_epoch: int, error: Errors) -> None:
     """The producer is at epoch 4, and the last marker was of coordinator epoch 3."""
     log = MemoryLog()
     assert end(log, committed=True, epoch=4, coordinator_epoch=3) is NONE
@@ -276,12 +278,12 @@ def test_who_may_write_a_marker(epoch: int, coordinator_epoch: int, error: Error
     assert log.last_stable_offset == (3 if error is NONE else 1)
 
 
-def test_a_marker_without_data_is_no_transaction() -> None:
+def test_a_marker_without_data_aborts_no_transaction() -> None:
     log = MemoryLog()
     end(log, committed=False)
     read = log.read(0, max_bytes=EVERYTHING, isolation=COMMITTED)
     assert (offsets(read.batches), read.aborted) == ([(0, 0)], ())
-    assert append(log, from_producer(1, 5)).error is ORDER, "the producer is known now"
+    assert append(log, from_producer(1, 5)).error is ORDER, "the producer is known from the marker on"
 
 
 def test_a_marker_is_stamped_like_any_batch() -> None:

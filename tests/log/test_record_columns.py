@@ -1,4 +1,4 @@
-"""A glance at a batch never says what decoding it would not: the codec is the oracle."""
+"""The comparison by columns never differs from decoding: the codec is the oracle."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Rows = list[tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]], in
 
 
 def rows(count: int, size: int = 100, key: bytes | None = None, spread_ms: int = 0) -> Rows:
-    """Records of one size whose timestamps are spread over `spread_ms`, the last one latest."""
+    """Records of one size with timestamps over `spread_ms`, ascending."""
     return [(key, b"v" * size, [], NOW + i * spread_ms // max(1, count - 1)) for i in range(count)]
 
 
-def glance(data: bytes, count: int | None = None) -> int | None:
+def by_columns(data: bytes, count: int | None = None) -> int | None:
     return largest_timestamp_delta(data, HEADER_BYTES, parse_batch(data).record_count if count is None else count)
 
 
@@ -38,7 +38,7 @@ def glance(data: bytes, count: int | None = None) -> int | None:
         pytest.param(rows(500, spread_ms=63), 63, id="the largest timestamp delta of one byte"),
         pytest.param(rows(500, spread_ms=64), 64, id="the smallest of two bytes"),
         pytest.param(rows(500, spread_ms=8191), 8191, id="the largest of two bytes"),
-        pytest.param(rows(9000, spread_ms=300), 300, id="both grow longer"),
+        pytest.param(rows(9000, spread_ms=300), 300, id="both deltas get longer"),
         pytest.param(
             [(None, b"v", [], NOW + ms) for ms in (0, *[100] * 90, 127, *[101, 120] * 40)], 127, id="not in order, near"
         ),
@@ -46,27 +46,27 @@ def glance(data: bytes, count: int | None = None) -> int | None:
         pytest.param(rows(500, key=b"key"), 0, id="keys of one size"),
         pytest.param(rows(100, size=70) + rows(100, size=90), 0, id="two sizes, one after the other"),
         pytest.param([(None, None, [], NOW)] * 100, 0, id="neither key nor value"),
-        pytest.param([(b"k", b"v", [], NOW - i) for i in range(60)], 0, id="times run backwards"),
+        pytest.param([(b"k", b"v", [], NOW - i) for i in range(60)], 0, id="descending timestamps"),
     ],
 )
-def test_like_records_are_not_decoded(records: Rows, expected: int) -> None:
-    assert glance(encode_batch(records)) == expected
+def test_equal_records_are_compared_by_columns(records: Rows, expected: int) -> None:
+    assert by_columns(encode_batch(records)) == expected
 
 
 @pytest.mark.parametrize(
     "records",
     [
         pytest.param(rows(500, spread_ms=8192), id="a timestamp delta of three bytes"),
-        pytest.param([(None, b"v", [], NOW - i) for i in range(500)], id="times run backwards for long"),
+        pytest.param([(None, b"v", [], NOW - i) for i in range(500)], id="descending timestamps, many"),
         pytest.param(
             [(None, b"v", [], NOW + ms) for ms in (0, *[100] * 50, 900, *[100] * 50)], id="not in order, and far"
         ),
         pytest.param([(None, b"v", [("h", b"")], NOW)] * 100, id="headers"),
-        pytest.param([(None, b"v" * (i % 7), [], NOW) for i in range(500)], id="sizes that change all the time"),
+        pytest.param([(None, b"v" * (i % 7), [], NOW) for i in range(500)], id="changing sizes"),
     ],
 )
 def test_other_records_are_left_to_the_codec(records: Rows) -> None:
-    assert glance(encode_batch(records)) is None
+    assert by_columns(encode_batch(records)) is None
 
 
 @pytest.mark.parametrize(
@@ -78,14 +78,14 @@ def test_other_records_are_left_to_the_codec(records: Rows) -> None:
         pytest.param({"more": b"\0"}, id="a byte too many"),
     ],
 )
-def test_what_is_not_exactly_so_many_records_is_left_to_the_codec(damage: dict[str, Any]) -> None:
+def test_a_wrong_record_count_is_left_to_the_codec(damage: dict[str, Any]) -> None:
     data = encode_batch(rows(100))
     data = data[: len(data) - damage.get("cut", 0)] + damage.get("more", b"")
     assert largest_timestamp_delta(data, HEADER_BYTES, damage.get("count", 100)) is None
 
 
 def check(data: bytes, count: int) -> None:
-    """Where a glance says something, decoding says the same."""
+    """Compare the result by columns, if there is one, with decoding."""
     found = largest_timestamp_delta(data, HEADER_BYTES, count)
     if found is None:
         return
@@ -96,11 +96,11 @@ def check(data: bytes, count: int) -> None:
     assert [record.offset for record in records] == list(range(count))
 
 
-few, many = st.integers(1, 200), st.sampled_from([8100, 8300])  # fewer, or more, than deltas of two bytes reach
+few, many = st.integers(1, 200), st.sampled_from([8100, 8300])  # below and above the limit of deltas of two bytes
 
 
 def given_runs(counts: st.SearchStrategy[int], most: int) -> Any:
-    """Runs of so many values of one size, what all of them share, and chance to draw and to damage them with."""
+    """Strategies: runs of (value size, count), their common key and timestamps, and a seed for values and damage."""
     return given(
         runs=st.lists(st.tuples(st.integers(0, 90), counts), min_size=1, max_size=most),
         key=st.sampled_from([None, b"", b"key"]),
@@ -127,7 +127,7 @@ def check_whole_and_damaged(
     try:
         check(bytes(damaged), len(records))
     except CorruptBatch:
-        pytest.fail(f"a glance took for well-formed what the codec cannot read: seed {seed}")
+        pytest.fail(f"the comparison by columns accepted a batch that the codec cannot read: seed {seed}")
 
 
 @given_runs(few, 4)

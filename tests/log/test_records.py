@@ -1,4 +1,4 @@
-"""Records in and out of batches: every shape, every codec, and damage that is told in one way."""
+"""Encoding and decoding of records: every shape, every codec, and damage, which is always a CorruptBatch."""
 
 import random
 from contextlib import suppress
@@ -52,8 +52,8 @@ def plain(record: Record) -> Row:
 
 
 @pytest.mark.parametrize("compression", CODECS)
-def test_all_shapes_survive_all_codecs(compression: str) -> None:
-    records = SHAPES * 20  # enough of a repetition for every codec to gain by it
+def test_all_shapes_can_be_encoded_and_decoded_in_all_codecs(compression: str) -> None:
+    records = SHAPES * 20  # repetitive enough for every codec to save bytes
     data = encode_batch(records, compression=compression)
     assert parse_batch(data).attributes == CODECS[compression]
     found = decode(restamp(data, 50, 0), check_crc=True)
@@ -63,7 +63,7 @@ def test_all_shapes_survive_all_codecs(compression: str) -> None:
 
 
 @given(rows=rows, compression=st.sampled_from(list(CODECS)))
-def test_whatever_goes_in_comes_out(rows: list[Row], compression: str) -> None:
+def test_decoding_inverts_encoding(rows: list[Row], compression: str) -> None:
     parsed = parse_batch(encode_batch(rows, compression=compression))
     assert [plain(record) for record in decode(parsed, check_crc=True)] == rows
     assert parsed.max_timestamp == max(row[3] for row in rows)
@@ -71,19 +71,19 @@ def test_whatever_goes_in_comes_out(rows: list[Row], compression: str) -> None:
 
 
 @given(rows=rows)
-def test_an_independent_reader_agrees(rows: list[Row]) -> None:
-    """kio shares no code with aiokafka, and checks the CRC. It knows whole milliseconds from the year 1 to 9999."""
+def test_kio_decodes_the_same_records(rows: list[Row]) -> None:
+    """kio shares no code with aiokafka, and checks the CRC. It supports whole milliseconds from the year 1 to 9999."""
     data = restamp(encode_batch(rows, producer_id=9, producer_epoch=3, base_sequence=17), 77, 5)
-    judged, size = read_batch(data, 0)
+    parsed, size = read_batch(data, 0)
     assert size == len(data)
-    assert (judged.base_offset, judged.producer_id, judged.producer_epoch, judged.base_sequence) == (77, 9, 3, 17)
-    assert [(r.key, r.value) for r in judged.records] == [row[:2] for row in rows]
-    assert [[(h.key, h.value) for h in r.headers] for r in judged.records] == [
+    assert (parsed.base_offset, parsed.producer_id, parsed.producer_epoch, parsed.base_sequence) == (77, 9, 3, 17)
+    assert [(r.key, r.value) for r in parsed.records] == [row[:2] for row in rows]
+    assert [[(h.key, h.value) for h in r.headers] for r in parsed.records] == [
         [(key.encode(), value) for key, value in row[2]] for row in rows
     ]
 
 
-def test_a_builder_takes_records_until_the_batch_is_full() -> None:
+def test_a_builder_accepts_records_until_the_batch_is_full() -> None:
     builder = BatchBuilder(200)
     taken = [builder.append(None, b"x" * 50, [], NOW) for _ in range(4)]
     assert taken == [True, True, False, False]
@@ -101,12 +101,12 @@ def test_the_first_record_always_fits() -> None:
     assert len(decode(builder.build())) == 1
 
 
-def test_a_timestamp_is_not_negative() -> None:
+def test_negative_timestamps_are_refused() -> None:
     with pytest.raises(ValueError, match="timestamp -1: must be >= 0"):
         encode_batch([(b"k", b"v", [], -1)])
 
 
-def test_a_batch_needs_a_record() -> None:
+def test_an_empty_batch_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one record"):
         encode_batch([])
 
@@ -150,12 +150,12 @@ def test_one_wrong_byte_is_a_corrupt_batch(compression: str) -> None:
         pytest.param(patched(batch(b"a"), 21, b"\0\5"), "codec 0x05", id="unknown codec"),
     ],
 )
-def test_unreadable_records_are_a_corrupt_batch_even_with_a_right_crc(data: bytes, reason: str) -> None:
+def test_unreadable_records_with_a_correct_crc_are_a_corrupt_batch(data: bytes, reason: str) -> None:
     with pytest.raises(CorruptBatch, match=reason):
         decode(restamp(data, 3, 0), check_crc=True)
 
 
-def test_no_damage_does_anything_else(seed: int) -> None:
+def test_damaged_batches_are_corrupt_or_unchanged(seed: int) -> None:
     rng = random.Random(seed)
     whole = encode_batch(SHAPES)
     for _ in range(5000):
@@ -186,7 +186,7 @@ def test_a_rebuilt_batch_has_gaps_and_keeps_everything_else(kept: list[int], com
 
 
 def test_records_without_a_timestamp_can_be_rebuilt() -> None:
-    """No producer of ours writes -1, but other clients may: three records at -1, 7 and -1."""
+    """shareq's producer never writes -1, but other clients may: three records at -1, 7 and -1."""
     before = parse_batch(
         patched(encode_batch([(b"k", b"v", [], t) for t in (8, 16, 8)]), 27, (-1).to_bytes(8, "big", signed=True))
     )
@@ -211,7 +211,7 @@ def test_log_append_time_gives_all_records_the_largest_timestamp() -> None:
     assert [(r.offset, r.timestamp, r.timestamp_type) for r in kept] == [(1, 99, 1)]
 
 
-def test_coordinator_records() -> None:
+def test_coordinator_records_are_encoded_and_decoded() -> None:
     records = [CoordinatorRecord(b"a", b"1"), CoordinatorRecord(b"b", None), CoordinatorRecord(b"a", b"")]
     parsed = parse_batch(restamp(encode_coordinator_records(records, NOW), 10, 0))
     assert parsed[3:-1] == (NOW, NOW, -1, -1, -1, 3, 0)
@@ -219,5 +219,5 @@ def test_coordinator_records() -> None:
     assert all(record.headers == [] for record in decode(parsed))
 
 
-def test_a_coordinator_passes_over_records_without_a_key() -> None:
+def test_coordinator_records_without_a_key_are_skipped() -> None:
     assert decode_key_values(encode_batch([(None, b"x", [], 0), (b"k", b"v", [], 0)])) == [(1, b"k", b"v")]

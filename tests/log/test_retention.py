@@ -1,4 +1,4 @@
-"""Retention: which segments go, by time and by size."""
+"""Retention: which segments are removed, by time and by size. BEHAVIOUR.md, 15."""
 
 from dataclasses import replace
 
@@ -31,12 +31,12 @@ def fill(log: MemoryLog, timestamps: list[int]) -> None:
         pytest.param(MINUTE, MINUTE + 2, 2, id="the first segment is too old"),
         pytest.param(MINUTE, MINUTE + 3, 2, id="a segment is as young as its youngest record"),
         pytest.param(MINUTE, MINUTE + 4, 4, id="two segments"),
-        pytest.param(MINUTE, MINUTE + 6, 5, id="the active segment goes too"),
-        pytest.param(0, 6, 5, id="nothing is kept"),
+        pytest.param(MINUTE, MINUTE + 6, 5, id="the active segment, too"),
+        pytest.param(0, 6, 5, id="no time at all"),
     ],
 )
 def test_retention_by_time(retention_ms: int, age_ms: int, start: int) -> None:
-    """Segments of two records: [0, 2) [2, 4) [4, 5), a record each millisecond."""
+    """Segments of two records: [0, 2) [2, 4) [4, 5), one record per millisecond."""
     log = MemoryLog(LogConfig(retention_ms=retention_ms, segment_bytes=2 * SIZE))
     fill(log, [NOW + i for i in range(5)])
     assert log.clean(NOW + age_ms) == log.log_start_offset == start
@@ -49,12 +49,12 @@ def test_retention_by_time(retention_ms: int, age_ms: int, start: int) -> None:
     [
         pytest.param(-1, 0, id="no bound"),
         pytest.param(5 * SIZE, 0, id="exactly as large as allowed"),
-        pytest.param(5 * SIZE - 1, 0, id="too large, but a segment less would be too little"),
-        pytest.param(3 * SIZE + 1, 0, id="a byte short of a segment"),
+        pytest.param(5 * SIZE - 1, 0, id="too large, but too small without a segment"),
+        pytest.param(3 * SIZE + 1, 0, id="a byte less than a segment too large"),
         pytest.param(3 * SIZE, 2, id="one segment"),
         pytest.param(SIZE, 4, id="two segments"),
-        pytest.param(SIZE - 1, 4, id="the active one would be too much"),
-        pytest.param(0, 5, id="nothing is kept"),
+        pytest.param(SIZE - 1, 4, id="the active segment would be too much"),
+        pytest.param(0, 5, id="no bytes at all"),
     ],
 )
 def test_retention_by_size(retention_bytes: int, start: int) -> None:
@@ -64,14 +64,14 @@ def test_retention_by_size(retention_bytes: int, start: int) -> None:
     assert log.size_in_bytes == (5 - start) * SIZE
 
 
-def test_segments_also_end_by_time() -> None:
+def test_segment_ms_ends_segments() -> None:
     """`segment.ms` 10: [0, 3) at 0, 5, 10; [3, 4) at 11."""
     log = MemoryLog(LogConfig(segment_ms=10, retention_ms=100))
     fill(log, [NOW, NOW + 5, NOW + 10, NOW + 11])
     assert log.clean(NOW + 111) == 3
 
 
-def test_emptied_segments_are_forgotten() -> None:
+def test_empty_segments_are_removed() -> None:
     log = MemoryLog(LogConfig(segment_bytes=2 * SIZE))
     fill(log, [NOW] * 6)
     log.delete_records(3)
@@ -82,11 +82,11 @@ def test_emptied_segments_are_forgotten() -> None:
     assert log._segments.views((), 6) == []
 
 
-def test_a_record_from_the_future_keeps_its_segment() -> None:
+def test_a_record_with_a_future_timestamp_keeps_its_segment() -> None:
     log = MemoryLog(LogConfig(segment_bytes=2 * SIZE, retention_ms=100))
     log.append(batch(b"v", timestamp=NOW + 1000), now_ms=NOW, leader_epoch=0)
     fill(log, [NOW] * 3)
-    assert log.clean(NOW + 500) == 0, "the second segment waits for the first"
+    assert log.clean(NOW + 500) == 0, "the second segment is not removed before the first"
     assert log.clean(NOW + 1101) == 4
 
 
@@ -99,7 +99,7 @@ def test_a_record_without_a_timestamp_is_as_old_as_its_append() -> None:
     assert log.clean(NOW + 101) == 1
 
 
-def test_an_altered_configuration_takes_effect() -> None:
+def test_a_changed_configuration_takes_effect() -> None:
     log = MemoryLog(LogConfig(segment_bytes=SIZE))
     fill(log, [NOW] * 3)
     assert log.clean(NOW) == 0

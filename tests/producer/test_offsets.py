@@ -121,7 +121,7 @@ def test_a_call_that_timed_out_may_be_repeated() -> None:
 
 def test_a_transaction_has_to_be_open() -> None:
     _, _, _, producer = setup(transactional_id="x")
-    with pytest.raises(IllegalStateException, match="does not fit"):
+    with pytest.raises(IllegalStateException, match="is not possible"):
         producer.send_offsets_to_transaction(POSITIONS, GROUP)
     _, _, _, producer = setup()
     with pytest.raises(IllegalStateException, match=r"transactional\.id"):

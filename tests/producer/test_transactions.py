@@ -246,7 +246,7 @@ def test_a_refused_id_is_fatal() -> None:
 )
 def test_calls_out_of_order(call: Any) -> None:
     _, _, _, producer = setup(transactional_id="x")
-    with pytest.raises(IllegalStateException, match="does not fit"):
+    with pytest.raises(IllegalStateException, match="is not possible"):
         call(producer)
 
 

@@ -109,7 +109,7 @@ def test_the_queue_is_bounded_in_bytes() -> None:
     for _ in range(10):
         producer.produce("t", b"x" * 100_000, on_delivery=reports)
     for size in (100_000, 1_500_000):
-        with pytest.raises(BufferError, match=r"Queue full \(1000160 bytes wait"):
+        with pytest.raises(BufferError, match=r"Queue full \(1000160 waiting bytes"):
             producer.produce("t", b"x" * size)
     fake.run(timeout_ms=10)
     with pytest.raises(BufferError):

@@ -76,7 +76,7 @@ def test_serve_runs_until_a_signal(how: signal.Signals, tmp_path: Path) -> None:
         pytest.param(["--clock", "sundial"], r"'sundial': must be wall, or a factor such as 10", id="clock"),
         pytest.param(["--clock", "0"], r"clock=0.0: must be", id="time that stands still"),
         pytest.param(["--topic", "orders:many"], r"'orders:many': must be name or name:partitions", id="partitions"),
-        pytest.param(["--topic", "a/b"], r"topic 'a/b': a name has 1 to 249 characters", id="topic"),
+        pytest.param(["--topic", "a/b"], r"topic 'a/b': must be 1 to 249 characters", id="topic"),
         pytest.param(["--config", "num.partitions"], r"'num.partitions': must be key=value", id="no value"),
         pytest.param(["--config", "no.such=1"], r"no.such='1': unknown broker configuration", id="unknown key"),
         pytest.param(["--journal", "no/such/folder/file"], r"No such file or directory", id="no folder"),
@@ -95,7 +95,7 @@ def test_a_taken_port_is_named() -> None:
         result = CliRunner().invoke(main, ["serve", "--port", str(port)])
     assert result.exit_code == 1
     assert result.output == (
-        f"Error: port {port} on 127.0.0.1 is taken by another program: stop that one, or choose other ports\n"
+        f"Error: port {port} on 127.0.0.1 is in use by another program: stop that program, or choose other ports\n"
     )
 
 

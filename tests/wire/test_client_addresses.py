@@ -34,16 +34,16 @@ def test_bootstrap_servers_are_parsed(servers: str, addresses: list[tuple[str, i
 @pytest.mark.parametrize(
     ("servers", "why"),
     [
-        pytest.param(",", "names no server", id="empty"),
+        pytest.param(",", "must name at least one server", id="empty"),
         pytest.param("a", "'a' is not host:port", id="no port"),
         pytest.param(":9092", "':9092' is not host:port", id="no host"),
-        pytest.param("::1:9092", "stands in brackets", id="IPv6 without brackets"),
-        pytest.param("a:", "no port in 1..65535", id="empty port"),
-        pytest.param("a:0", "no port in 1..65535", id="port 0"),
-        pytest.param("a:65536", "no port in 1..65535", id="port too large"),
-        pytest.param("a:http", "no port in 1..65535", id="port by name"),
-        pytest.param("good:1,a:-1", "'a:-1' has no port", id="the second is bad"),
-        pytest.param("a:²", "no port in 1..65535", id="a digit that is none"),
+        pytest.param("::1:9092", "needs brackets", id="IPv6 without brackets"),
+        pytest.param("a:", "must have a port in 1..65535", id="empty port"),
+        pytest.param("a:0", "must have a port in 1..65535", id="port 0"),
+        pytest.param("a:65536", "must have a port in 1..65535", id="port too large"),
+        pytest.param("a:http", "must have a port in 1..65535", id="port by name"),
+        pytest.param("good:1,a:-1", "'a:-1' must have a port", id="the second is bad"),
+        pytest.param("a:²", "must have a port in 1..65535", id="a digit that is none"),
     ],
 )
 @pytest.mark.parametrize("client", [Admin, Producer, ShareConsumer])

@@ -140,7 +140,7 @@ def test_closing_the_cluster_closes_its_server(cluster: Cluster) -> None:
 
 def test_a_taken_port_is_named(cluster: Cluster) -> None:
     (port,) = quiet_ports(1)
-    said = f"port {port} on 127.0.0.1 is taken by another program: stop that"
+    said = f"port {port} on 127.0.0.1 is in use by another program: stop that"
     with socket.create_server(("127.0.0.1", port)), pytest.raises(ConfigException, match=said):
         Server(cluster, ports=[0, port, 0])
     with Server(cluster, ports=[0, port, 0]) as server:
@@ -157,10 +157,10 @@ def test_a_taken_port_is_named(cluster: Cluster) -> None:
         pytest.param({"ports": [1, 2]}, r"must be 3, one for each broker", id="too few"),
         pytest.param({"ports": [0, 70000, 0]}, r"70000 must be 0\.\.65535", id="too high"),
         pytest.param({"ports": [0, "x", 0]}, r"'x' must be", id="text for a number"),
-        pytest.param({"ports": [0, 4711, 4711]}, r"each broker needs its own port", id="twice the same"),
+        pytest.param({"ports": [0, 4711, 4711]}, r"must differ, one for each broker", id="twice the same"),
         pytest.param({"host": "0.0.0.0"}, r"clients connect to this name", id="every address"),
         pytest.param(
-            {"host": "no.such.host.invalid"}, r"host='no\.such\.host\.invalid': not to be found", id="nowhere"
+            {"host": "no.such.host.invalid"}, r"host='no\.such\.host\.invalid': cannot be resolved", id="nowhere"
         ),
         pytest.param({"host": "192.0.2.1"}, r"host='192\.0\.2\.1': not an address of this machine", id="elsewhere"),
     ],

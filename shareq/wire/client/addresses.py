@@ -1,4 +1,4 @@
-"""Addresses of brokers: bootstrap servers, and nodes learnt from responses."""
+"""Addresses of brokers: bootstrap servers, and nodes from responses."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ MAX_PORT = 65535
 
 
 def parse_bootstrap_servers(servers: str) -> tuple[Address, ...]:
-    """`a:9092,b:9092,[::1]:9092` as addresses, each once. KafkaException (_INVALID_ARG) names what is wrong."""
+    """`a:9092,b:9092,[::1]:9092` as addresses, each once. KafkaException (_INVALID_ARG) names the invalid part."""
     addresses = dict.fromkeys(_address(server.strip(), servers) for server in servers.split(",") if server.strip())
     if not addresses:
-        raise _refusal(servers, "names no server")
+        raise _refusal(servers, "must name at least one server")
     return tuple(addresses)
 
 
 def _address(server: str, servers: str) -> Address:
     host, colon, port = server.rpartition(":")
     if not colon or not host or (":" in host and not _bracketed(host)):
-        raise _refusal(servers, f"{server!r} is not host:port (an IPv6 address stands in brackets, [::1]:9092)")
+        raise _refusal(servers, f"{server!r} is not host:port (an IPv6 address needs brackets, [::1]:9092)")
     if not (port.isascii() and port.isdigit() and 1 <= int(port) <= MAX_PORT):
-        raise _refusal(servers, f"{server!r} has no port in 1..{MAX_PORT}")
+        raise _refusal(servers, f"{server!r} must have a port in 1..{MAX_PORT}")
     return Address(host[1:-1] if _bracketed(host) else host, int(port))
 
 
@@ -39,7 +39,7 @@ def _refusal(servers: str, why: str) -> KafkaException:
 
 
 class BrokerDirectory:
-    """The addresses of nodes, learnt from responses, and the bootstrap servers."""
+    """The addresses of nodes, from responses, and the bootstrap servers."""
 
     def __init__(self, bootstrap: tuple[Address, ...]) -> None:
         self._bootstrap = bootstrap
@@ -49,16 +49,16 @@ class BrokerDirectory:
         return self._nodes.get(node)
 
     def everywhere(self) -> tuple[Address, ...]:
-        """Whoever may be asked what any broker knows: brokers first, the bootstrap servers as a last resort."""
+        """Addresses for requests to any broker: known nodes first, the bootstrap servers last."""
         return tuple(dict.fromkeys((*self._nodes.values(), *self._bootstrap)))
 
     def name(self, address: Address) -> str:
-        """How messages call a broker: by its number, where that is known."""
+        """A broker in messages: by its node id, if that is known."""
         node = next((node for node, known in self._nodes.items() if known == address), None)
         return f"broker at {address}" if node is None else f"broker {node} at {address}"
 
     def learn(self, response: Response) -> None:
-        """Take in the addresses that an answer brings."""
+        """Store the addresses in a response."""
         endpoints = _ENDPOINTS.get(type(response))
         brokers: Iterable[Any] = endpoints(response) if endpoints else getattr(response, "node_endpoints", ())
         for broker in brokers:
@@ -73,4 +73,4 @@ _ENDPOINTS: dict[type[Response], Callable[[Any], Iterable[Any]]] = {
     MetadataResponse: lambda response: response.brokers,
     FindCoordinatorResponse: _coordinators,
 }
-"""Answers that name brokers; others do it in `node_endpoints`, when a leader has moved (KIP-951)."""
+"""Responses with brokers. Others have them in `node_endpoints` after a leader change (KIP-951)."""

@@ -1,8 +1,8 @@
 """The connection to one broker, which is opened with the first request, and again after it has broken.
 
-Requests are pipelined, responses keep their order. Open requests of a broken connection fail with NETWORK_EXCEPTION;
-the clients decide about repetition. A request that times out closes the connection, as in Java's clients, because later
-requests on it would not be answered either.
+Requests are pipelined; responses keep their order. Pending requests of a broken connection fail with NETWORK_EXCEPTION;
+the clients decide whether to retry. A request that times out closes the connection, as in Java's clients, because later
+requests on it would not be answered, either.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Owner(Protocol):
 
 
 class _PendingRequest(NamedTuple):
-    """A request without response so far. `call_id` None: the connection's own ApiVersions."""
+    """A request without a response. `call_id` None: the connection's own ApiVersions."""
 
     call_id: int | None
     request: Request
@@ -58,7 +58,7 @@ class _PendingRequest(NamedTuple):
 
 
 class BrokerConnection:
-    """A connection to one broker. `send` needs the client's lock; all else runs in the I/O thread."""
+    """A connection to one broker. `send` requires the client's lock; all else runs in the I/O thread."""
 
     def __init__(self, client: Owner, address: Address) -> None:
         self._client = client
@@ -77,7 +77,7 @@ class BrokerConnection:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """How good a link it is for a request that any broker can answer; the lowest is the best."""
+        """The preference for requests that any broker can answer; the lowest is preferred."""
         if self._versions is not None:
             return 0, len(self._in_flight)
         return (1 if self._wanted else 2) + 2 * self._failures, 0
@@ -93,7 +93,7 @@ class BrokerConnection:
     # ---- requests ----------------------------------------------------------------------------------------------------
 
     def send(self, call: Call, now_ms: int) -> None:
-        """Send a request now, or when there is a connection."""
+        """Send a request now, or as soon as the connection is open."""
         exchange = _PendingRequest(call.id, call.request, now_ms + call.timeout_ms)
         if self._versions is not None:
             self._transmit(exchange, self._versions)
@@ -105,7 +105,7 @@ class BrokerConnection:
         self._watch(exchange.deadline_ms)
 
     def _transmit(self, exchange: _PendingRequest, versions: BrokerVersions) -> None:
-        """Send waiting requests; one that cannot be encoded fails alone."""
+        """Send a request; if it cannot be encoded, only this request fails."""
         version = -1
         try:
             version = versions.choose(exchange.request)
@@ -118,11 +118,11 @@ class BrokerConnection:
             self._answer_soon(exchange, None, Errors.INVALID_REQUEST, reason)
             return
         if isinstance(exchange.request, ProduceRequest) and exchange.request.acks == 0:
-            self._in_flight.pop()  # it has no response
+            self._in_flight.pop()  # there is no response
             self._answer_soon(exchange, ProduceResponse())
 
     def _put(self, exchange: _PendingRequest, version: int) -> None:
-        """Write a request. Raises UnsupportedVersion where the version lacks a field, and whatever encoding raises."""
+        """Write a request. Raises UnsupportedVersion if the version lacks a field, and the exceptions of encoding."""
         assert self._frame_socket is not None
         correlation_id = self._last_correlation_id = (self._last_correlation_id + 1) & 0x7FFFFFFF
         frame = encode_request(exchange.request, version, correlation_id, self._client.client_id)
@@ -132,7 +132,7 @@ class BrokerConnection:
     def _answer_soon(
         self, exchange: _PendingRequest, response: Response | None, error: Errors = Errors.NONE, reason: str = ""
     ) -> None:
-        """Never at once: the client's actor is in the middle of something."""
+        """Deliver an answer later, because the client's actor is in a turn now."""
         assert exchange.call_id is not None
         self._client.io.soon(self._client.deliver, Answer(exchange.call_id, response, error, reason))
 
@@ -152,7 +152,7 @@ class BrokerConnection:
         except (OSError, TimeoutError) as failure:
             with client.lock:
                 self._connecting = None
-                self._broken(f"cannot be connected: {str(failure) or 'no answer'}")
+                self._broken(f"cannot be reached: {str(failure) or 'no answer'}")
             return
         with client.lock:
             self._connecting = None
@@ -170,7 +170,7 @@ class BrokerConnection:
         self._watch(deadline_ms)
 
     def _negotiated(self, answer: ApiVersionsResponse, asked: int) -> None:
-        """An older broker names the versions of ApiVersions that it knows, or none at all; then 0 is left."""
+        """Store the versions of the broker, or retry ApiVersions in a version that it supports, 0 if it names none."""
         if answer.error_code is Errors.UNSUPPORTED_VERSION and asked > 0:
             known = (api.max_version for api in answer.api_keys if api.api_key == ApiVersionsRequest.API_KEY)
             self._negotiate(min(next(known, 0), asked - 1))
@@ -183,7 +183,7 @@ class BrokerConnection:
         for exchange in waiting:
             self._transmit(exchange, self._versions)
 
-    # ---- answers -----------------------------------------------------------------------------------------------------
+    # ---- responses ---------------------------------------------------------------------------------------------------
 
     def _received(self, frames: list[bytes]) -> None:
         try:
@@ -192,7 +192,7 @@ class BrokerConnection:
         except MalformedFrame as why:
             if self._frame_socket is not None:
                 self._frame_socket.close()
-                self._broken(f"does not speak the Kafka protocol: {why}")
+                self._broken(f"violates the Kafka protocol: {why}")
 
     def _take(self, frame: bytes) -> None:
         if not self._in_flight:
@@ -200,7 +200,7 @@ class BrokerConnection:
         call_id, request, _, expected, version = self._in_flight[0]
         correlation_id, response = decode_response(request.API_KEY, version, frame)
         if correlation_id != expected:
-            raise MalformedFrame(f"answer {correlation_id} instead of {expected}")
+            raise MalformedFrame(f"correlation id {correlation_id}, expected {expected}")
         self._in_flight.popleft()
         if isinstance(response, ApiVersionsResponse) and call_id is None:
             self._negotiated(response, version)
@@ -211,10 +211,10 @@ class BrokerConnection:
     # ---- the end of a connection -------------------------------------------------------------------------------------
 
     def _broken(self, why: str, error: Errors = Errors.NETWORK_EXCEPTION) -> None:
-        """Fail all open requests; `error` is that of requests whose time is up."""
+        """Fail all pending requests; those past their deadline with `error`."""
         now_ms = self._client.now_ms()
         left = [*self._in_flight, *self._waiting]
-        if left:  # else the broker has closed an unused connection
+        if left:  # otherwise the broker has closed an idle connection
             self._failures += 1
             self._not_before_ms = now_ms + self._client.backoff.delay_ms(self._failures)
         self._forget()
@@ -242,7 +242,7 @@ class BrokerConnection:
     # ---- time-outs ---------------------------------------------------------------------------------------------------
 
     def _watch(self, deadline_ms: int) -> None:
-        """Set the timer for a deadline. It stays set while requests are answered, so that an answered request costs no
+        """Set the timer for a deadline. It stays set when the response arrives, so that an answered request costs no
         timer."""
         if self._check_at_ms is None or deadline_ms < self._check_at_ms:
             self._check_at_ms = deadline_ms

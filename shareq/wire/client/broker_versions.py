@@ -10,11 +10,11 @@ from shareq.wire.apis import API_BY_KEY
 from shareq.wire.errors import UnsupportedVersion
 
 TRANSACTION_VERSION = "transaction.version"
-"""The feature whose level 2 lets Produce add partitions to a transaction, and EndTxn answer with the next epoch."""
+"""The feature that, at level 2, lets Produce add partitions to a transaction and EndTxn return the next epoch."""
 
 _TRANSACTIONAL = (InitProducerIdRequest, ProduceRequest, TxnOffsetCommitRequest, EndTxnRequest)
 _LEAST = {InitProducerIdRequest: 4, ProduceRequest: 12, TxnOffsetCommitRequest: 5, EndTxnRequest: 5}
-"""The first versions with these transactions."""
+"""The first versions with such transactions."""
 
 
 class BrokerVersions:
@@ -25,11 +25,11 @@ class BrokerVersions:
         self._features = {feature.name: feature.max_version_level for feature in answer.finalized_features}
 
     def choose(self, request: Request) -> int:
-        """The version to send `request` in. UnsupportedVersion with the API and versions that the broker lacks."""
+        """The version for `request`. UnsupportedVersion names the API and the versions that the broker lacks."""
         api = API_BY_KEY[request.API_KEY]
         theirs = self._ranges.get(request.API_KEY)
         if theirs is None:
-            raise UnsupportedVersion(f"does not know the API {api.name} ({api.key})")
+            raise UnsupportedVersion(f"does not support the API {api.name} ({api.key})")
         least = max(api.min_version, theirs[0], self._least(request))
         version = min(api.max_version, theirs[1])
         if version < least:
@@ -38,7 +38,7 @@ class BrokerVersions:
         return version
 
     def _least(self, request: Request) -> int:
-        """The first version for transactions, which follow KIP-890 only: brokers add partitions and raise epochs."""
+        """The first version for transactions, which need KIP-890: brokers add partitions and raise epochs."""
         if not isinstance(request, _TRANSACTIONAL) or request.transactional_id is None:
             return 0
         level = self._features.get(TRANSACTION_VERSION, 0)

@@ -24,18 +24,18 @@ from shareq.wire.client.broker_connection import BrokerConnection
 from shareq.wire.client.socket_settings import SocketSettings
 
 GOODBYE_S = 1.0
-"""How long closing waits for a socket to take what has been written."""
+"""How long `close` waits until a socket has taken the written bytes."""
 
 _FETCHES = (ShareFetchRequest, ShareAcknowledgeRequest, FetchRequest)
-"""Requests on a connection of their own: one that waits for records holds back all behind it. The share session
-belongs to that connection."""
+"""Requests with a connection of their own: a request that waits for records delays all later ones on its connection.
+The share session belongs to that connection."""
 
 _TICK = Tick()
 _STARTED_MS = time.time_ns() // 1_000_000 - time.monotonic_ns() // 1_000_000
 
 
 class TcpClientHost:
-    """One client. Its actor and its links are touched under `lock` only, by the application or by the I/O thread."""
+    """One client. Its actor and its connections are used only under `lock`, by the application or the I/O thread."""
 
     def __init__(
         self, actor: Actor, client_id: str, servers: tuple[Address, ...], rng: random.Random, settings: SocketSettings
@@ -58,13 +58,13 @@ class TcpClientHost:
 
     @staticmethod
     def now_ms() -> int:
-        """Wall time that never runs backwards."""
+        """Wall time that never decreases."""
         return _STARTED_MS + time.monotonic_ns() // 1_000_000
 
-    # ---- the application's side --------------------------------------------------------------------------------------
+    # ---- calls of the application ------------------------------------------------------------------------------------
 
     def run(self, action: Callable[[int], Iterable[Effect]]) -> None:
-        if uninterrupted.depth:  # the caller's block, or another thread's, which is as good: this one needs none
+        if uninterrupted.depth:  # the caller or another thread has entered the block already
             self._run(action)
         else:
             with uninterrupted:
@@ -87,18 +87,18 @@ class TcpClientHost:
             return self._wait(until, timeout_ms)
 
     def _wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
-        def look() -> bool | None:
+        def done_or_failed() -> bool | None:
             if until():
                 return True
             self._check()
             return None
 
         self._check()
-        return self._waiting.wait_until(look, None if timeout_ms is None else timeout_ms / 1000)
+        return self._waiting.wait_until(done_or_failed, None if timeout_ms is None else timeout_ms / 1000)
 
     def _check(self) -> None:
         if self._process != os.getpid():
-            text = f"client {self.client_id!r} was made before a fork: make it in the process that uses it"
+            text = f"client {self.client_id!r} was created before a fork: create it in the process that uses it"
             raise KafkaException(KafkaError(KafkaError._TRANSPORT, text))
         if self.failure is not None:
             raise ClientFailedException.of(self.client_id, self.failure) from self.failure
@@ -108,13 +108,13 @@ class TcpClientHost:
     # ---- the actor ---------------------------------------------------------------------------------------------------
 
     def deliver(self, message: Message) -> None:
-        """Hand the actor a message."""
+        """Deliver a message to the actor."""
         with self.lock:
             if not self._closed and self.failure is None:
                 self._carry_out(lambda: self._actor.handle(message, self.now_ms()))
 
     def _carry_out(self, turn: Callable[[], Iterable[Effect]]) -> None:
-        """One turn of the actor, and its effects. An unhandled error ends this client: every call that waits fails."""
+        """Run one turn of the actor and its effects. An unhandled error ends this client: all waiting calls fail."""
         try:
             self._perform(turn())
         except Exception as failure:
@@ -136,7 +136,7 @@ class TcpClientHost:
             self.lock.notify_all()
 
     def _set_timer(self) -> None:
-        """A timer stands even when the actor has since put its time off: then it is set anew instead of moved often."""
+        """Set the timer. It stays set when the actor postpones its time, and is set again when it fires."""
         with self.lock:
             if self._timer is not None:
                 self._timer.cancel()
@@ -159,15 +159,15 @@ class TcpClientHost:
     # ---- requests ----------------------------------------------------------------------------------------------------
 
     def _send(self, call: Call) -> None:
-        address = self._anybody() if call.node == ANY_NODE else self.directory.address(call.node)
+        address = self._preferred() if call.node == ANY_NODE else self.directory.address(call.node)
         if address is None:
             reason = f"the address of broker {call.node} is unknown"
             self.io.soon(self.deliver, Answer(call.id, None, Errors.NETWORK_EXCEPTION, reason))
             return
         self._link(address, isinstance(call.request, _FETCHES)).send(call, self.now_ms())
 
-    def _anybody(self) -> Address:
-        """A broker that is connected, else one that has not failed."""
+    def _preferred(self) -> Address:
+        """The preferred broker: a connected one, else one whose connection has not failed."""
         return min(self.directory.everywhere(), key=lambda address: self._link(address, False).rank)
 
     def _link(self, address: Address, fetches: bool) -> BrokerConnection:
@@ -176,12 +176,12 @@ class TcpClientHost:
             link = self._links[address, fetches] = BrokerConnection(self, address)
         return link
 
-    # ---- the end -----------------------------------------------------------------------------------------------------
+    # ---- close -------------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Send what has been written, within bounds, and close the connections. Repeatable.
+        """Send the written bytes, for at most GOODBYE_S, and close the connections. Idempotent.
 
-        A signal cuts the waiting short.
+        A signal ends the wait early.
         """
         if self._process != os.getpid():
             return
@@ -207,8 +207,8 @@ class TcpClientHost:
             wait(SLICE_S)
 
     def forget(self) -> None:
-        """The application has dropped its client without closing it. Called by the garbage collector, wherever it is:
-        nothing may be waited for."""
+        """Close without a wait: the garbage collector calls this, at any point, for a client that the application has
+        dropped without closing it."""
         with uninterrupted:
             if not self._closed and self._process == os.getpid():
                 self.io.soon(self._close_links)

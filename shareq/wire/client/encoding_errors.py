@@ -1,4 +1,4 @@
-"""The reason why a request cannot be encoded: the first field whose value does not fit its type on the wire."""
+"""The reason why a request cannot be encoded: the first field whose value does not fit its type in the protocol."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from shareq.wire.codec.variants import VARIANTS, Variant
 
 
 def encoding_error(request: Request, version: int, error: Exception) -> str:
-    """Called after encoding has failed, so that encoding itself need not check every field."""
+    """Called after encoding has failed, so that encoding itself does not check every field."""
     cls = type(request)
     variant = VARIANTS.get((cls, version), Variant(cls))
     field = None
-    if variant.to_wire is None:  # else another class is encoded, and the exception is the reason
+    if variant.to_wire is None:  # otherwise another class is encoded, and the exception is the reason
         shape = shape_of(cls, schema(request.API_KEY, version, request=True))
         field = next(_misfits(shape, request, ""), None)
     return f"{cls.__name__} cannot be encoded: {field or f'{type(error).__name__}: {error}'}"
@@ -38,7 +38,7 @@ def _misfits(shape: Shape, value: object, path: str) -> Iterator[str]:
 
 
 def _misfit(field: WireField, value: object, where: str) -> Iterator[str]:
-    """What is wrong with one value; nothing where it fits."""
+    """The error of one value, if any."""
     if value is None:
         if not field.nullable:
             yield f"{where}=None: must not be null"

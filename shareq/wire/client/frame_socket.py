@@ -1,4 +1,4 @@
-"""A connected socket: any thread writes to it at once, the I/O thread reads from it and sends what had to wait."""
+"""A connected socket: any thread writes to it directly, the I/O thread reads from it and sends the remaining bytes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Found = Sequence[tuple[int, int, int, str, tuple[object, ...]]]
 
 
 async def connect(address: Address, settings: SocketSettings) -> socket.socket:
-    """A connected socket that does not block: the first of the host's addresses that answers. Raises OSError."""
+    """A connected, non-blocking socket to the first of the host's addresses that accepts. Raises OSError."""
     loop = asyncio.get_running_loop()
     try:  # a numeric address needs no resolver thread
         found: _Found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
@@ -43,11 +43,11 @@ async def connect(address: Address, settings: SocketSettings) -> socket.socket:
 
 
 class FrameSocket:
-    """Frames in both directions. All but the constructor and `close` may be called from any thread that holds `lock`;
-    those two belong to the I/O thread.
+    """Frames in both directions. The constructor and `close` run in the I/O thread, all other methods in any thread
+    that holds `lock`.
 
-    `on_frames(frames)` and `on_broken(why)` are called in the I/O thread, with the lock held; `on_broken` once, unless
-    the pipe is closed before.
+    `on_frames(frames)` and `on_broken(why)` are called in the I/O thread with the lock held; `on_broken` once, unless
+    `close` was called before.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class FrameSocket:
         io.loop.add_reader(opened, self._readable)
 
     def write(self, data: bytes) -> None:
-        """Send now what the socket takes, the rest when it has room."""
+        """Send as many bytes as the socket takes, the rest when it has room."""
         if self.unsent:
             self.unsent += data
             return
@@ -116,7 +116,7 @@ class FrameSocket:
             if frames:
                 self._on_frames(frames)
             if self._frames.failure is not None:
-                self._broken(str(self._frames.failure))
+                self._broken(f"violates the Kafka protocol: {self._frames.failure}")
             elif not data:
                 self._broken("the broker has closed the connection")
 
@@ -127,7 +127,7 @@ class FrameSocket:
                 self._on_broken(why)
 
     def close(self) -> None:
-        """Repeatable."""
+        """Idempotent."""
         if not self._open:
             return
         self._open = False

@@ -25,11 +25,11 @@ class IoThread:
     """An asyncio loop in a daemon thread."""
 
     def __init__(self) -> None:
-        # Sockets are written to by any thread, hence watched for readiness only; Windows' own loop cannot do that.
+        # All threads write to sockets, so sockets are only watched for readiness; Windows' default loop cannot do that.
         self.loop = asyncio.SelectorEventLoop()
         self._tasks: set[asyncio.Task[None]] = set()
         self.open: set[SupportsClose] = set()
-        """Sockets to close when the thread ends, if their clients did not. Used in the thread only."""
+        """Sockets of clients that did not close them, to be closed when the thread ends. Used only in the thread."""
         self._thread = threading.Thread(target=self._run, name="shareq-io", daemon=True)
         self._thread.start()
 
@@ -48,11 +48,11 @@ class IoThread:
 
     @property
     def inside(self) -> bool:
-        """Whether the caller is this thread."""
+        """True if the caller runs in this thread."""
         return threading.get_ident() == self._thread.ident
 
     def soon(self, call: Callable[..., object], *args: object) -> None:
-        """Call in the thread, after all that was asked for before. Nothing happens once the thread has ended."""
+        """Call in the thread, in the order of the calls of `soon`. A no-op once the thread has ended."""
         if self.inside:
             self.loop.call_soon(call, *args)
         else:
@@ -60,14 +60,14 @@ class IoThread:
                 self.loop.call_soon_threadsafe(call, *args)
 
     def start(self, doing: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Begin a task. From inside only."""
+        """Start a task. Only from inside the thread."""
         task = self.loop.create_task(doing)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
     def stop(self) -> None:
-        """End the thread and wait for its end; a signal ends the wait early, the thread ends anyway."""
+        """End the thread and wait for its end; a signal ends only the wait."""
         self.soon(self.loop.stop)
         if not self.inside:
             while self._thread.is_alive() and not uninterrupted.interrupted:
@@ -75,16 +75,16 @@ class IoThread:
 
 
 class _Shared:
-    """The process's thread, and how many clients need it.
+    """The process's thread, and the number of its clients.
 
-    The lock may be taken twice: what the garbage collector finds may be a client, and it may find it anywhere.
+    The lock is reentrant: the garbage collector may close a client at any point.
     """
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew, as a child of fork must: its parent's thread is not here, its lock may be held for ever."""
+        """Reset in a child of fork: the parent's thread does not exist there, and its lock may be held for ever."""
         self.lock = threading.RLock()
         self.thread: IoThread | None = None
         self.users = 0
@@ -102,9 +102,9 @@ def enter() -> IoThread:
 
 
 def leave(thread: IoThread) -> None:
-    """One client fewer; the last one ends the thread."""
+    """Unregister a client; the last one ends the thread."""
     with _shared.lock:
-        if thread is not _shared.thread:  # a parent's, or ended already
+        if thread is not _shared.thread:  # a parent's thread, or one that has ended
             return
         _shared.users -= 1
         if _shared.users:
@@ -114,7 +114,7 @@ def leave(thread: IoThread) -> None:
 
 
 def _end() -> None:
-    """End the thread with the interpreter: a thread that runs during its shutdown can crash it."""
+    """End the thread with the interpreter: a thread that runs during the shutdown can crash it."""
     with _shared.lock:
         thread, _shared.thread = _shared.thread, None
     if thread is not None:

@@ -10,8 +10,8 @@ from typing import Any, Self
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SocketSettings:
-    """One field a key of `shareq.client.config.SOCKETS`, dots as underscores. Buffers of 0 bytes are the system's
-    choice."""
+    """One field per key of `shareq.client.config.SOCKETS`, with dots as underscores. Buffers of 0 bytes have the
+    system's size."""
 
     reconnect_backoff_ms: int = 50
     reconnect_backoff_max_ms: int = 1000
@@ -23,12 +23,12 @@ class SocketSettings:
 
     @classmethod
     def of(cls, conf: Mapping[str, Any]) -> Self:
-        """The settings of a client's configuration; missing keys have the defaults above."""
+        """The settings from a client's configuration; missing keys have the defaults above."""
         keys = {field.name: field.name.replace("_", ".") for field in fields(cls)}
         return cls(**{name: conf[key] for name, key in keys.items() if key in conf})
 
     def prepare(self, opened: socket.socket) -> None:
-        """Set the options of an unconnected socket: the buffers limit the TCP window."""
+        """Set the options of a socket before it is connected: the buffers limit the TCP window."""
         opened.setblocking(False)
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, self.socket_nagle_disable)
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, self.socket_keepalive_enable)

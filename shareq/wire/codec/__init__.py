@@ -1,8 +1,8 @@
-"""Messages to bytes and back, for every version of the table.
+"""Encoding and decoding of messages, for every version in the table of APIs.
 
-kio's schema is the layout of a version on the wire, the dataclass of `shareq.model.messages` its content. `shapes`
-pairs the two; `reader_compiler` and `writer_compiler` turn such a pair into straight-line code with `struct`:
-neighbouring fields packed at once, no object in between. A function is compiled when its version is first used.
+kio's schema is the layout of a version, the dataclass of `shareq.model.messages` its content. `shapes` pairs the two;
+`reader_compiler` and `writer_compiler` compile such a pair to straight-line code with `struct`: adjacent fields are
+packed at once, without intermediate objects. A function is compiled when its version is first used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from shareq.wire.codec.writer_compiler import compile_writer
 Message = Request | Response
 
 Read = Callable[[bytes, int], tuple[Any, int]]
-"""`read(data, at) -> (message, end)`; raises what slicing and unpacking raise: ValueError, IndexError, struct.error."""
+"""`read(data, at) -> (message, end)`; raises the exceptions of slicing and unpacking: ValueError, IndexError,
+struct.error."""
 
 Write = Callable[[Callable[[bytes], None], Any], None]
 """`write(add, message)` calls `add` with the bytes of a message, piece by piece."""
@@ -39,7 +40,7 @@ class MessageWriter(NamedTuple):
 
 
 def reader(cls: type[Message], api_key: int, version: int) -> MessageReader:
-    """The reader of messages of a class. Callers keep it: compiling takes milliseconds."""
+    """The reader of a message class. Callers keep it, because compiling takes milliseconds."""
     variant = VARIANTS.get((cls, version), Variant(cls))
     shape = _shape(cls, variant.cls, api_key, version)
     read = compile_reader(shape)
@@ -55,7 +56,7 @@ def reader(cls: type[Message], api_key: int, version: int) -> MessageReader:
 
 
 def writer(cls: type[Message], api_key: int, version: int) -> MessageWriter:
-    """The writer of messages of a class. Callers keep it: compiling takes milliseconds."""
+    """The writer of a message class. Callers keep it, because compiling takes milliseconds."""
     variant = VARIANTS.get((cls, version), Variant(cls))
     shape = _shape(cls, variant.cls, api_key, version)
     write = compile_writer(shape)

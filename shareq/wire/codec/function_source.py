@@ -8,7 +8,7 @@ from typing import Any
 
 
 class FunctionSource:
-    """Lines of Python, the objects that they name, and the indentation of the next line."""
+    """Lines of Python, the objects that they refer to, and the indentation of the next line."""
 
     def __init__(self, header: str, purpose: str) -> None:
         self._lines = [header, f'    """{purpose}"""']
@@ -27,7 +27,7 @@ class FunctionSource:
         self._depth -= 1
 
     def fresh(self, stem: str) -> str:
-        """A variable name that is not in use."""
+        """A new variable name."""
         self._names += 1
         return f"{stem}{self._names}"
 
@@ -38,7 +38,7 @@ class FunctionSource:
         return name
 
     def function(self, name: str, helpers: dict[str, Any]) -> Callable[..., Any]:
-        """The finished function. Its text is kept as `function.__source__`: generated code should be readable, too."""
+        """The compiled function. `function.__source__` is its text, so that generated code can be read, too."""
         text = "\n".join(self._lines) + "\n"
         namespace = {**helpers, **self._objects}
         exec(compile(text, f"<{name}>", "exec"), namespace)

@@ -1,4 +1,4 @@
-"""What the functions made by `reading` and `writing` call: lengths, tags, ids and errors of the protocol."""
+"""Helpers of the compiled functions: lengths, tags, ids and errors of the protocol."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ uuid = lru_cache(maxsize=4096)(topic_id_to_bytes)
 
 
 class _ErrorsByCode(dict[int, Errors]):
-    """Errors by code; a code of a newer broker is UNKNOWN_SERVER_ERROR, as in Java's client."""
+    """Errors by code; an unknown code, from a newer broker, is UNKNOWN_SERVER_ERROR, as in Java's client."""
 
     def __missing__(self, code: int) -> Errors:
         return Errors.UNKNOWN_SERVER_ERROR
@@ -32,7 +32,7 @@ errors = _ErrorsByCode({int(error): error for error in Errors})
 
 
 def uvarint(data: bytes, at: int) -> tuple[int, int]:
-    """An unsigned varint and where it ends: seven bits a byte, the lowest first."""
+    """An unsigned varint and its end: seven bits per byte, the lowest first."""
     value = 0
     for i in range(MAX_VARINT_BYTES):
         byte = data[at + i]
@@ -43,7 +43,7 @@ def uvarint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def read_tags(data: bytes, at: int) -> tuple[dict[int, tuple[int, int]], int]:
-    """The tagged fields at the end of a struct, each with its first byte and its end; and where the struct ends."""
+    """The tagged fields at the end of a struct, each with its first byte and its end; and the end of the struct."""
     found = {}
     count, at = uvarint(data, at)
     for _ in range(count):
@@ -61,12 +61,12 @@ def skip_tags(data: bytes, at: int) -> int:
 
 @lru_cache(maxsize=256)
 def many(letter: str, count: int) -> Callable[..., tuple[int, ...]]:
-    """Unpacks an array of numbers."""
+    """A function that unpacks an array of numbers."""
     return struct.Struct(f">{count}{letter}").unpack_from
 
 
 def batches(data: bytes, start: int, end: int) -> tuple[RecordBatch, ...]:
-    """The complete record batches of a `records` field; each is copied out of the frame once."""
+    """The complete record batches of a `records` field; each is copied from the frame once."""
     return tuple(split_batches(memoryview(data)[start:end]))
 
 
@@ -75,7 +75,7 @@ def illegal_null(name: str) -> MalformedFrame:
 
 
 def wrong_size(name: str) -> MalformedFrame:
-    return MalformedFrame(f"the tagged field {name} has not the size that it claims")
+    return MalformedFrame(f"the tagged field {name} does not have its stated size")
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------
@@ -108,12 +108,12 @@ int32 = _Lengths(struct.Struct(">i").pack)
 
 @lru_cache(maxsize=256)
 def pack_many(letter: str, count: int) -> Callable[..., bytes]:
-    """Packs an array of numbers."""
+    """A function that packs an array of numbers."""
     return struct.Struct(f">{count}{letter}").pack
 
 
 def tag_section(tags: list[tuple[int, list[bytes]]]) -> bytes:
-    """Tagged fields as they end a struct, the lowest tag first."""
+    """The tagged fields at the end of a struct, the lowest tag first."""
     parts = [write_uvarint(len(tags))]
     for tag, value in tags:
         body = b"".join(value)
@@ -122,7 +122,7 @@ def tag_section(tags: list[tuple[int, list[bytes]]]) -> bytes:
 
 
 def cannot_be_null(name: str) -> UnsupportedVersion:
-    return UnsupportedVersion(f"{name} may not be null in this version")
+    return UnsupportedVersion(f"{name} must not be null in this version")
 
 
 def cannot_travel(name: str) -> UnsupportedVersion:

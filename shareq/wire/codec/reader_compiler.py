@@ -1,13 +1,13 @@
-"""Makes the function that reads one message in one version.
+"""Compiles the function that reads one message in one version.
 
     def read(data, at):
         v1, n2, = unpack3(data, at); at += 3
         ...
         return HeartbeatResponse(error_code=errors[v1], ...), at
 
-Neighbours of fixed size, and the length or the tag count behind them, are unpacked at once. What ends beyond the frame
-is found by the next thing that is read, or by the caller, who compares the end with the frame's; an array grows with
-the bytes that are there, whatever number of elements it claims.
+Adjacent fields of fixed size, and a length or tag count after them, are unpacked at once. The next read, or the caller,
+who compares the end with the frame's, detects a field that ends beyond the frame; an array grows with the available
+bytes, whatever its stated number of elements.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def compile_reader(shape: Shape) -> Callable[[bytes, int], tuple[Any, int]]:
 
 
 class _ReaderCompiler:
-    """Each method adds lines that read something, and returns the expression that is its value."""
+    """Each method adds lines that read a value, and returns the expression of the value."""
 
     def __init__(self, whole: Shape) -> None:
         self.source = FunctionSource("def read(data, at):", f"Read a {whole.name}.")
@@ -89,7 +89,7 @@ class _ReaderCompiler:
         return variable
 
     def _unpack(self) -> None:
-        """Read what has gathered."""
+        """Add the line that unpacks the collected fields."""
         letters = "".join(letter for letter, _ in self._run)
         targets = ", ".join(variable for _, variable in self._run if variable)
         if letters == "B":
@@ -100,10 +100,10 @@ class _ReaderCompiler:
             self.source.line(f"{targets}, = {unpack}" if targets else unpack)
         self._run.clear()
 
-    # ---- what has a length before it
+    # ---- fields with a length
 
     def _sized(self, field: WireField, flexible: bool, read: Callable[[WireField, bool, str, str], None]) -> str:
-        """Length first, -1 for null; then `read(field, flexible, length, target)` makes the lines for the rest."""
+        """Read the length, -1 for null; then `read(field, flexible, length, target)` adds the lines for the rest."""
         target = self.source.fresh("v")
         length = self._length(field, flexible)
         if field.on_null is MISSING:
@@ -150,7 +150,7 @@ class _ReaderCompiler:
         self.source.line(f"{target} = tuple({items})")
 
     def _nullable_struct(self, field: WireField) -> str:
-        """A marker byte says whether a struct follows (KIP-893)."""
+        """Read a nullable struct after its marker byte (KIP-893)."""
         assert field.shape is not None
         marker = self._next("b", "n")
         self._unpack()

@@ -1,4 +1,4 @@
-"""Kafka's message schemas, as kio has them."""
+"""Kafka's message schemas, from kio."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from kio.index import load_request_schema, load_response_schema
 
 
 def schema(api_key: int, version: int, *, request: bool) -> Any:
-    """The dataclass that kio has for a version of a request or a response."""
+    """kio's dataclass for a version of a request or a response."""
     return (load_request_schema if request else load_response_schema)(api_key, version)

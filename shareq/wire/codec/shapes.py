@@ -1,6 +1,6 @@
 """The shape of a struct in one version: kio's schema paired with the message class.
 
-kio's schema is Kafka's own, one dataclass for each struct and version. Fields are paired by name; times have `_ms` in
+kio's schema is Kafka's own, with one dataclass per struct and version. Fields are paired by name; times have `_ms` in
 the message class. A field that the class lacks is written with its default and skipped when read; a field that the
 version lacks keeps its default when read, and is not written.
 """
@@ -34,18 +34,18 @@ LETTERS = MappingProxyType(
         "datetime_i64": "q",
     }
 )
-"""Kafka's types of fixed size, in the letters of `struct`."""
+"""Kafka's types of fixed size -> the letters of `struct`."""
 
 
 class ModelType(NamedTuple):
-    """The type of a field in the message class: of the value or of an element; `takes_none`: the field may be None."""
+    """The type of a field, or of its elements, in the message class; `takes_none`: the field may be None."""
 
     inner: Any = None
     takes_none: bool = False
 
     @property
     def zero(self) -> object:
-        """The value of a field without default that a version lacks."""
+        """The value of a field without a default that a version lacks."""
         if self.takes_none:
             return None
         if self.inner is TopicId:
@@ -54,7 +54,7 @@ class ModelType(NamedTuple):
 
 
 class SchemaType(NamedTuple):
-    """The type of a field in kio's schema: of the value or of an element; `nullable`: the field may be null."""
+    """The type of a field, or of its elements, in kio's schema; `nullable`: the field may be null."""
 
     inner: Any
     nullable: bool
@@ -63,7 +63,7 @@ class SchemaType(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireField:
-    """A field of a struct. `attribute`: the field of the message class, None if it has none; `shape`: that of a struct.
+    """A field of a struct. `attribute`: the field of the message class, None if it has none; `shape`: for a struct.
 
     `default`: the value of an absent tag, and of a field that the message class lacks.
     """
@@ -80,7 +80,7 @@ class WireField:
 
     @property
     def letter(self) -> str:
-        """The letter of `struct` where the value has a fixed size; empty for all others."""
+        """The letter of `struct` if the value has a fixed size, else empty."""
         return "" if self.is_array else LETTERS.get(self.kind, "")
 
     @property
@@ -89,12 +89,12 @@ class WireField:
 
     @property
     def is_numbers(self) -> bool:
-        """An array that is packed and unpacked at once."""
+        """True for an array that is packed and unpacked at once."""
         return self.is_array and self.kind != "uuid" and self.kind in LETTERS
 
     @property
     def element(self) -> WireField:
-        """One of the values of an array, as a field of its own."""
+        """An element of the array, as a field."""
         return replace(self, is_array=False, nullable=False, ours=ModelType(self.ours.inner))
 
     @property
@@ -103,7 +103,7 @@ class WireField:
 
     @property
     def on_null(self) -> object:
-        """The value of null on the wire: None, or empty where the field has no None; MISSING where null is illegal."""
+        """The value for null: None, or empty if the message class does not allow None; MISSING if null is illegal."""
         if self.is_batches:
             return ()
         if not self.nullable:
@@ -117,8 +117,8 @@ class WireField:
 class Shape:
     """A struct in one version. `cls`: the message class, None if there is none, `tuple` for a plain tuple.
 
-    `absent`: fields without default that this version lacks, with their values when read.
-    `must_travel`: fields that this version lacks, with the only value that a message in this version may have there.
+    `absent`: fields without a default that this version lacks, with their values when read.
+    `must_travel`: fields that this version lacks, with the only value that a message in this version may have.
     """
 
     name: str
@@ -131,7 +131,7 @@ class Shape:
 
 
 def shape_of(ours: Any, entity: Any) -> Shape:
-    """Pair a message class, or a plain `tuple[...]` by position, with an entity of kio's; None leaves it out."""
+    """Pair a message class, or a plain `tuple[...]` by position, with a dataclass of kio; None: no message class."""
     attributes = _attributes(ours, entity)
     defaults = {field.name: field.default for field in fields(ours)} if is_dataclass(ours) else {}
     found = [_wire_field(theirs, attributes, defaults) for theirs in fields(entity)]
@@ -159,7 +159,7 @@ def _attributes(ours: Any, entity: Any) -> dict[str, ModelType]:
 
 
 def _ours(hint: Any) -> ModelType:
-    """`tuple[X, ...] | None` is an X that takes None, and so is `X | None`."""
+    """`tuple[X, ...] | None` is an X that may be None, and so is `X | None`."""
     options = get_args(hint) if NoneType in get_args(hint) else (hint,)
     inner = next(option for option in options if option is not NoneType)
     arguments = get_args(inner)
@@ -192,12 +192,12 @@ def _wire_field(field: Field[Any], attributes: Mapping[str, ModelType], defaults
         nullable=theirs.nullable and tag is None,
         ours=ours,
         tag=tag,
-        default=own_default if own_default == default else default,  # the very object is found faster than an equal one
+        default=own_default if own_default == default else default,  # identity is checked faster than equality
     )
 
 
 def _default(field: Field[Any], theirs: SchemaType, shape: Shape | None) -> object:
-    """kio's default as a value of the message class; where kio has none, the protocol's: null, empty or zero."""
+    """kio's default as a value of the message class; if kio has none, the protocol's: null, empty or zero."""
     if field.default is not MISSING:
         return _in_our_terms(field.default, shape, field.metadata.get("kafka_type"))
     if theirs.is_array or (theirs.nullable and field.metadata.get("kafka_type") != "uuid"):
@@ -215,7 +215,7 @@ def _in_our_terms(value: Any, shape: Shape | None, kind: str | None) -> object:
 
 
 def _struct_in_our_terms(value: Any, shape: Shape) -> object:
-    """A struct's default; of one that we leave out, nothing is ever written."""
+    """A struct's default; None if there is no message class, as the struct is not written then."""
     if shape.cls is None:
         return None
     values = {

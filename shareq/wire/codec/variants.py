@@ -1,4 +1,4 @@
-"""Messages that differ from Kafka's schema in more than a missing field, and rules that no schema has."""
+"""Messages that differ from Kafka's schema in more than a missing field, and rules that the schemas lack."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from shareq.wire.errors import UnsupportedVersion
 ALIASES: Mapping[str, str] = MappingProxyType(
     {"topic_data": "topics", "partition_data": "partitions", "partition_responses": "partitions"}
 )
-"""Fields that Kafka calls otherwise than we do."""
+"""Kafka's field names -> those of the message classes, where they differ."""
 
 CONSTANTS: Mapping[str, int] = MappingProxyType({"replica_id": -1})
-"""What is written for fields that we leave out and that have no default: no client is a replica."""
+"""The written values of fields that the message classes lack and that have no default: no client is a replica."""
 
 MUST_TRAVEL = frozenset(
     {
@@ -44,18 +44,18 @@ MUST_TRAVEL = frozenset(
         (ShareFetchRequest, "share_acquire_mode"),
     }
 )
-"""Fields that Kafka does not call ignorable: a request that needs them cannot be made in a version without them."""
+"""Fields that are not ignorable in Kafka: a request with a value there cannot be sent in a version without them."""
 
 
 class Variant(NamedTuple):
-    """How a message travels in a version: as which class, and how one becomes the other (None: it is the same)."""
+    """The form of a message in a version: its class, and the conversions (None: the class is the same)."""
 
     cls: type
     to_wire: Callable[[Any], Any] | None = None
     from_wire: Callable[[Any], Any] | None = None
 
 
-# ---- FindCoordinator before version 4: one key, one answer -----------------------------------------------------------
+# ---- FindCoordinator before version 4: one key, one coordinator ------------------------------------------------------
 
 
 @message
@@ -75,7 +75,7 @@ class _OneCoordinator:
 
 def _one_key(request: FindCoordinatorRequest) -> _OneKey:
     if len(request.coordinator_keys) != 1:
-        raise UnsupportedVersion("before version 4 one coordinator is looked for at a time")
+        raise UnsupportedVersion("before version 4 a request has exactly one coordinator key")
     return _OneKey(key=request.coordinator_keys[0], key_type=request.key_type)
 
 
@@ -95,7 +95,7 @@ def _one_coordinator(response: FindCoordinatorResponse) -> _OneCoordinator:
 
 
 def _any_coordinators(wire: _OneCoordinator) -> FindCoordinatorResponse:
-    """Which key was asked for is known to the asker alone."""
+    """The key is empty: only the sender of the request has it."""
     coordinator = FindCoordinatorResponse.Coordinator(
         key="",
         node_id=wire.node_id,
@@ -107,7 +107,7 @@ def _any_coordinators(wire: _OneCoordinator) -> FindCoordinatorResponse:
     return FindCoordinatorResponse(coordinators=(coordinator,))
 
 
-# ---- DeleteTopics before version 6: names alone ----------------------------------------------------------------------
+# ---- DeleteTopics before version 6: only names -----------------------------------------------------------------------
 
 
 @message

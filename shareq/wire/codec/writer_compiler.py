@@ -1,11 +1,11 @@
-"""Makes the function that writes one message in one version.
+"""Compiles the function that writes one message in one version.
 
     def write(add, m):
         add(pack1(0, m.error_code))
         ...
 
-It hands the pieces to `add`, so that records are copied once, when the frame is joined. Neighbours of fixed size are
-packed at once.
+It passes the pieces to `add`, so that records are copied only once, when the frame is joined. Adjacent fields of fixed
+size are packed at once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def compile_writer(shape: Shape) -> Callable[[Callable[[bytes], None], Any], Non
 
 
 class _WriterCompiler:
-    """Each method adds lines that write something, given the expression of its value."""
+    """Each method adds lines that write a value, given by its expression."""
 
     def __init__(self, whole: Shape) -> None:
         self.source = FunctionSource("def write(add, m):", f"Write a {whole.name}.")
@@ -46,7 +46,7 @@ class _WriterCompiler:
         self._run: list[tuple[str, str]] = []
 
     def struct(self, shape: Shape, value: str) -> None:
-        """A struct's fields. What has a fixed size may still wait to be packed with what follows."""
+        """Write the fields of a struct. The last ones of fixed size may remain, to be packed with the next fields."""
         for name, only in shape.must_travel.items():
             self.source.line(f"if {value}.{name} != {self.source.bind('only', only)}: raise cannot_travel({name!r})")
         for i, field in enumerate(shape.ordinary):
@@ -68,7 +68,7 @@ class _WriterCompiler:
             self._struct(field, value)
 
     def pack(self) -> None:
-        """Write what has gathered."""
+        """Add the line that packs the collected fields."""
         fixed = struct.Struct(">" + "".join(letter for letter, _ in self._run))
         values = ", ".join(value for _, value in self._run if value)
         if values:
@@ -85,10 +85,10 @@ class _WriterCompiler:
         self.source.line(f"{variable} = {value}")
         return variable
 
-    # ---- what we leave out
+    # ---- fields that the message class lacks
 
     def _left_out(self, field: WireField, flexible: bool) -> None:
-        """Constants gather like all that has a fixed size; zeros are padding."""
+        """Collect constants like other fields of fixed size; zeros are padding."""
         if field.letter:
             size = struct.calcsize(">" + field.letter)
             zero = field.kind == "uuid" or not field.default
@@ -102,7 +102,7 @@ class _WriterCompiler:
         else:
             self.struct(field.shape, "")
 
-    # ---- what has a length before it
+    # ---- fields with a length
 
     def _sized(self, field: WireField, value: str, flexible: bool) -> None:
         self.pack()
@@ -121,7 +121,7 @@ class _WriterCompiler:
 
     @staticmethod
     def _length_letter(field: WireField) -> str:
-        """Before flexible versions only strings have short lengths."""
+        """The letter of a length before flexible versions, which is short only for strings."""
         return "h" if field.kind == "string" and not field.is_array else "i"
 
     def _value(self, field: WireField, value: str, lengths: str, flexible: bool) -> None:
@@ -152,7 +152,7 @@ class _WriterCompiler:
             self._line(piece)
 
     def _struct(self, field: WireField, value: str) -> None:
-        """A nullable one has a marker byte before it (KIP-893)."""
+        """Write a struct, a nullable one after a marker byte (KIP-893)."""
         assert field.shape is not None
         if not field.nullable:
             self.struct(field.shape, self._let("m", value))
@@ -169,7 +169,7 @@ class _WriterCompiler:
     # ---- tagged fields
 
     def _tags(self, fields: list[WireField], value: str) -> None:
-        """A field that has its default is not written."""
+        """Write the tagged fields that do not have their defaults."""
         if not fields:
             self._run.append(("x", ""))
             return
@@ -183,7 +183,7 @@ class _WriterCompiler:
         self._line(rf"tag_section({tags}) if {tags} else b'\0'")
 
     def _tagged(self, field: WireField, value: str, tags: str) -> None:
-        """Collect the bytes of one tagged field separately, because their number comes first."""
+        """Collect the bytes of one tagged field separately, because their number precedes them."""
         body = self._let("body", "[]")
         outer, self._add = self._add, f"{body}.append"
         self._field(field, value, True)
