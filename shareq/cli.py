@@ -1,6 +1,6 @@
-"""`shareq serve`: a cluster for real Kafka clients. `shareq kafka`: Apache Kafka itself. Ctrl-C ends either.
+"""`shareq serve`: a cluster for Kafka clients. `shareq kafka`: Apache Kafka. Both run until Ctrl-C.
 
-`shareq pipeline`: tables and a report of what happened.
+`shareq pipeline`: tables and a report of a trace.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ KEPT_EVENTS = 200_000
 
 
 LATE = {"kafka": "shareq.kafka.command", "pipeline": "shareq.spark.pipeline.command"}
-"""Commands that are imported on use, because of their dependencies."""
+"""Commands that are imported when they are used, because of their dependencies."""
 
 
 class _Shareq(click.Group):
-    """The group of all commands, with those of LATE."""
+    """The group of all commands, including those of LATE."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*LATE, *super().list_commands(ctx)]
@@ -138,7 +138,7 @@ def serve(
 ) -> None:
     """Serve a cluster to Kafka clients until Ctrl-C. All data is in memory and is lost at the end."""
     wire, client_examples = _needed("shareq.wire.server"), _needed("shareq.wire.client_examples")
-    with _plain_errors(), _told_to_end() as ended:
+    with _plain_errors(), _end_signals() as ended:
         kept = KEPT_EVENTS if journal else False
         with Cluster(brokers, clock=clock, seed=seed, config=configs, journal=kept, racks=racks) as cluster:
             for name, partitions in topics.items():
@@ -155,7 +155,7 @@ def serve(
 
 
 @contextmanager
-def _told_to_end() -> Iterator[threading.Event]:
+def _end_signals() -> Iterator[threading.Event]:
     """An event that SIGINT and SIGTERM set; the handlers are in place before the address is printed."""
     ended = threading.Event()
     former = [(one, signal.signal(one, lambda *_: ended.set())) for one in (signal.SIGINT, signal.SIGTERM)]

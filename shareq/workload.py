@@ -1,7 +1,6 @@
 """A workload on a queue: consumers poll in turn and acknowledge every record; incidents interrupt them.
 
-The tour, the tutorials and the load runs share it. It uses the public API of consumers only, so it works on any
-cluster.
+The tour, the tutorials and the load runs use it. It calls only the public API of consumers, so it works on any cluster.
 """
 
 from __future__ import annotations
@@ -46,9 +45,9 @@ class Report:
 
 
 def failing_once(poison: Callable[[Message], bool], *, failure_rate: float, rng: random.Random) -> Verdict:
-    """A verdict: REJECT for poison, RELEASE for a share of the other records at their first delivery, else ACCEPT.
+    """A verdict: REJECT for poison, RELEASE for a part of the other records at their first delivery, else ACCEPT.
 
-    `failure_rate`: that share, 0.0..1.0; ConfigException outside.
+    `failure_rate`: that part, 0.0..1.0; ConfigException outside.
     """
     if not 0.0 <= failure_rate <= 1.0:
         raise ConfigException(f"failure_rate={failure_rate!r}: must be 0.0..1.0")
@@ -76,8 +75,9 @@ def work_off(
     """Let the consumers poll in turn until a whole round delivers no record and `done()` is true.
 
     The consumers acknowledge explicitly. Incidents happen between a poll and its acknowledgements, when a consumer
-    holds the most records. An incident that crashes a consumer removes it from the list. `on_delivered(n)` updates a
-    progress bar. `every_round` advances a virtual clock: the time for which all consumers work in parallel.
+    holds the most records. An incident that crashes a consumer removes it from the list. `on_delivered(n)` is called
+    after each poll, for a progress bar. `every_round` advances a virtual clock by the time of a round, in which all
+    consumers work in parallel.
     """
     team = list(consumers)
     report, pending, idle = Report(), sorted(incidents, key=lambda i: i.after), 0

@@ -156,7 +156,7 @@ def test_the_life_of_a_record(
 def test_who_had_it_when_it_changed() -> None:
     bench = Bench(1)
     released_and_rejected(bench)
-    told = [(m.event, m.state, m.delivery_count, m.who) for m in bench.life(0).moments]
+    told = [(m.event, m.state, m.delivery_count, m.member) for m in bench.life(0).moments]
     assert told == [
         ("acquire", "acquired", 1, "ann"),
         ("release", "available", 1, "ann"),
@@ -172,7 +172,7 @@ def test_log_start_takes_what_nobody_holds() -> None:
     bench.admin.delete_records({(bench.topic, 0): 3}).check()
     ann.poll(1)
     last = bench.life(0).moments[-1]
-    assert (last.event, last.state, last.who) == ("log_start", "archived", None)
+    assert (last.event, last.state, last.member) == ("log_start", "archived", None)
 
 
 def test_a_leader_that_is_lost_takes_along_what_was_not_durable() -> None:

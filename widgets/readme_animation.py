@@ -1,4 +1,4 @@
-"""Makes the animation at the top of the README: a consumer crashes, its locks time out, its records are redelivered.
+"""Creates the animation at the top of the README: a consumer crashes, its locks time out, its records are redelivered.
 
     .venv/bin/python widgets/readme_animation.py
 
@@ -40,13 +40,13 @@ TAKEN: Final = 4
 COLOURS: Final = 96
 FRAME_MS: Final = 100
 FADE: Final = (0.3, 0.7)
-"""Shares of the next picture in the frames between two events."""
+"""Weights of the next picture in the frames between two events."""
 TITLE: Final = 46
 """Height of the caption above the strip."""
 
 
 class Scene(NamedTuple):
-    """A caption, and the time of the journal that it covers: `shown_ms` of film for `until_ms - from_ms`."""
+    """A caption, and the span of the journal that it covers: `shown_ms` of film for `until_ms - from_ms`."""
 
     caption: str
     from_ms: int
@@ -141,7 +141,7 @@ def _accept(consumer: ShareConsumer, messages: Any) -> None:
 
 
 def snapshots(story: Story) -> list[tuple[dict[str, Any], Scene]]:
-    """The state that each picture shows; a picture is shown for FRAME_MS."""
+    """The state of each picture; a picture is shown for FRAME_MS."""
     found = []
     for scene in story.scenes:
         frames = scene.shown_ms // FRAME_MS
@@ -165,13 +165,13 @@ def page_of(snapshot: dict[str, Any], scene: Scene) -> str:
 
 
 def photograph(page: Page, html: str) -> Image.Image:
-    """A frame as the browser draws it."""
+    """A frame as the browser renders it."""
     page.set_content(html)
     return Image.open(BytesIO(page.screenshot())).convert("RGB")
 
 
 def film(story: Story) -> tuple[list[Image.Image], list[int]]:
-    """All frames, each drawn once, and how long each is shown; a fade where an event changes the picture."""
+    """All frames, and the duration of each; a fade where an event changes the picture."""
     frames: list[Image.Image] = []
     durations: list[int] = []
     chromium = provide()
@@ -192,7 +192,7 @@ def film(story: Story) -> tuple[list[Image.Image], list[int]]:
 
 
 def save(frames: list[Image.Image], durations: list[int], path: Path = OUT) -> None:
-    """Write the frames as a GIF, all in one palette: the colours that most pixels have, and the nearest for others."""
+    """Write the frames as a GIF with one palette: the most frequent colours; other colours become the nearest one."""
     pixels = Counter[int]()
     for frame in frames:
         pixels.update(

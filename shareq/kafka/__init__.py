@@ -1,9 +1,9 @@
-"""Apache Kafka itself: one or three brokers in one call, and Kafka's command-line tools.
+"""Apache Kafka: one or three brokers in one call, and Kafka's command-line tools.
 
     with LocalKafka() as kafka:
         consumer = ShareConsumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "payments"})
 
-It needs the optional dependencies `shareq[kafka]` only. Linux and macOS; on Windows use WSL.
+Requires only the optional dependencies `shareq[kafka]`. Linux and macOS; on Windows use WSL.
 """
 
 from shareq.kafka.jars import KafkaJars, KafkaNotFound, kafka_jars

@@ -1,6 +1,6 @@
 """One broker of a local Kafka: its properties, its process, its log.
 
-KRaft, broker and controller in one. The process is a supervisor's child, see `supervisor.py`.
+The process is broker and KRaft controller in one, and a child of a supervisor; see `supervisor.py`.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _READY = "Kafka Server started"
 _LOG4J2 = Path(__file__).parent / "log4j2"
 _HEAP = "-Xmx1g"
 _BROKER_OPTIONS = ("-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35")  # as Kafka's
-_SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")  # halves what a tool takes to start
+_SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")  # halves the start-up time of a tool
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaCommand:
-    """A Java and Kafka's jars: what turns a class of Kafka's into a command."""
+    """A Java and Kafka's jars, which make command lines of Kafka's classes."""
 
     java: Java
     jars: KafkaJars
@@ -49,7 +49,7 @@ class KafkaCommand:
 
 @dataclass(slots=True)
 class BrokerProcess:
-    """BrokerProcess `broker_id` under `root`: data, properties and log there are its own."""
+    """The process of broker `broker_id`. Its data, properties and log are in the folder `root`."""
 
     program: KafkaCommand
     root: Path
@@ -79,10 +79,10 @@ class BrokerProcess:
     def properties(self) -> Path:
         return self.root / f"broker-{self.broker_id}.properties"
 
-    # ---- before it runs ----------------------------------------------------------------------------------------------
+    # ---- preparation -------------------------------------------------------------------------------------------------
 
     def configure(self, voters: Sequence[str], config: Mapping[str, object]) -> None:
-        """Write its properties file."""
+        """Write the properties file."""
         own = {
             "process.roles": "broker,controller",
             "node.id": self.broker_id,
@@ -96,13 +96,13 @@ class BrokerProcess:
         self.properties.write_text("".join(f"{key}={_text(value)}\n" for key, value in {**config, **own}.items()))
 
     def format(self, cluster_id: str) -> subprocess.CompletedProcess[str]:
-        """Prepare its data folder with Kafka's own tool, share groups on."""
+        """Format the data folder with Kafka's storage tool, with share groups enabled."""
         args = ("format", "-t", cluster_id, "-c", str(self.properties), "--feature", "share.version=1")
         command = self.program.tool("kafka.tools.StorageTool", args)
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
     def format_like(self, first: BrokerProcess, cluster_id: str) -> None:
-        """Prepare its data folder as that of `first` was: a second and a third run of the tool would take seconds."""
+        """Format the data folder like that of `first`: further runs of the tool would take seconds."""
         self.data.mkdir()
         shutil.copy(first.data / "bootstrap.checkpoint", self.data)
         lines = ("version=1", f"cluster.id={cluster_id}", f"node.id={self.broker_id}", f"directory.id={new_id()}")
@@ -121,7 +121,7 @@ class BrokerProcess:
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # ctrl-C in the terminal reaches this process only, which stops the broker
+                start_new_session=True,  # ctrl-C in the terminal reaches only this process, which stops the broker
             )
 
     @property
@@ -130,25 +130,25 @@ class BrokerProcess:
 
     @property
     def ready(self) -> bool:
-        """True if it has registered with the controller and serves clients."""
-        return _READY in self.said()
+        """True if the broker has registered with the controller and serves clients."""
+        return _READY in self.output()
 
-    def said(self) -> str:
-        """Its log since it was started last."""
+    def output(self) -> str:
+        """The log since the last start."""
         with self.log.open("rb") as log:
             log.seek(self._log_begin)
             return log.read().decode(errors="replace")
 
     def terminate(self) -> None:
-        """Ask it to stop in an orderly way."""
+        """Stop it in an orderly way."""
         self._order(b"t")
 
     def kill(self) -> None:
-        """Kill it, as a power failure does."""
+        """Kill it, as a power failure would."""
         self._order(b"k")
 
     def wait(self, timeout: float) -> bool:
-        """Wait up to `timeout` seconds for its end; return whether it has ended."""
+        """Wait up to `timeout` seconds for the end of the process. True if it has ended."""
         if self._process is None:
             return True
         try:
@@ -162,17 +162,17 @@ class BrokerProcess:
     def _order(self, letter: bytes) -> None:
         if self._process is not None and self.alive:
             assert self._process.stdin is not None
-            with suppress(BrokenPipeError):  # it ended between the question and the order
+            with suppress(BrokenPipeError):  # it has ended since the check
                 os.write(self._process.stdin.fileno(), letter)
 
 
 def new_id() -> str:
-    """A random id as Kafka writes them; the first byte keeps it from looking like an option."""
+    """A random id in Kafka's format; the first byte prevents a leading dash, which would look like an option."""
     return base64.urlsafe_b64encode(b"\x4b" + os.urandom(15)).decode().rstrip("=")
 
 
 def _text(value: object) -> str:
-    """A value as a properties file takes it."""
+    """A value in the format of a properties file."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""`shareq kafka ...`: a local Apache Kafka, and Kafka's tools, without installing either."""
+"""`shareq kafka ...`: a local Apache Kafka and Kafka's tools, without an installation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CHECK_S = 0.5
 
 @click.group()
 def kafka() -> None:
-    """Apache Kafka itself on this machine: nothing to install, nothing left behind."""
+    """Run Apache Kafka on this machine: no installation, no remaining data."""
 
 
 @kafka.command()
@@ -34,7 +34,7 @@ def start(brokers: str, version: str | None, configs: tuple[str, ...]) -> None:
     ended = threading.Event()
     with _plain_errors():
         local = LocalKafka(int(brokers), version=version, config=dict(map(_pair, configs)))
-        click.echo("Apache Kafka starts ...", err=True)
+        click.echo("Starting Apache Kafka ...", err=True)
         with local:
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, lambda *_: ended.set())
@@ -43,8 +43,8 @@ def start(brokers: str, version: str | None, configs: tuple[str, ...]) -> None:
             click.echo("Ctrl-C stops it.")
             while not ended.wait(_CHECK_S):
                 if not local.brokers_alive:
-                    raise LocalKafkaError(f"Kafka has ended by itself:\n{local.tail()}")
-    click.echo("Apache Kafka has stopped; its data is gone.")
+                    raise LocalKafkaError(f"Kafka has ended unexpectedly:\n{local.tail()}")
+    click.echo("Apache Kafka has stopped; its data is removed.")
 
 
 @kafka.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

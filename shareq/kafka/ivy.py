@@ -1,6 +1,6 @@
-"""Fetching Apache Kafka with the Ivy that lies among PySpark's jars: no Maven, no download page, only pip packages.
+"""Downloads Apache Kafka with the Ivy in PySpark's jars: only pip packages are needed, no Maven and no download page.
 
-Maven Central is asked, unless SHAREQ_IVY_SETTINGS names an Ivy settings file or ~/.m2/settings.xml a mirror of it.
+The source is Maven Central, unless SHAREQ_IVY_SETTINGS names an Ivy settings file or ~/.m2/settings.xml a mirror.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from xml.sax.saxutils import quoteattr
 from shareq.extras import install_command
 from shareq.jvm import Java, find_java
 
-# Kafka's own log configuration needs the bridge from SLF4J to Log4j, which its release brings and its POMs do not.
+# Kafka's log configuration needs the bridge from SLF4J to Log4j, which is in its release but not in its POMs.
 _WANTED = (
     ("org.apache.kafka", "kafka_2.13", None),
     ("org.apache.kafka", "kafka-tools", None),
@@ -28,11 +28,11 @@ _WANTED = (
 
 
 class IvyFailed(Exception):
-    """The fetch failed; the message continues `... could not be fetched:` with the reason and the remedy."""
+    """The download failed; the message continues `... could not be fetched:` with the reason and the remedy."""
 
 
 def retrieve(version: str, folder: Path, cache: Path) -> None:
-    """Put the jars of Kafka's broker and tools into `folder`, showing progress in a terminal or notebook."""
+    """Put the jars of Kafka's broker and tools into `folder`; shows progress in a terminal or notebook."""
     java, jar = find_java(), _ivy_jar()
     cache.mkdir(parents=True, exist_ok=True)
     (module := cache / "ivy.xml").write_text(_module(version))
@@ -44,12 +44,12 @@ def retrieve(version: str, folder: Path, cache: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None
         try:
-            said = _follow(process.stdout, f"Apache Kafka {version}")
+            output = _follow(process.stdout, f"Apache Kafka {version}")
         except BaseException:
             process.terminate()
             raise
     if process.returncode:
-        raise IvyFailed(_why(said))
+        raise IvyFailed(_why(output))
 
 
 def _ivy_jar() -> Path:
@@ -74,7 +74,7 @@ def _module(version: str) -> str:
     )
 
 
-# ---- how Maven Central is reached from here ------------------------------------------------------------------------
+# ---- access to Maven Central -----------------------------------------------------------------------------------------
 
 
 def _java_command(java: Java, jar: Path) -> list[str]:
@@ -93,7 +93,7 @@ def _java_command(java: Java, jar: Path) -> list[str]:
 def _settings(cache: Path) -> Path:
     if chosen := os.environ.get("SHAREQ_IVY_SETTINGS"):
         if not Path(chosen).is_file():
-            raise IvyFailed(f"SHAREQ_IVY_SETTINGS={chosen}: there is no such file.")
+            raise IvyFailed(f"SHAREQ_IVY_SETTINGS={chosen}: the file does not exist.")
         return Path(chosen)
     mirror = _mirror(Path("~/.m2/settings.xml").expanduser())
     root = f" root={quoteattr(mirror)}" if mirror else ""
@@ -106,9 +106,9 @@ def _settings(cache: Path) -> Path:
 
 
 def _mirror(settings: Path) -> str | None:
-    """The first mirror of Maven Central in a user's Maven settings; None where there is none."""
+    """The first mirror of Maven Central in the user's Maven settings; None if there is none."""
     try:
-        tree = ET.parse(settings)  # the user's own file, as Maven itself reads it
+        tree = ET.parse(settings)  # the user's own file, which Maven parses, too
     except (OSError, ET.ParseError):
         return None
     for mirror in tree.iterfind(".//{*}mirror"):
@@ -123,34 +123,34 @@ def _mirror(settings: Path) -> str | None:
 
 
 def _follow(lines: Iterable[str], title: str) -> str:
-    """Read Ivy's output to its end, with a bar that grows by each module found and fills with each jar."""
+    """Read Ivy's output to its end. The progress bar's total counts the modules found, its position the jars."""
     from tqdm.auto import tqdm
 
-    said = []
-    with tqdm(desc=title, unit=" jars", total=0, disable=None) as bar:  # None: silent unless a terminal shows it
+    output = []
+    with tqdm(desc=title, unit=" jars", total=0, disable=None) as bar:  # None: hidden unless in a terminal or notebook
         for line in lines:
-            said.append(line)
+            output.append(line)
             if line.startswith("\tfound "):
                 bar.total += 1
                 bar.set_postfix_str(line.split()[1].partition("#")[2], refresh=True)
             elif "[SUCCESSFUL ]" in line:
                 bar.update()
-    return "".join(said)
+    return "".join(output)
 
 
-def _why(said: str) -> str:
-    if "PKIX" in said or "SSLHandshakeException" in said:
+def _why(output: str) -> str:
+    if "PKIX" in output or "SSLHandshakeException" in output:
         return (
-            "Java does not trust the certificate that Maven Central shows here, as behind a company's proxy. What to "
-            "do: name a trust store that knows it, JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=/path/to/cacerts."
+            "Java does not trust the certificate of Maven Central, as behind a company's proxy. Remedy: name a trust "
+            "store with that certificate, JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=/path/to/cacerts."
         )
-    if "Server access error" in said:
-        reasons = re.findall(r"Server access error at url \S+ \((.*)\)", said)
+    if "Server access error" in output:
+        reasons = re.findall(r"Server access error at url \S+ \((.*)\)", output)
         return (
-            f"Maven Central cannot be reached ({reasons[0] if reasons else 'no answer'}). What to do: connect to the "
-            "network; set HTTPS_PROXY; name a mirror of it in ~/.m2/settings.xml or an Ivy settings file in "
+            f"Maven Central cannot be reached ({reasons[0] if reasons else 'no response'}). Remedies: connect to the "
+            "network; set HTTPS_PROXY; name a mirror in ~/.m2/settings.xml, or an Ivy settings file in "
             "SHAREQ_IVY_SETTINGS; or unpack Apache Kafka yourself and set KAFKA_HOME to its folder."
         )
-    if missing := re.findall(r":: (\S+#\S+): not found", said):
-        return f"the repository does not have {', '.join(missing)}. What to do: ask for another version."
-    return "Ivy failed:\n" + "\n".join(said.splitlines()[-12:])
+    if missing := re.findall(r":: (\S+#\S+): not found", output):
+        return f"the repository does not have {', '.join(missing)}. Remedy: choose another version."
+    return "Ivy failed:\n" + "\n".join(output.splitlines()[-12:])

@@ -1,6 +1,6 @@
-"""Where Apache Kafka's jars are: KAFKA_HOME, else the cache, else fetched into the cache once.
+"""Apache Kafka's jars: those of KAFKA_HOME, else of the cache, into which they are downloaded once.
 
-A folder in the cache is complete or not there: it is filled beside its place, under a lock, and renamed at the end.
+A folder in the cache is complete: it is filled under another name, under a lock, and renamed at the end.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _FIRST_WITH_SHARE_GROUPS = (4, 1)
 
 
 class KafkaNotFound(RuntimeError):
-    """Apache Kafka can neither be found nor be fetched; the message has the reason and the remedy."""
+    """Apache Kafka is not installed and could not be downloaded; the message has the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaJars:
-    """A folder with the jars of a broker and of the command-line tools; `source` is where it comes from."""
+    """A folder with the jars of a broker and of the command-line tools; `source`: "KAFKA_HOME" or "cache"."""
 
     folder: Path
     version: str
@@ -36,16 +36,16 @@ class KafkaJars:
 
     @property
     def classpath(self) -> str:
-        """What Java's `-cp` takes."""
+        """The value for Java's `-cp`."""
         return str(self.folder / "*")
 
 
 def kafka_jars(version: str | None = None) -> KafkaJars:
-    """Kafka's jars in `version` (default: SHAREQ_KAFKA_VERSION, KAFKA_HOME's or 4.3.0), fetched when they are not here.
+    """Kafka's jars in `version` (default: SHAREQ_KAFKA_VERSION, KAFKA_HOME's or 4.3.0), downloaded if missing.
 
-    KAFKA_HOME is an unpacked distribution of Apache Kafka; it is passed over when another version is asked for.
-    SHAREQ_CACHE moves the cache, SHAREQ_IVY_SETTINGS names an Ivy settings file to fetch with. Raises KafkaNotFound,
-    JavaNotFound, and ConfigException for a version that is none or too old for share groups.
+    KAFKA_HOME is an unpacked distribution of Apache Kafka; it is ignored if another version is requested. SHAREQ_CACHE
+    sets the cache folder, SHAREQ_IVY_SETTINGS an Ivy settings file. Raises KafkaNotFound, JavaNotFound, and
+    ConfigException for a version that is invalid or too old for share groups.
     """
     version = version or os.environ.get("SHAREQ_KAFKA_VERSION")
     if version is not None:
@@ -62,7 +62,7 @@ def _check(version: str) -> None:
     if numbers is None:
         raise ConfigException(f"version={version!r}: must be a release of Apache Kafka such as {KAFKA_VERSION}")
     if (int(numbers[1]), int(numbers[2])) < _FIRST_WITH_SHARE_GROUPS:
-        raise ConfigException(f"version={version!r}: must be 4.1.0 or newer, before there were no share groups")
+        raise ConfigException(f"version={version!r}: must be 4.1.0 or newer, which have share groups")
 
 
 def _installed(home: Path) -> KafkaJars:
@@ -70,7 +70,7 @@ def _installed(home: Path) -> KafkaJars:
     named = [match[1] for jar in libs.glob("kafka_2.13-*.jar") if (match := re.fullmatch(r".*-(\d[\d.]*)", jar.stem))]
     if not named:
         raise KafkaNotFound(
-            f"KAFKA_HOME={home} is not Apache Kafka: there is no libs/kafka_2.13-*.jar in it. "
+            f"KAFKA_HOME={home} is not Apache Kafka: libs/kafka_2.13-*.jar is missing. "
             "Set it to the folder of an unpacked Kafka, or unset it and let shareq fetch one."
         )
     _check(named[0])
@@ -88,7 +88,7 @@ def _cached(version: str) -> KafkaJars:
 
 
 def _fetch(version: str, folder: Path) -> None:
-    """Fill `folder`. What an interrupted attempt has already downloaded is kept for the next one, in Ivy's cache."""
+    """Fill `folder`. Ivy's cache keeps the downloads of an interrupted attempt for the next one."""
     draft, ivy_cache = folder.with_suffix(".part"), folder.with_suffix(".ivy")
     shutil.rmtree(draft, ignore_errors=True)
     try:
@@ -101,7 +101,7 @@ def _fetch(version: str, folder: Path) -> None:
 
 @contextmanager
 def _alone(lock: Path) -> Iterator[None]:
-    """One process at a time. The operating system frees the lock of a process that dies."""
+    """Hold a lock between processes. The operating system frees the lock of a process that dies."""
     if sys.platform == "win32":
         raise KafkaNotFound("Apache Kafka is fetched on Linux and macOS: on Windows use WSL, or set KAFKA_HOME.")
     import fcntl

@@ -22,7 +22,7 @@ _ATTEMPTS = 3
 _POLL_S = 0.05
 _PORT_TAKEN = ("Address already in use", "BindException")
 
-# Keys that a local Kafka sets itself: an override would keep it from starting or from being found.
+# Keys that a local Kafka sets itself: with an override it would not start, or could not be reached.
 _OWN_KEYS = {
     *("process.roles", "node.id", "broker.id", "listeners", "advertised.listeners", "log.dir", "log.dirs"),
     *("controller.quorum.voters", "controller.quorum.bootstrap.servers", "controller.listener.names"),
@@ -34,8 +34,8 @@ class LocalKafkaError(RuntimeError):
 
 
 def laptop_config(brokers: int) -> dict[str, object]:
-    """The broker configuration that differs from Kafka's defaults: small, quick, and with the widest bounds for share
-    groups that Kafka allows, so that a lock may last one second."""
+    """The broker configuration where it differs from Kafka's defaults: small, quick, and with the widest limits for
+    share groups that Kafka allows, so that a lock may last one second."""
     return {
         "offsets.topic.num.partitions": brokers,
         "offsets.topic.replication.factor": brokers,
@@ -47,7 +47,7 @@ def laptop_config(brokers: int) -> dict[str, object]:
         "share.coordinator.state.topic.min.isr": 1,
         "default.replication.factor": brokers,
         "group.initial.rebalance.delay.ms": 0,
-        "group.share.heartbeat.interval.ms": 1000,  # a member's first partitions come with its second heartbeat
+        "group.share.heartbeat.interval.ms": 1000,  # a member gets its first partitions with its second heartbeat
         "group.share.min.heartbeat.interval.ms": 100,
         "group.share.min.session.timeout.ms": 1000,
         "group.consumer.heartbeat.interval.ms": 1000,
@@ -58,20 +58,20 @@ def laptop_config(brokers: int) -> dict[str, object]:
         "group.share.max.delivery.count.limit": 25,
         "group.share.max.partition.max.record.locks": 10000,
         "broker.heartbeat.interval.ms": 500,
-        "broker.session.timeout.ms": 3000,  # how soon what a killed broker led moves on
+        "broker.session.timeout.ms": 3000,  # the time until a killed broker's partitions get other leaders
     }
 
 
 class LocalKafka:
-    """Apache Kafka on loopback ports: KRaft, share groups on, data in a temporary folder that goes when it stops.
+    """Apache Kafka on loopback ports: KRaft, share groups enabled, data in a temporary folder until it stops.
 
         with LocalKafka() as kafka:
             Producer({"bootstrap.servers": kafka.bootstrap_servers})
 
-    `brokers`: 1 or 3. `config` overrides broker configurations by their Kafka names; what else differs from Kafka's
-    defaults is in `laptop_config`. `version`: see `kafka_jars`. `timeout`: how many seconds a start may take.
-    It ends with `stop()`, with its `with` block, and with this process, even a killed one. ConfigException for an
-    invalid argument; JavaNotFound, KafkaNotFound or LocalKafkaError, with the remedy, if it cannot be started.
+    `brokers`: 1 or 3. `config` overrides broker configurations by their Kafka names; `laptop_config` has the other
+    differences from Kafka's defaults. `version`: see `kafka_jars`. `timeout`: the limit of a start, seconds. It ends
+    with `stop()`, with its `with` block, and with this process, even a killed one. ConfigException for an invalid
+    argument; JavaNotFound, KafkaNotFound or LocalKafkaError, with the remedy, if it cannot start.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class LocalKafka:
             raise ConfigException(f"brokers={brokers!r}: must be 1 or 3")
         for key in config or {}:
             if key in _OWN_KEYS:
-                raise ConfigException(f"{key}={(config or {})[key]!r}: a local Kafka chooses this itself")
+                raise ConfigException(f"{key}={(config or {})[key]!r}: must not be set, a local Kafka sets it itself")
         self.config = {**laptop_config(brokers), **(config or {})}
         self._count = brokers
         self._wanted_version = version
@@ -98,7 +98,7 @@ class LocalKafka:
     # ---- life --------------------------------------------------------------------------------------------------------
 
     def start(self) -> Self:
-        """Start it and wait until all brokers serve. Does nothing when it runs already."""
+        """Start all brokers and wait until they serve clients. A no-op if it is running."""
         if self._root is not None:
             return self
         if sys.platform == "win32":
@@ -112,7 +112,7 @@ class LocalKafka:
         return self._attempt(self._program)
 
     def stop(self) -> None:
-        """Kill all brokers and remove their data, which needs no orderly end. Repeatable."""
+        """Kill all brokers and remove their data. Idempotent."""
         for broker in self._brokers:
             broker.kill()
         for broker in self._brokers:
@@ -159,27 +159,27 @@ class LocalKafka:
         deadline = time.monotonic() + self._timeout
         for broker in brokers:
             while not broker.ready:
-                said = broker.said()
-                if any(sign in said for sign in _PORT_TAKEN):
-                    raise _PortTaken(_told(broker, "finds its port taken"))
+                output = broker.output()
+                if any(sign in output for sign in _PORT_TAKEN):
+                    raise _PortTaken(_with_log(broker, "could not bind its port"))
                 if not broker.alive:
-                    raise LocalKafkaError(_told(broker, "ended while it started"))
+                    raise LocalKafkaError(_with_log(broker, "ended while it started"))
                 if time.monotonic() > deadline:
-                    raise LocalKafkaError(_told(broker, f"was not ready after {self._timeout:g} s"))
+                    raise LocalKafkaError(_with_log(broker, f"was not ready after {self._timeout:g} s"))
                 time.sleep(_POLL_S)
 
     # ---- brokers -----------------------------------------------------------------------------------------------------
 
     def kill_broker(self, broker_id: int) -> None:
-        """Kill a broker; leadership moves within seconds, when its session at the controller ends."""
+        """Kill a broker. Its partitions get other leaders within seconds, when its session at the controller ends."""
         self._end(broker_id, BrokerProcess.kill)
 
     def stop_broker(self, broker_id: int) -> None:
-        """Stop a broker in an orderly way: what it leads moves first."""
+        """Stop a broker in an orderly way: its partitions get other leaders first."""
         self._end(broker_id, BrokerProcess.terminate)
 
     def start_broker(self, broker_id: int) -> None:
-        """Start a killed or stopped broker again, on its port and with its data, and wait until it serves."""
+        """Start a killed or stopped broker again, on its port and with its data, and wait until it serves clients."""
         broker = self._broker(broker_id, alive=False)
         broker.start()
         self._wait_ready(broker)
@@ -188,7 +188,7 @@ class LocalKafka:
         broker = self._broker(broker_id, alive=True)
         order(broker)
         if not broker.wait(self._timeout):
-            raise LocalKafkaError(_told(broker, "does not end"))
+            raise LocalKafkaError(_with_log(broker, "does not end"))
 
     def _broker(self, broker_id: int, *, alive: bool | None = None) -> BrokerProcess:
         self._check_running()
@@ -196,10 +196,10 @@ class LocalKafka:
             raise ConfigException(f"broker_id={broker_id!r}: must be one of {list(range(self._count))}")
         broker = self._brokers[broker_id]
         if alive is not None and broker.alive != alive:
-            raise IllegalStateException(f"broker {broker_id} is {'not running' if alive else 'running already'}")
+            raise IllegalStateException(f"broker {broker_id} is {'not running' if alive else 'already running'}")
         return broker
 
-    # ---- looking -----------------------------------------------------------------------------------------------------
+    # ---- state -------------------------------------------------------------------------------------------------------
 
     @property
     def bootstrap_servers(self) -> str:
@@ -209,17 +209,17 @@ class LocalKafka:
 
     @property
     def brokers_alive(self) -> tuple[int, ...]:
-        """Ids of the running brokers, in the order of their start."""
+        """The ids of the running brokers, ascending."""
         return tuple(broker.broker_id for broker in self._brokers if broker.alive)
 
     @property
     def version(self) -> str | None:
-        """The version of Apache Kafka, once it has been started."""
+        """The version of Apache Kafka; before the first start the requested one."""
         return self._program.jars.version if self._program else self._wanted_version
 
     @property
     def logs(self) -> Path:
-        """The folder with one log file for each broker."""
+        """The folder with one log file per broker."""
         self._check_running()
         return self._brokers[0].log.parent
 
@@ -229,7 +229,7 @@ class LocalKafka:
 
     def _check_running(self) -> None:
         if self._root is None:
-            raise IllegalStateException("this local Kafka is not running: start() it, or use it in a `with` block")
+            raise IllegalStateException("this local Kafka is not running: call start(), or use it in a `with` block")
 
     def __repr__(self) -> str:
         if self._root is None:
@@ -244,18 +244,18 @@ class LocalKafka:
 
 
 class _PortTaken(LocalKafkaError):
-    """Another program has taken a port after it was chosen and before Kafka bound it."""
+    """Another program has bound a port after it was chosen and before Kafka bound it."""
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports that are free now; all are held at once, so that none is given twice."""
+    """Free ports; all are bound at the same time, so that they differ."""
     with ExitStack() as held:
         sockets = [held.enter_context(socket.create_server((HOST, 0))) for _ in range(count)]
         return [taken.getsockname()[1] for taken in sockets]
 
 
-def _told(broker: BrokerProcess, what: str) -> str:
-    return f"Kafka's broker {broker.broker_id} {what}:\n{_last(broker.said(), 25)}"
+def _with_log(broker: BrokerProcess, what: str) -> str:
+    return f"Kafka's broker {broker.broker_id} {what}:\n{_last(broker.output(), 25)}"
 
 
 def _last(text: str, lines: int) -> str:

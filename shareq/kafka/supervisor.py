@@ -1,9 +1,9 @@
 """A parent process for a broker, so that the broker ends with the process that started it, even after kill -9.
 
-The program starts Java, and its standard input is a pipe from the starting process. A letter there is an order (t:
+This program starts Java. Its standard input is a pipe from the starting process; a letter in it is a command (t:
 terminate, k: kill). The end of the pipe, or a changed parent (a forked sibling may hold the pipe open), means that the
-starting process has ended: Java is killed and its folder removed. When this program itself is killed, Linux ends Java
-with it. It runs as a plain script, without shareq: `python supervisor.py FOLDER COMMAND...`
+starting process has ended: then Java is killed and its folder removed. If this program itself is killed, Linux ends
+Java with it. It runs as a plain script, without shareq: `python supervisor.py FOLDER COMMAND...`
 """
 
 import os
@@ -39,7 +39,7 @@ def _become(command: list[str]) -> None:
             import ctypes
 
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # the orders are not for Java
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # so that Java does not read the commands
         os.execv(command[0], command)
     except OSError as error:
         os.write(1, f"{command[0]}: {error}\n".encode())

@@ -1,4 +1,4 @@
-"""Kafka's own command-line tools, unmodified: `run("kafka-topics", "--bootstrap-server", address, "--list").stdout`."""
+"""Kafka's command-line tools, unmodified: `run("kafka-topics", "--bootstrap-server", address, "--list").stdout`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shareq.model.errors import ConfigException
 
 _PACKAGE = "org.apache.kafka.tools"
 
-# The scripts of Kafka's bin folder, and the classes that they start.
+# The scripts in Kafka's bin folder, and their main classes.
 TOOLS = {
     "kafka-broker-api-versions": f"{_PACKAGE}.BrokerApiVersionsCommand",
     "kafka-client-metrics": f"{_PACKAGE}.ClientMetricsCommand",
@@ -42,7 +42,7 @@ TOOLS = {
 
 
 def command(name: str, *args: str) -> list[str]:
-    """The command line of a tool, for callers that start the process themselves; raises as `kafka_jars` does."""
+    """The command line of a tool, for callers that start the process themselves. Raises as `kafka_jars` does."""
     main_class = TOOLS.get(name.removesuffix(".sh"))
     if main_class is None:
         raise ConfigException(f"tool={name!r}: must be one of {', '.join(TOOLS)}")
@@ -50,7 +50,7 @@ def command(name: str, *args: str) -> list[str]:
 
 
 def run(name: str, *args: str, stdin: str = "", timeout: float = 120.0) -> subprocess.CompletedProcess[str]:
-    """Run a tool to its end: `returncode`, `stdout`, `stderr`. subprocess.TimeoutExpired after `timeout` seconds."""
+    """Run a tool: `returncode`, `stdout`, `stderr`. subprocess.TimeoutExpired after `timeout` seconds."""
     return subprocess.run(
         command(name, *args), input=stdin, capture_output=True, text=True, timeout=timeout, check=False
     )

@@ -1,7 +1,6 @@
-"""What the tutorials share: a bench to try things on, the life of one record, crews and programs at work, and checks
-that can fail.
+"""Tools of the tutorials: a bench for experiments, the life of one record, crews and programs at work, and checks.
 
-A learner's answer is a function; a check reads its effects in the journal, and nothing else.
+A learner's answer is a function; a check reads only the function's effects in the journal.
 """
 
 from shareq.lessons.bench import Bench, settle, with_one_stuck

@@ -1,4 +1,4 @@
-"""A bench for experiments: one partition, one group, and no waiting to join."""
+"""A bench for experiments: one partition, one group, and joining without a wait."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Bench:
     """A cluster of one broker on a virtual clock, one topic of one partition with record batches of the given sizes,
     and a group that starts at `start`: an offset, "earliest" or "latest".
 
-    Nobody waits here: the group's start is settled before its first member comes, which otherwise takes a heartbeat,
-    and its assignment interval is 0. `configs` are the group's, on top of that.
+    Joining takes no time: the group's start offset is set before its first member joins, which otherwise takes a
+    heartbeat, and its assignment interval is 0. `configs` are further configurations of the group.
     """
 
     group, topic = "crew", "jobs"
@@ -44,7 +44,7 @@ class Bench:
             self._producer.flush()
 
     def consumer(self, name: str, most: int = 500, **more: object) -> ShareConsumer:
-        """A subscribed consumer that acknowledges explicitly; `most` is its max.poll.records. It joins when it polls.
+        """A subscribed consumer that acknowledges explicitly; `most` is its max.poll.records. Its first poll joins.
 
         `more` are configurations with underscores for dots, such as share_acquire_mode="record_limit".
         """
@@ -70,7 +70,8 @@ class Bench:
 def settle(
     consumer: ShareConsumer, messages: Iterable[Message], verdict: AcknowledgeType = AcknowledgeType.ACCEPT
 ) -> None:
-    """Acknowledge several records with one type and wait until it is durable; KafkaException if the leader refuses."""
+    """Acknowledge several records with one type and wait until that is durable; KafkaException if the leader
+    refuses."""
     for message in messages:
         consumer.acknowledge(message, verdict)
     for error in consumer.commit_sync().values():
@@ -79,8 +80,8 @@ def settle(
 
 
 def with_one_stuck(bench: Bench, workers: int, seconds: int) -> list[int]:
-    """One consumer takes the first batch, accepts all of it but the first record, and falls silent; the `workers` poll
-    once a second and accept what they get. Returns how many records were delivered to them in each second."""
+    """One consumer takes the first batch, accepts all but the first record, and stops polling; the `workers` poll once
+    a second and accept their records. Returns the number of records delivered to the workers in each second."""
     silent = bench.consumer("silent", most=1)
     settle(silent, silent.poll(1)[1:])
     team = [bench.consumer(f"worker-{number}", most=1) for number in range(1, workers + 1)]

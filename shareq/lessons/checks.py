@@ -1,4 +1,4 @@
-"""Checks of a learner's answer: they read the journal, and name what is missing."""
+"""Checks of a learner's answer: they read the journal, and name the first difference."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class NotYet(AssertionError):
 
 
 class Passed(str):
-    """What a check answers when it holds: shown as it is where a cell ends with it."""
+    """The result of a passed check: its `repr` is the plain text, for the end of a notebook's cell."""
 
     __slots__ = ()
 
@@ -23,7 +23,7 @@ class Passed(str):
 
 
 def check(holds: bool, passed: str, failed: str) -> Passed:
-    """Say that it holds, or raise NotYet with what is missing."""
+    """Return the text `passed`, or raise NotYet with the text `failed`."""
     if not holds:
         raise NotYet(f"✗ {failed}")
     return Passed(f"✓ {passed}")
@@ -38,7 +38,7 @@ def check_life(
     without: Iterable[str] = (),
 ) -> Passed:
     """Check the life of a record: its state, the number of deliveries, the members that acquired it, and events that
-    must not occur. NotYet names the first difference, and has the record's life."""
+    must not occur. NotYet has the first difference and the record's life."""
     wanted = None if holders is None else list(holders)
     forbidden = [event for event in without if event in life.events]
     wrong = ""
@@ -52,8 +52,8 @@ def check_life(
         )
     elif wanted not in (None, life.holders):
         wrong = f"record {life.offset} was held by {_row(life.holders)}, and should have been by {_row(wanted)}"
-    told = f"record {life.offset} is {life.state}, delivered {_times(life.deliveries)}: {' → '.join(life.events)}"
-    return check(not wrong, told, f"{wrong}; its life so far:\n{life}")
+    summary = f"record {life.offset} is {life.state}, delivered {_times(life.deliveries)}: {' → '.join(life.events)}"
+    return check(not wrong, summary, f"{wrong}; its life so far:\n{life}")
 
 
 def check_window(
@@ -67,8 +67,8 @@ def check_window(
         for name, value in wanted.items()
         if value not in (None, truth[name])
     ]
-    told = f"SPSO {truth['spso']}, SPEO {truth['speo']}: {truth['records'] or 'empty'}"
-    return check(not wrong, told, "; ".join(wrong))
+    summary = f"SPSO {truth['spso']}, SPEO {truth['speo']}: {truth['records'] or 'empty'}"
+    return check(not wrong, summary, "; ".join(wrong))
 
 
 def in_flight(snapshot: Mapping[str, Any]) -> str:

@@ -1,6 +1,6 @@
-"""Crews of clients at work, each client in its own thread: the times at which each was busy, counted and drawn.
+"""Crews of clients at work, each client in its own thread: the times at which each was busy, as figures and a plot.
 
-A client needs `close()`, and messages with a partition, an offset and an error; it may be one of any group and broker.
+A client needs `close()`, and messages with a partition, an offset and an error; clients of any library will do.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LOOK_S = 0.01
 
 
 class Stint(NamedTuple):
-    """One record on one worker's desk, in seconds since the crew began."""
+    """A worker's time on one record, in seconds since the crew began."""
 
     worker: str
     partition: int
@@ -34,30 +34,30 @@ class Stint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """The work of a crew; `workers` are all of its consumers, also those without any work."""
+    """The work of a crew; `workers` are all consumers, including idle ones."""
 
     workers: tuple[str, ...]
     stints: tuple[Stint, ...]
 
     @property
     def records(self) -> int:
-        """How many different records were worked off."""
+        """The number of different records that were processed."""
         return len({(stint.partition, stint.offset) for stint in self.stints})
 
     @property
     def busy(self) -> int:
-        """How many workers had anything to do."""
+        """The number of workers that processed any record."""
         return len({stint.worker for stint in self.stints})
 
     @property
     def at_once(self) -> int:
-        """The most workers that were at work at the same moment."""
+        """The most workers that were busy at the same time."""
         turns = sorted([(s.began_s, 1) for s in self.stints] + [(s.ended_s, -1) for s in self.stints])
         return max(accumulate(change for _, change in turns), default=0)
 
     @property
     def duration_s(self) -> float:
-        """From the first record's begin to the last one's end."""
+        """Seconds from the beginning of the first record to the end of the last one."""
         ended, began = (s.ended_s for s in self.stints), (s.began_s for s in self.stints)
         return max(ended, default=0.0) - min(began, default=0.0)
 
@@ -70,8 +70,8 @@ class Shift:
 
 @dataclass(frozen=True, slots=True)
 class Crew:
-    """The consumers of one group, by name. `take(consumer)` polls, for a short while, and returns messages; `ready()`
-    returns True once every consumer is in the group."""
+    """The consumers of one group, by name. `take(consumer)` polls for a short time and returns messages; `ready()` is
+    true once every consumer is in the group."""
 
     consumers: Mapping[str, Any]
     take: Callable[[Any], Iterable[Any]]
@@ -81,9 +81,9 @@ class Crew:
 def work_together(
     crews: Mapping[str, Crew], begin: Callable[[], int], *, cost_ms: float, patience_s: float = 60.0
 ) -> dict[str, Shift]:
-    """Let crews, by title, process the records of `begin()`, `cost_ms` for each record; close their consumers.
+    """Let crews, by title, process the records of `begin()`, `cost_ms` per record; close their consumers.
 
-    All poll until all crews are ready; only then `begin()` sends records, and returns their number for each crew.
+    All poll until all crews are ready; then `begin()` sends the records and returns their number per crew.
     TimeoutError after `patience_s`; the exception of a worker is raised here.
     """
     over = threading.Event()
@@ -113,7 +113,7 @@ def _since(began_s: float, stints: list[Stint]) -> tuple[Stint, ...]:
 
 
 class _Desk(NamedTuple):
-    """A worker: what it polls, how, and what a record costs it."""
+    """A worker: its consumer, how to poll it, and the time that a record takes."""
 
     worker: str
     consumer: Any
@@ -154,9 +154,9 @@ def _different(stints: list[Stint]) -> int:
 
 
 def shifts_plot(shifts: Mapping[str, Shift]) -> Plot:
-    """Who was at work when: a panel for each shift, a row for each worker, a colour and hatch for each partition.
+    """A timeline of the work: a panel per shift, a row per worker, a colour and hatch per partition.
 
-    Needs matplotlib, which is imported here. Text follows the light or dark style in force.
+    Needs matplotlib, which is imported here. The text colour follows the current light or dark style.
     """
     from matplotlib.figure import Figure
 

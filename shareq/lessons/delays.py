@@ -1,4 +1,4 @@
-"""Delays of flights as a picture."""
+"""A plot of flight delays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROW_INCHES = 0.26
 def delays_plot(table: Any, names: Mapping[str, str]) -> Plot:
     """Mean delay and worst tenth, in minutes, for each index of a pandas table with columns flights, mean, worst_tenth.
 
-    Needs matplotlib, which is imported here. Text follows the light or dark style in force.
+    Needs matplotlib, which is imported here. The text colour follows the current light or dark style.
     """
     from matplotlib.figure import Figure
 

@@ -11,7 +11,7 @@ from shareq.trace import view
 from shareq.trace.journal import journal_of
 
 LOADED = "loaded"
-"""The event of a record whose durable state, as a new leader loads it, is less than its last state."""
+"""The event of a record whose durable state, loaded by a new leader, is behind its last state in memory."""
 
 
 class Moment(NamedTuple):
@@ -21,7 +21,7 @@ class Moment(NamedTuple):
     event: str
     state: str
     delivery_count: int
-    who: str | None
+    member: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +33,22 @@ class Life:
 
     @property
     def state(self) -> str:
-        """The present state; a record that was never in flight is available."""
+        """The current state; a record that was never in flight is available."""
         return self.moments[-1].state if self.moments else "available"
 
     @property
     def events(self) -> list[str]:
-        """The events of the life, in order."""
+        """The names of the events, in order."""
         return [moment.event for moment in self.moments]
 
     @property
     def holders(self) -> list[str]:
         """The members that acquired it, in order."""
-        return [str(m.who) for m in self.moments if m.event == RecordEvent.ACQUIRE and m.state == "acquired"]
+        return [str(m.member) for m in self.moments if m.event == RecordEvent.ACQUIRE and m.state == "acquired"]
 
     @property
     def deliveries(self) -> int:
-        """How often it was acquired."""
+        """The number of acquisitions."""
         return len(self.holders)
 
     def __repr__(self) -> str:
@@ -56,14 +56,14 @@ class Life:
 
 
 def _line(moment: Moment) -> str:
-    time_ms, event, state, count, who = moment
-    return f"{time_ms / 1000:9.3f} s  {event:<15}  {state:<12}  delivery {count}  {who or ''}".rstrip()
+    time_ms, event, state, count, member = moment
+    return f"{time_ms / 1000:9.3f} s  {event:<15}  {state:<12}  delivery {count}  {member or ''}".rstrip()
 
 
 def life(source: Any, group: str, topic: str, partition: int, offset: int) -> Life:
-    """Everything that happened to one record. A verdict counts when its state write has come through.
+    """All events of one record. An acknowledgement counts when its state write has succeeded.
 
-    `source`: a `Journal`, or whatever has one as `.journal`. The first acquisition brings the record into being.
+    `source`: a `Journal`, or an object with one as `.journal`. The first moment is the first acquisition.
     """
     story, origin_ms = view(source, group, topic, partition), journal_of(source).origin_ms
     names: dict[str, str] = {}
@@ -80,10 +80,10 @@ def life(source: Any, group: str, topic: str, partition: int, offset: int) -> Li
                 if (_name(state), count) != moments[-1][2:4]:
                     moments.append(Moment(since_ms, LOADED, _name(state), count, None))
         elif isinstance(event, RecordsChanged) and event.first <= offset < event.end and event.cause != PREPARED:
-            holder = moments[-1].who if moments and moments[-1].state == "acquired" else None
-            who = holder if event.member_id is None else names.get(event.member_id, event.member_id)
+            holder = moments[-1].member if moments and moments[-1].state == "acquired" else None
+            member = holder if event.member_id is None else names.get(event.member_id, event.member_id)
             what = str(event.why if event.cause == SETTLED else event.cause)
-            moments.append(Moment(since_ms, what, _name(event.state), event.delivery_count, who))
+            moments.append(Moment(since_ms, what, _name(event.state), event.delivery_count, member))
     return Life(offset, tuple(moments))
 
 

@@ -15,7 +15,7 @@ from typing import Any, Self
 from weakref import finalize
 
 _MAIN = "import sys; from pyspark import cloudpickle; cloudpickle.load(sys.stdin.buffer)()"
-"""PySpark's pickles carry along what a notebook has defined."""
+"""PySpark's cloudpickle includes the definitions of a notebook."""
 
 _TAIL = 60
 """The number of last lines of output in the error of a failed program."""
@@ -30,7 +30,7 @@ class ProgramFailed(RuntimeError):
 class Program:
     """Calls `function` in another process, at once. Its output goes to the file `log`.
 
-    It ends when the function returns, with `kill()`, with a `with` block, and with this process.
+    The process ends when the function returns, with `kill()`, with a `with` block, and with this process.
     """
 
     def __init__(self, function: Callable[[], Any]) -> None:
@@ -54,15 +54,16 @@ class Program:
         return self._process.poll() is None
 
     def kill(self) -> None:
-        """Kill it and its children with SIGKILL; nothing if it has ended."""
+        """Kill the process and its children with SIGKILL; a no-op if it has ended."""
         if self.running:
             self.killed = True
             _kill(self._process)
 
     def kill_when(self, until: Callable[[], bool], patience_s: float = 600.0) -> None:
-        """`kill` as soon as that holds, which it does then: what it has started stands still while it is asked again.
+        """Kill it as soon as `until()` is true. The condition is checked again with all processes stopped, so it holds
+        at the kill.
 
-        As `follow` where it ends before.
+        Raises as `follow` does if it ends before.
         """
         self.follow(lambda: until() and self._halted(until), patience_s)
         self.kill()
@@ -70,18 +71,18 @@ class Program:
     def _halted(self, until: Callable[[], bool]) -> bool:
         """True if `until()` still holds with all processes stopped; otherwise they continue."""
         os.killpg(self._process.pid, signal.SIGSTOP)
-        time.sleep(_LOOK_S)  # data in the system's buffers arrives meanwhile
+        time.sleep(_LOOK_S)  # meanwhile, data in the system's buffers arrives
         if until():
             return True
         os.killpg(self._process.pid, signal.SIGCONT)
         return False
 
     def wait(self, patience_s: float = 600.0) -> None:
-        """Until it ends. TimeoutError where it does not; ProgramFailed."""
+        """Wait until it ends. TimeoutError after `patience_s`; ProgramFailed."""
         self.follow(lambda: False, patience_s)
 
     def follow(self, until: Callable[[], bool], patience_s: float = 600.0) -> None:
-        """Until that holds, which is asked all the time, or until it ends. TimeoutError; ProgramFailed."""
+        """Wait until `until()` is true, which is polled, or until it ends. TimeoutError; ProgramFailed."""
         deadline_s = time.monotonic() + patience_s
         while self.running and not until():
             if time.monotonic() > deadline_s:

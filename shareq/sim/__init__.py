@@ -1,4 +1,4 @@
-"""Seeded runs of a whole share group on virtual time: what lock durations, limits and batch sizes lead to.
+"""Seeded runs of a whole share group on virtual time: the effects of lock durations, limits and batch sizes.
 
 scenario = Scenario(consumers=4, service_ms=20, failure_rate=0.05, lock_duration_ms=15_000)
 run(scenario, seed=7).latency_p99_ms

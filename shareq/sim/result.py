@@ -1,4 +1,4 @@
-"""What a run came to, computed from its journal."""
+"""The result of a run, computed from its journal."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ NO_FIGURE = float("nan")
 class Result:
     """The figures of one run. Times are virtual; a latency is from the append to the durable ACCEPT.
 
-    `finished`: every record was done with in time. `occupancy`: how full the window was on average over time, as a
-    share of `record_locks`. `utilisation`: the share of time that consumers worked. `fairness`: Jain's index of the
-    records that the members accepted, 1 where all accepted the same.
+    `finished`: every record was finished in time. `occupancy`: the mean fill of the window over time, as a fraction of
+    `record_locks`. `utilisation`: the fraction of time that consumers worked. `fairness`: Jain's index of the records
+    that the members accepted, 1 if all accepted the same number.
     """
 
     scenario: Scenario
@@ -44,7 +44,7 @@ class Result:
     fairness: float
 
     def row(self) -> dict[str, Any]:
-        """Scenario, seed and figures in one flat dict: a row of a sweep."""
+        """Scenario, seed and figures in one flat dict, as in a row of a sweep."""
         values = asdict(self)
         return {**values.pop("scenario"), **values}
 
@@ -58,14 +58,14 @@ class Result:
 
 
 class WorkInterval(NamedTuple):
-    """From when to when a consumer works on one poll."""
+    """The time in which a consumer works on the records of one poll."""
 
     begin_ms: int
     end_ms: int
 
 
 class FinishedRun(NamedTuple):
-    """A run that is over. `work`: when each place in the team worked, which may go on after the end of the run."""
+    """A run that has ended. `work`: the intervals of each worker, which may extend beyond the end of the run."""
 
     scenario: Scenario
     seed: int
@@ -92,7 +92,7 @@ class FinishedRun(NamedTuple):
 
 
 class _RecordCounts:
-    """What happened to the records: latencies of the accepted ones in ms, accepted by member, and counts."""
+    """The outcomes of records: latencies of the accepted ones in ms, accepted ones by member, and counts."""
 
     def __init__(self, outcome: FinishedRun) -> None:
         self.latencies: list[Any] = []
@@ -121,7 +121,7 @@ class _RecordCounts:
 
 
 def measure(outcome: FinishedRun) -> Result:
-    """Read the figures off the journal, and check that nothing was accepted twice or lost: AssertionError, if so."""
+    """The figures from the journal. AssertionError if a record was accepted twice or lost."""
     import numpy as np
 
     scenario, seed = outcome.scenario, outcome.seed
@@ -157,7 +157,7 @@ def measure(outcome: FinishedRun) -> Result:
 
 
 def _busy_ms(outcome: FinishedRun, ended_ms: int) -> int:
-    """How long all consumers together worked until the end of the run."""
+    """The total time that all consumers worked until the end of the run."""
     return sum(max(min(work.end_ms, ended_ms) - work.begin_ms, 0) for place in outcome.work for work in place)
 
 
@@ -175,7 +175,7 @@ def _occupancy(outcome: FinishedRun, ended_ms: int) -> float:
 
 
 def _jain(counts: list[int], consumers: int) -> float:
-    """(sum x)^2 / (n sum x^2); a member that took a crashed one's place counts as one more."""
+    """(sum x)^2 / (n sum x^2); a member that replaced a crashed one counts as a further member."""
     members = max(len(counts), consumers)
     squares = sum(count * count for count in counts)
     return sum(counts) ** 2 / (members * squares) if squares else NO_FIGURE

@@ -1,7 +1,7 @@
-"""One run: a cluster on virtual time, producers that follow an arrival process, consumers that take their time.
+"""One run: a cluster on virtual time, producers that follow an arrival process, consumers with service times.
 
-Everything happens in one thread. Time goes on to whatever comes next: an arrival, a consumer that is through with what
-it holds, a lock that expires, an answer that makes a waiting consumer ready.
+Everything runs in one thread. Time advances to the next event: an arrival, the end of a consumer's work, an expiring
+lock, a response that makes a waiting consumer ready.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ POISON, SOUND = b"poison", b"sound"
 
 
 def run(scenario: Scenario, seed: int = 0) -> Result:
-    """Carry the scenario out. The same scenario and seed give the same result, to the last digit.
+    """Run the scenario. The same scenario and seed give the same result, to the last digit.
 
-    AssertionError where a record was accepted twice or lost: that would be a defect of the cluster.
+    AssertionError if a record was accepted twice or lost: a defect of the cluster.
     """
     with Simulation(scenario, seed) as simulation:
         simulation.go()
@@ -36,13 +36,13 @@ def run(scenario: Scenario, seed: int = 0) -> Result:
 
 
 def check_seed(seed: object) -> None:
-    """ConfigException unless it is a whole number >= 0; `random.Random` takes -7 for 7, and words as well."""
+    """ConfigException unless it is a whole number >= 0; `random.Random` would accept others, and treat -7 as 7."""
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise ConfigException(f"seed={seed!r}: must be a whole number >= 0")
 
 
 class _Worker:
-    """A consumer's number: the consumer that replaces a crashed one keeps it."""
+    """A consumer's number, and the consumer. One that replaces a crashed one keeps the number."""
 
     __slots__ = ("consumer", "number")
 
@@ -82,10 +82,10 @@ class Simulation:
         self._at(self.started_ms + scenario.max_duration_s * 1000, lambda: None)
         self._arrange_arrivals()
 
-    # ---- before the first record -------------------------------------------------------------------------------------
+    # ---- setup -------------------------------------------------------------------------------------------------------
 
     def _assemble(self) -> None:
-        """All consumers have joined and have their assignment before the clock of the run starts."""
+        """Let all consumers join and get their assignments before the clock of the run starts."""
         team = [_Worker(number) for number in range(self.scenario.consumers)]
         for worker in team:
             self._join(worker)
@@ -108,7 +108,7 @@ class Simulation:
         self._poll(worker)
 
     def _arrange_arrivals(self) -> None:
-        """Record batches go to the partitions in turn, at once or at exponential intervals."""
+        """Schedule record batches for the partitions in turn, at once or at exponential intervals."""
         scenario, at_ms = self.scenario, float(self.cluster.now_ms)
         for place, first in enumerate(range(0, scenario.records, scenario.batch_records)):
             count = min(scenario.batch_records, scenario.records - first)
@@ -121,7 +121,7 @@ class Simulation:
     # ---- the run -----------------------------------------------------------------------------------------------------
 
     def go(self) -> None:
-        """Until every record is done with, or the time is over."""
+        """Run until every record is finished, or the time is over."""
         cluster = self.cluster
         end_ms = self.started_ms + self.scenario.max_duration_s * 1000
         while cluster.now_ms < end_ms and not self._done():
@@ -139,8 +139,8 @@ class Simulation:
         return any(consumer.ready() for consumer in self._idle.values())
 
     def _done(self) -> bool:
-        """True once all records have arrived and every SPSO has passed the last of them. Where that is, the log says:
-        offsets without a record, such as a marker's, count as well."""
+        """True once all records have arrived and every SPSO is at the end of its log. Offsets without a record, such as
+        markers, count, too."""
         for entry in self.cluster.journal.since(self._seen):
             if isinstance(entry.event, WindowMoved):
                 self._spsos[entry.event.partition] = entry.event.spso
@@ -159,7 +159,7 @@ class Simulation:
         self._ends[partition] = self.cluster.log(TOPIC, partition).log_end_offset
 
     def _poll(self, worker: _Worker) -> None:
-        """Send what was acknowledged, and take what is there; nothing: wait until something comes."""
+        """Send acknowledgements and take available records. Without any, the consumer waits for some."""
         assert worker.consumer is not None
         messages = worker.consumer.poll(0)
         if not messages:
@@ -176,7 +176,7 @@ class Simulation:
         self.work[worker.number].append(WorkInterval(now_ms, now_ms + takes_ms))
 
     def _finish(self, worker: _Worker, messages: Messages) -> None:
-        """The work is done: a verdict on each record, then the next poll."""
+        """The work is done: acknowledge each record, then poll again."""
         assert worker.consumer is not None
         failure_rate, rng = self.scenario.failure_rate, self._rng
         for message in messages:
@@ -191,10 +191,10 @@ class Simulation:
         self._at(self.cluster.now_ms + self.scenario.restart_ms, lambda: self._join(worker))
 
     def outcome(self) -> FinishedRun:
-        """What there is to measure now."""
+        """The data to measure."""
         return FinishedRun(self.scenario, self.seed, self.cluster.journal, GROUP, TOPIC, self.started_ms, self.work)
 
-    # ---- the end -----------------------------------------------------------------------------------------------------
+    # ---- close -------------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
         return self
@@ -211,7 +211,7 @@ BOUNDS = {
     "group.share.max.size": 1000,
     "group.share.assignment.interval.ms": 0,
 }
-"""The broker's bounds, as wide as Kafka allows: a scenario has its own."""
+"""The broker's limits, as wide as Kafka allows: a scenario has its own."""
 
 
 def _group_config(scenario: Scenario) -> dict[str, object]:

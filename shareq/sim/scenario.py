@@ -1,4 +1,4 @@
-"""What a run is about: the group's configuration, the work, and what goes wrong."""
+"""The parameters of a run: the group's configuration, the work, and failures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shareq.model.errors import ConfigException
 Draw = Callable[[random.Random], float]
 
 SPREAD = 1.0
-"""Sigma of the lognormal service times: the mean is as asked, one in forty takes more than four times the median."""
+"""Sigma of the lognormal service times, which leaves the mean; one in forty takes more than seven times the median."""
 
 _SERVICES: dict[str, Callable[[float], Draw]] = {
     "constant": lambda mean: lambda _: mean,
@@ -42,14 +42,14 @@ _CHOICES = {"acquire_mode": ("batch_optimized", "record_limit"), "service": tupl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """One setting. Validated: ConfigException names the field, the value and what is allowed.
+    """The parameters of a run. ConfigException names an invalid field, its value and the allowed values.
 
-    `arrival_rate`: records a second, in record batches of `batch_records` at exponential intervals; None: all are there
-    at the start. A consumer takes what a poll returns, works on one record after the other (`service_ms` each on
-    average, distributed as `service` says) and acknowledges all when it is through with the last.
-    `failure_rate`: the share of attempts that end in a RELEASE; `poison_rate`: the share of records of which every
-    attempt does. `crash_rate`: the share of polls after which the consumer dies half-way; another one takes its place
-    after `restart_ms`. A run ends when all records are done with, or after `max_duration_s` of virtual time.
+    `arrival_rate`: records per second, in record batches of `batch_records` at exponential intervals; None: all arrive
+    at the start. A consumer works on the records of a poll one by one (`service_ms` each on average, with distribution
+    `service`), then acknowledges all of them. `failure_rate`: the fraction of attempts that end in a RELEASE;
+    `poison_rate`: the fraction of records of which every attempt does. `crash_rate`: the fraction of polls in whose
+    work the consumer crashes half-way; another one replaces it after `restart_ms`. A run ends when all records are
+    finished, or after `max_duration_s` of virtual time.
     """
 
     records: int = 10_000
@@ -80,7 +80,7 @@ class Scenario:
                 _check_number(field.name, value, whole=isinstance(field.default, int))
 
     def service_time(self) -> Draw:
-        """Draws how long one record takes, ms."""
+        """A function that draws the service time of a record, ms."""
         return _SERVICES[self.service](self.service_ms) if self.service_ms else lambda _: 0.0
 
 

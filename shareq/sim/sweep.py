@@ -3,7 +3,7 @@
 found = sweep({"consumers": range(1, 9), "record_locks": [200, 2000]}, seeds=10, scenario=Scenario(service_ms=20))
 found.plot(x="consumers", y="throughput", color="record_locks")
 
-`shareq.spark.sweep` is the same on as many machines as Spark has.
+`shareq.spark.sweep` does the same on all machines of a Spark cluster.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ if TYPE_CHECKING:
     from shareq.trace import Plot
 
 RUNS_KEPT_AT_ONCE = 16
-"""How many runs a kill may cost at most; each file of a checkpoint holds as many."""
+"""The most runs that a kill loses: the number of runs per file of a checkpoint."""
 
 Compute = Callable[[list[SweepRun]], Iterator[Any]]
-"""Carries runs out: an Arrow table for some of them at a time, in any order."""
+"""Computes runs: yields Arrow tables of some rows at a time, in any order."""
 
 
 class Sweep:
-    """The rows of a sweep in the order of its grid. `table`: in Arrow; `computed`: how many no checkpoint had."""
+    """The rows of a sweep in the order of its grid. `table`: in Arrow; `computed`: the number not from the
+    checkpoint."""
 
     def __init__(self, table: Any, varied: tuple[str, ...], computed: int) -> None:
         self.table = table
@@ -42,7 +43,7 @@ class Sweep:
 
     @property
     def failed(self) -> int:
-        """How many runs ended in an error; the column `error` says in which."""
+        """The number of runs that ended in an error; the column `error` has the errors."""
         return len(self) - int(self.table["error"].null_count)
 
     def to_frame(self) -> Any:
@@ -52,8 +53,8 @@ class Sweep:
     def plot(
         self, x: str | None = None, y: str = "throughput", color: str | None = None, ax: Axes | None = None
     ) -> Plot:
-        """A figure over a parameter, one line for each value of another: the median of all runs, in a band from the
-        lowest to the highest. `x`, `color`: by default the first and second parameter of the grid.
+        """A figure over a parameter, one line per value of another: the median of all runs, in a band from the lowest
+        to the highest. `x`, `color`: by default the first and second parameter of the grid.
         """
         from shareq.sim.sweep_plot import draw
 
@@ -85,8 +86,8 @@ def sweep(
 ) -> Sweep:
     """Run `scenario` with every combination of the grid's values and every seed.
 
-    `checkpoint`: a folder for finished rows; what it holds already is not computed again, also after a kill.
-    `progress`: a progress bar, in a terminal or a notebook. ConfigException names what makes no sense, before any run.
+    `checkpoint`: a folder for finished rows; rows in it are not computed again, also after a kill. `progress`: show a
+    progress bar, in a terminal or a notebook. ConfigException names an invalid value before any run.
     """
     return gather(grid, seeds, scenario, checkpoint=checkpoint, progress=progress, compute=_one_after_the_other)
 
@@ -100,7 +101,7 @@ def gather(
     progress: bool,
     compute: Compute,
 ) -> Sweep:
-    """What all sweeps have in common: leave out what is finished, keep what comes, put it in order."""
+    """The common part of all sweeps: skip finished runs, keep new rows, put all in order."""
     import pyarrow as pa
 
     varied = dict(grid)

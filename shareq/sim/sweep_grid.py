@@ -1,4 +1,4 @@
-"""What a sweep has to do: every combination of a grid, each with every seed; and what a row of its results holds."""
+"""The runs of a sweep: every combination of a grid with every seed; and the columns of its results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Row = dict[str, Any]
 
 
 class SweepRun(NamedTuple):
-    """One run to be made. Equal settings give equal rows, wherever they are carried out."""
+    """One run of a sweep. Equal settings give equal rows, on any machine."""
 
     scenario: Scenario
     seed: int
@@ -36,7 +36,7 @@ class SweepRun(NamedTuple):
         return (*(getattr(self.scenario, name) for name in PARAMETERS), self.seed)
 
     def row(self) -> Row:
-        """Make the run. A defect that it meets is the row's `error`, with no figures; nothing else is lost by it."""
+        """Run it. If the run fails, the row has the `error` and no figures."""
         try:
             return {**run(self.scenario, self.seed).row(), "error": None}
         except Exception as failure:
@@ -51,7 +51,7 @@ class SweepRun(NamedTuple):
 def expand(grid: Mapping[str, Iterable[Any]], seeds: int | Iterable[int], scenario: Scenario) -> list[SweepRun]:
     """All combinations, the last parameter of the grid varying fastest, then the seeds; each once.
 
-    `seeds`: the seeds themselves, or how many (0, 1, ...). ConfigException names what makes no sense, before any run.
+    `seeds`: the seeds, or their number (0, 1, ...). ConfigException names an invalid value before any run.
     """
     values = {name: _values(name, choices) for name, choices in grid.items()}
     chosen = _seeds(seeds)
@@ -66,7 +66,7 @@ def _values(name: str, choices: object) -> list[Any]:
         raise ConfigException(f"grid[{name!r}]={choices!r}: must be a list of values")
     found = list(choices)
     if not found:
-        raise ConfigException(f"grid[{name!r}]={choices!r}: must hold at least one value")
+        raise ConfigException(f"grid[{name!r}]={choices!r}: must have at least one value")
     return found
 
 
@@ -75,7 +75,7 @@ def _seeds(seeds: object) -> list[int]:
         return list(range(seeds))
     found = list(seeds) if isinstance(seeds, Iterable) and not isinstance(seeds, str) else []
     if not found:
-        raise ConfigException(f"seeds={seeds!r}: must be how many (>= 1), or the seeds themselves")
+        raise ConfigException(f"seeds={seeds!r}: must be a number of seeds (>= 1), or the seeds")
     for seed in found:
         check_seed(seed)
     return found

@@ -1,4 +1,4 @@
-"""The picture of a sweep: needs matplotlib, which is imported when it is drawn."""
+"""The plot of a sweep. Needs matplotlib, which is imported when it is drawn."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 MARKERS = "osD^vPX*<>"
 Line = list[tuple[Any, list[float]]]
-"""(x, the figure of each run there), by x."""
+"""(x, the figure of each run at x), by x."""
 
 
 def lines_of(table: Any, x: str, y: str, color: str | None) -> dict[Any, Line]:
-    """Value of `color` -> its line. Runs without the figure, or that failed, are left out."""
+    """The lines by value of `color`. Failed runs and runs without the figure are left out."""
     columns = [table[x].to_pylist(), table[y].to_pylist(), table[color].to_pylist() if color else [None] * len(table)]
     found: dict[Any, dict[Any, list[float]]] = {}
     for at, value, group in zip(*columns, strict=True):
@@ -28,12 +28,12 @@ def lines_of(table: Any, x: str, y: str, color: str | None) -> dict[Any, Line]:
 
 
 def _place(item: tuple[Any, ...]) -> tuple[bool, Any]:
-    """Sorts None, which is "all at once" for an arrival rate, after all numbers."""
+    """Sorts None, which means "all at once" for an arrival rate, after all numbers."""
     return (item[0] is None, 0 if item[0] is None else item[0])
 
 
 def draw(table: Any, x: str, y: str, color: str | None, ax: Axes | None) -> Plot:
-    """One line for each value of `color`, told apart by hue, dash and marker."""
+    """One line per value of `color`, distinguished by hue, dash and marker."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 4.5), layout="constrained") if ax is None else ax.get_figure(root=True)

@@ -1,4 +1,4 @@
-"""Rows of sweeps as Arrow tables, and the folder of Parquet files that keeps those that are finished."""
+"""Rows of sweeps as Arrow tables, and the folder of Parquet files for finished rows."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def table_of(rows: Iterable[Row]) -> Any:
 
 
 def keys_of(table: Any) -> list[tuple[Any, ...]]:
-    """`Setting.key` of each row."""
+    """`SweepRun.key` of each row."""
     return list(zip(*(table[name].to_pylist() for name in (*PARAMETERS, "seed")), strict=True))
 
 
 class SweepCheckpoint:
     """A folder with the finished rows of a sweep, in files that are written under another name and then renamed.
 
-    A sweep that is killed leaves whole files or none, so that the next sweep continues after them. Rows of other sweeps
-    may lie there too: a row is found by its parameters and seed. ConfigException where a file holds something else.
+    A killed sweep leaves whole files, so that the next sweep continues after them. The folder may also have rows of
+    other sweeps: a row is found by its parameters and seed. ConfigException if a file has other contents.
     """
 
     def __init__(self, folder: str | PathLike[str]) -> None:
@@ -45,7 +45,7 @@ class SweepCheckpoint:
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def read(self) -> Any:
-        """All rows that are kept."""
+        """All rows in the folder."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -63,11 +63,11 @@ class SweepCheckpoint:
             except pa.ArrowInvalid:
                 fits = False
             if not fits:
-                raise ConfigException(f"checkpoint={str(self.folder)!r}: {path.name} holds no rows of such a sweep")
+                raise ConfigException(f"checkpoint={str(self.folder)!r}: {path.name} lacks the columns of a sweep")
         return files
 
     def add(self, table: Any) -> None:
-        """Keep some rows; they are safe when this returns."""
+        """Write some rows; they are durable when this returns."""
         import pyarrow.parquet as pq
 
         handle, name = tempfile.mkstemp(prefix="rows-", suffix=".unfinished", dir=self.folder)

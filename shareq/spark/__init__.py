@@ -1,23 +1,23 @@
-"""Share groups as a source for Spark: `register`, then `spark.readStream.format("shareq")`; `session` makes a Spark,
-`sweep` runs scenarios on one, `state_topic` reads what share coordinators keep.
+"""Share groups as a source for Spark: `register`, then `spark.readStream.format("shareq")`; `session` creates a Spark
+session, `sweep` runs scenarios on Spark, `state_topic` reads the state of share coordinators.
 
-Options of the source, named as those of Spark's Kafka source where that has them:
+Options of the source, with the names of Spark's Kafka source where it has them:
 
-    kafka.bootstrap.servers   where the brokers are; must be set
-    subscribe                 topics, with commas between them; must be set
-    group.id                  the share group; must be set
-    maxRecordsPerBatch        how many records a batch has at most; 500000
-    minPartitions             how many tasks read a batch at least; one a core, of 5000 records or more
+    kafka.bootstrap.servers   bootstrap servers; required
+    subscribe                 topics, separated by commas; required
+    group.id                  the share group; required
+    maxRecordsPerBatch        the most records in a batch; 500000
+    minPartitions             the least number of tasks of a batch; by default one per core, of 5000 records or more
     lockRenewal               whether locks are renewed while a batch runs; true
-    onFailure                 release or reject: what becomes of a batch that was begun when the query stops, and of
-                              records that cannot be decompressed; release
+    onFailure                 release or reject: the acknowledge type for a batch in progress when the query stops, and
+                              for records that cannot be decompressed; release
     kafka.*                   any other configuration of a share consumer, such as kafka.share.acquire.mode
 
-Columns are those of Spark's Kafka source and `deliveryCount`. A batch read takes nothing: it shows what the group has
-not finished with. Records whose CRC is wrong are rejected, as by any share consumer; no batch has what cannot be read,
-and the offset in a query's progress counts it as `unreadable`.
+Columns are those of Spark's Kafka source and `deliveryCount`. A batch read acquires no records: it returns those that
+the group has not finished. Records with a wrong CRC are rejected, as by any share consumer; unreadable records are in
+no batch, and the offset in a query's progress counts them as `unreadable`.
 
-PySpark is loaded by the call that needs it, never by importing this.
+This package imports PySpark only in the calls that need it.
 """
 
 from shareq.spark.acknowledge import acknowledge

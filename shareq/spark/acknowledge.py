@@ -1,8 +1,8 @@
 """Acknowledge types of single rows, sent from `foreachBatch` to the source's reader, which is another process.
 
-They go through a folder of the machine on which both run, the driver's or Spark Connect's server; its path is in the
-session's configuration. A reader creates a letter box there, and `acknowledge` writes a file into each. A file that is
-lost with the driver does no harm: its batch is not acknowledged either.
+They are passed in a folder on the machine of both processes, that of the driver or of Spark Connect's server; its path
+is in the session's configuration. Each reader creates an inbox in it, and `acknowledge` writes a file into every inbox.
+If a file is lost with the driver, its batch is not acknowledged, either.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _numbers = count()
 
 
 def verdict_folder(spark: SparkSession) -> str:
-    """The folder of a session; it is there as long as there are letter boxes in it."""
+    """The folder of a session. It exists while it has inboxes."""
     folder: str | None = spark.conf.get(FOLDER_KEY, None)
     if folder is None:
         folder = str(Path(tempfile.gettempdir(), f"shareq-verdicts-{token_hex(8)}"))
@@ -43,11 +43,11 @@ def verdict_folder(spark: SparkSession) -> str:
 
 
 def acknowledge(df: DataFrame, verdict: str, *, group: str | None = None) -> int:
-    """Release or reject the rows of `df` (topic, partition, offset) instead of accepting them; how many there are.
+    """Release or reject the rows of `df` (topic, partition, offset) instead of accepting them. Returns their number.
 
-    For `foreachBatch`: the verdict counts when the batch is acknowledged, the rest of which is accepted. Released
-    records come again in a later batch, rejected ones are archived. Where queries of several groups read the same
-    topics, `group` is that of the rows. RuntimeError where no query reads that could acknowledge them.
+    For `foreachBatch`: takes effect when the batch is acknowledged; the other rows are accepted. Released records are
+    delivered again in a later batch, rejected ones are archived. If queries of several groups read the same topics,
+    `group` is the group of the rows. RuntimeError if no running query can acknowledge them.
     """
     if verdict not in VERDICTS:
         raise ValueError(f"verdict={verdict!r}: must be one of {', '.join(VERDICTS)}")
@@ -70,20 +70,20 @@ def _boxes(spark: SparkSession, group: str | None) -> list[Path]:
     folder = spark.conf.get(FOLDER_KEY, None)
     found = sorted(Path(folder).glob(pattern)) if folder else []
     if not found:
-        whose = "a share group" if group is None else f"group {group!r}"
-        raise RuntimeError(f"no streaming query of {whose} reads here: call acknowledge inside foreachBatch")
+        whose = "any share group" if group is None else f"group {group!r}"
+        raise RuntimeError(f"no streaming query of {whose} is running: call acknowledge inside foreachBatch")
     return found
 
 
 class LetterBox:
-    """Where one reader finds the verdicts for its batches."""
+    """The acknowledge types that `acknowledge` has sent to one reader."""
 
     def __init__(self, folder: str, group: str) -> None:
         Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
         self._path = Path(tempfile.mkdtemp(prefix=f"{quote(group, safe='')}@", dir=folder))
 
     def empty(self) -> Mapping[Place, dict[int, int]]:
-        """All verdicts since the last time, by place and offset; later words count more."""
+        """Remove and return all acknowledge types, by place and offset; later ones replace earlier ones."""
         found: dict[Place, dict[int, int]] = {}
         for path in sorted(self._path.glob("*.json")):
             letter = json.loads(path.read_text())
@@ -96,5 +96,5 @@ class LetterBox:
 
     def close(self) -> None:
         shutil.rmtree(self._path, ignore_errors=True)
-        with suppress(OSError):  # where others have theirs
+        with suppress(OSError):  # other readers have inboxes in it
             self._path.parent.rmdir()

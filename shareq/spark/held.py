@@ -1,4 +1,4 @@
-"""Ranges of offsets that a query's member has locked, by the broker that gave the locks."""
+"""Ranges of offsets that a query's member has locked, with the broker of the locks."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from shareq.spark.ranges import Range
 
 
 class Held(NamedTuple):
-    """A range whose locks the member has, and the broker that gave them."""
+    """A range that the member has locked, and the broker that granted the locks."""
 
     range: Range
     node: int
 
 
 def divide(held: Held, at: int) -> tuple[list[Held], list[Held]]:
-    """What lies below `at`, and what does not."""
+    """The parts below `at`, and from `at` on."""
     first, end = held.range.first, held.range.end
     middle = min(max(at, first), end)
     below = [held._replace(range=held.range._replace(end=middle))] if first < middle else []
@@ -27,9 +27,9 @@ def divide(held: Held, at: int) -> tuple[list[Held], list[Held]]:
 
 
 def without(several: Sequence[Held], others: Iterable[Held], *, same_node: bool = False) -> list[Held]:
-    """`several` without the offsets of `others`, of any node or of the same one.
+    """`several` without the offsets of `others`, of any node or only of the same one.
 
-    What ends below all others of its partition, as nearly everything does, costs one look.
+    The cost of a range that ends below all others of its partition, the usual case, is one comparison.
     """
     holes: dict[tuple[str, int, int], list[Offsets]] = {}
     for at, node in others:

@@ -1,8 +1,8 @@
-"""The query's member of the share group: acquires ranges of offsets, renews their locks, settles them.
+"""The query's member of the share group: acquires ranges of offsets, renews their locks, acknowledges them.
 
-It decodes no record: tasks fetch records themselves. It acknowledges broken record batches as Kafka's consumers do: a
-batch with a wrong CRC is rejected; for one that cannot be decompressed, about which consumers differ, `onFailure`
-decides. No batch of Spark has such records, not even a repeated one.
+It decodes no records: tasks fetch them. It acknowledges broken record batches as Kafka's consumers do: a batch with a
+wrong CRC is rejected; for one that cannot be decompressed, `onFailure` decides, because other consumers may support the
+compression. Such records are in no batch of Spark, not even in a repeated one.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ log = logging.getLogger(__name__)
 SETTLE_TIMEOUT_MS = 30_000
 CLOSE_TIMEOUT_MS = 10_000
 LINGER_MS = 20
-"""How long a batch that has records waits for more."""
+"""How long a batch with some records waits for more."""
 
 DEFAULT_LOCK_MS = 30_000
-"""Kafka's default, until a broker's response has the value."""
+"""Kafka's default, used until a broker's response has the value."""
 
 Place = tuple[str, int]
 """(topic, partition)."""
 
 
 class RangeCore(ShareConsumerCore):
-    """A share consumer whose caller keeps ranges of offsets instead of records."""
+    """A share consumer that returns ranges of offsets instead of records."""
 
     def take_pieces(self, now_ms: int) -> list[AcquiredPiece]:
-        """Everything that has been acquired and not been taken yet."""
+        """Remove and return all acquired pieces, and continue fetching."""
         self._raise_error()
         pieces = self.take_waiting(now_ms)
         self._fetcher.fetching = True
@@ -54,11 +54,11 @@ class RangeCore(ShareConsumerCore):
         return pieces
 
     def take_waiting(self, _: int = 0) -> list[AcquiredPiece]:
-        """What an answer brought after the batch was full."""
+        """The pieces of responses that arrived after the batch was full."""
         return self._buffer.drop(lambda _: True)
 
     def still_led(self, several: Sequence[Held]) -> list[Held]:
-        """Those that their broker still leads, as far as is known: locks end with their leader."""
+        """Those whose broker still leads the partition, by the metadata: locks end with the leader."""
         lost = self._fetcher.filler.lost
         homes = {(at.topic_id, at.partition, at.topic, node) for at, node in several}
         gone = {home for home in homes if lost(TopicIdPartition(TopicId(home[0]), home[1]), home[2], home[3])}
@@ -74,17 +74,17 @@ class RangeCore(ShareConsumerCore):
     def send(self, acknowledgements: Sequence[Acknowledgements], now_ms: int) -> None:
         for each in acknowledgements:
             self._fetcher.acknowledge(each)
-        self.end_poll(now_ms)  # a member that renews locks is alive
+        self.end_poll(now_ms)  # counts as a poll: a member that renews locks is alive
         self._pump(now_ms)
 
     def settle(self, acknowledgements: Sequence[Acknowledgements], now_ms: int) -> list[AcquiredPiece]:
-        """The same; the pieces that came before, in one turn: no answer comes between."""
+        """Like `send`, but first return the acquired pieces, in one turn: no response can arrive in between."""
         pieces = self.take_waiting()
         self.send(acknowledgements, now_ms)
         return pieces
 
     def _settled(self, acknowledgements: Acknowledgements, error: Errors, now_ms: int) -> None:
-        if acknowledgements.renewing:  # no poll is to return them again
+        if acknowledgements.renewing:  # no poll must return them again
             acknowledgements.renewing = {}
         super()._settled(acknowledgements, error, now_ms)
 
@@ -92,8 +92,9 @@ class RangeCore(ShareConsumerCore):
 class Member:
     """A member of a share group. Only `renew` runs in another thread.
 
-    `_held` are the batch in hand, `_surplus` what waits for the next ones, `_beyond` what no batch is to have. `_ends`
-    are the highest offsets acquired of each partition; `_again`: some of the surplus may have an older copy.
+    `_held`: the ranges of the batch in progress; `_surplus`: those for later batches; `_beyond`: those for no batch.
+    `_ends`: the highest acquired offset by partition; `_again`: true if `_surplus` may have records that are also in
+    older ranges.
     """
 
     def __init__(
@@ -126,10 +127,10 @@ class Member:
     # ---- acquire -----------------------------------------------------------------------------------------------------
 
     def acquire(self, limit: int, wait_ms: float, ends: Mapping[Place, int] | None = None) -> tuple[Held, ...]:
-        """Up to `limit` records; none where none come within `wait_ms`. With `ends` only offsets below them.
+        """Up to `limit` records; none if none arrive within `wait_ms`. With `ends`, only offsets below them.
 
-        Records beyond `ends` stay locked until the member leaves: if released, they would be delivered again at once,
-        until they were archived.
+        Records beyond `ends` stay locked until the member leaves: released ones would be delivered again at once, until
+        they were archived.
         """
         with self._lock:
             self._drop_lost()
@@ -148,11 +149,12 @@ class Member:
             wait = LINGER_MS if taken else wait_ms
         self._do(self._core.rest)
         if self._core.acquisition_lock_timeout_ms is not None and self._renewal.ident is None:
-            self._renewal.start()  # not before it is known how long locks last
+            self._renewal.start()  # only now is the lock duration known
         return tuple(sorted(taken))
 
     def _take(self, limit: int, polled: int, ends: Mapping[Place, int] | None) -> list[Held]:
-        """Take from the surplus, and if `polled` from fetched ranges. Ranges beyond the limit stay in the surplus."""
+        """Take from the surplus; if `polled`, also from acquired pieces. Ranges beyond the limit stay in the
+        surplus."""
         with self._lock:
             if polled:
                 self._admit(self._do(self._core.take_pieces))
@@ -175,11 +177,11 @@ class Member:
         return taken
 
     def _admit(self, pieces: Sequence[AcquiredPiece]) -> None:
-        """Keep what was acquired for the next batches.
+        """Add acquired pieces to the surplus.
 
-        A connection that broke, a leader that moved, and brokers give the same records to this member again: of what
-        waits here the newer lock counts, and the acknowledgement of a batch that has them counts for the newer lock of
-        the same broker. A copy of its own would come after the record was accepted.
+        After a broken connection or a leader change, brokers may grant the same records to this member again. In the
+        surplus the newer lock replaces the older one. Records of a batch in progress are not added again if the broker
+        is the same: the acknowledgement of the batch applies to the newer lock.
         """
         found = self._held_of(pieces)
         if self._came_before(found):
@@ -190,7 +192,7 @@ class Member:
         self._surplus += found
 
     def _came_before(self, found: Sequence[Held]) -> bool:
-        """True if the member may have older copies of some of it; as a rule all of it is new, which costs one look."""
+        """True if the member may have older ranges with some of these offsets. Cheap in the usual case of none."""
         again = False
         for at, _ in found:
             place = at.topic_id, at.partition
@@ -200,12 +202,12 @@ class Member:
         return again
 
     def _drop_lost(self) -> None:
-        """Forget what waits here and whose leader has moved: to read it now would be to read it twice."""
+        """Drop surplus ranges whose leader has moved: their records are delivered again, and would be read twice."""
         self._surplus = self._do(lambda _: self._core.still_led(self._surplus))
         self._beyond = self._do(lambda _: self._core.still_led(self._beyond))
 
     def _held_of(self, pieces: Sequence[AcquiredPiece]) -> list[Held]:
-        """What tasks will find records in; the client itself answers for what is none, and for what cannot be read."""
+        """The ranges for tasks. Gaps, control batches and unreadable batches are acknowledged here instead."""
         found: list[Held] = []
         answered: dict[AcknowledgeType, list[Held]] = {}
         seen: tuple[RecordBatch | None, AcknowledgeType | None] = (None, None)
@@ -219,19 +221,19 @@ class Member:
                 answered.setdefault(seen[1], []).append(held)
         for verdict, several in answered.items():
             if verdict is not AcknowledgeType.GAP:
-                self._tell(verdict, several)
+                self._warn(verdict, several)
             self._send(several, verdict)
         return found
 
     def _verdict(self, batch: RecordBatch | None) -> AcknowledgeType | None:
-        """The acknowledge type of a record batch that no task can read, None for a readable one."""
+        """The acknowledge type of a record batch that no task can read; None for a readable one."""
         if batch is None or batch.is_control:
             return AcknowledgeType.GAP
         if not crc_matches(batch.data):
             return AcknowledgeType.REJECT
         return None if _unpacks(batch) else self._on_failure
 
-    def _tell(self, verdict: AcknowledgeType, unreadable: Sequence[Held]) -> None:
+    def _warn(self, verdict: AcknowledgeType, unreadable: Sequence[Held]) -> None:
         for at, _ in unreadable:
             log.warning(
                 "%s [%d]: offsets %d to %d cannot be read, and are %s",
@@ -244,7 +246,7 @@ class Member:
             self._unreadable += at.end - at.first
 
     def take_unreadable(self) -> int:
-        """How many offsets could not be read since this was last asked."""
+        """The number of unreadable offsets since the last call."""
         with self._lock:
             found, self._unreadable = self._unreadable, 0
         return found
@@ -254,7 +256,7 @@ class Member:
     def settle(
         self, batch: Sequence[Held], verdict: AcknowledgeType, verdicts: Mapping[Place, Mapping[int, int]]
     ) -> None:
-        """Acknowledge a batch, `verdicts` apart, and wait for the answers.
+        """Acknowledge a batch, with `verdicts` for single offsets, and wait for the responses.
 
         Records that brokers refuse were no longer locked by this member, and are delivered again (at least once).
         """
@@ -277,7 +279,7 @@ class Member:
     # ---- renew -------------------------------------------------------------------------------------------------------
 
     def renew(self) -> None:
-        """Start the locks of all that is held anew; of what lies beyond the ends in any case."""
+        """Renew the locks of all held ranges; of those beyond the ends even if `lockRenewal` is off."""
         with self._lock:
             self._admit(self._do(self._core.take_waiting))
             self._drop_lost()
@@ -288,13 +290,13 @@ class Member:
         while not self._closing.wait(self.lock_duration_ms / 3000):
             try:
                 self.renew()
-            except KafkaException as error:  # the poll of the next batch raises it, too
+            except KafkaException as error:  # the poll for the next batch raises it, too
                 log.warning("locks could not be renewed: %s", error)
 
-    # ---- the end -----------------------------------------------------------------------------------------------------
+    # ---- close -------------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Leave the group; what is still held goes to others. Repeatable."""
+        """Leave the group; the brokers release all held records. Idempotent."""
         if self._closing.is_set():
             return
         self._closing.set()
@@ -313,7 +315,7 @@ def _size(several: Sequence[Held]) -> int:
 
 
 def _unpacks(batch: RecordBatch) -> bool:
-    """True if a compressed batch can be decompressed: its first record decides."""
+    """True if the first record of the batch can be read, so that a compressed batch can be decompressed."""
     if not batch.attributes & CODEC_MASK:
         return True
     try:
@@ -328,7 +330,7 @@ Runs = dict[tuple[TopicIdPartition, str, int], list[AcknowledgeRun]]
 
 
 def _runs(several: Sequence[Held], verdict: AcknowledgeType, verdicts: Mapping[Place, Mapping[int, int]]) -> Runs:
-    """`verdicts` on single offsets, `verdict` on the rest."""
+    """Runs with the acknowledge types of `verdicts` for single offsets, and `verdict` for the rest."""
     runs: Runs = {}
     for at, node in sorted(several):
         apart = verdicts.get((at.topic, at.partition), {})

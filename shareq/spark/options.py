@@ -1,4 +1,4 @@
-"""The options of a read, named as Spark's Kafka source names them."""
+"""The options of a read, with the names of Spark's Kafka source."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ KNOWN = (
 )
 
 OWN_CONFIGS = ("bootstrap.servers", "group.id", "share.acknowledgement.mode", "max.poll.records")
-"""The keys of a consumer's configuration that the source sets itself."""
+"""The consumer configurations that the source itself sets."""
 
 MAX_RECORDS = 500_000
-"""A batch costs a fixed quarter of a second, so large ones pay; Kafka locks 2000 records of a partition at most, unless
-the group's share.partition.max.record.locks is higher."""
+"""A batch has a fixed cost of a quarter of a second, so large batches pay off. Kafka locks at most 2000 records of a
+partition, unless the group's share.partition.max.record.locks is higher."""
 
 _BOOLEANS = {"true": True, "false": False}
 
@@ -49,7 +49,7 @@ class Options:
 
 
 def parse(given: Mapping[str, str]) -> Options:
-    """ValueError, naming the option, for what is missing, unknown or out of range. Names in any case, as Spark's."""
+    """The parsed options, whose names are case-insensitive. ValueError names a missing, unknown or invalid option."""
     names = {name.lower(): name for name in KNOWN}
     values = {names.get(key.lower(), key): value for key, value in given.items()}
     unknown = sorted(key for key in values if key not in KNOWN and not key.lower().startswith("kafka."))
@@ -60,7 +60,7 @@ def parse(given: Mapping[str, str]) -> Options:
             raise ValueError(f"option {name!r} must be set")
     topics = tuple(dict.fromkeys(topic.strip() for topic in values["subscribe"].split(",") if topic.strip()))
     if not topics:
-        raise ValueError(f"option 'subscribe'={values['subscribe']!r} names no topic")
+        raise ValueError(f"option 'subscribe'={values['subscribe']!r}: must name at least one topic")
     minimum = values.get("minPartitions")
     max_records = _positive("maxRecordsPerBatch", values.get("maxRecordsPerBatch", str(MAX_RECORDS)))
     return Options(
@@ -79,7 +79,7 @@ def _conf(values: Mapping[str, str], max_records: int) -> dict[str, Any]:
     passed = {key[len("kafka.") :].lower(): value for key, value in values.items() if key.lower().startswith("kafka.")}
     taken = sorted(f"kafka.{key}" for key in OWN_CONFIGS[1:] if key in passed)
     if taken:
-        raise ValueError(f"option {', '.join(map(repr, taken))} is the source's own business")
+        raise ValueError(f"option {', '.join(map(repr, taken))} must not be set: the source sets it")
     conf = {"client.id": "shareq-spark", "fetch.wait.max.ms": 100, **passed}
     conf |= {"group.id": values["group.id"], "max.poll.records": max_records}
     try:

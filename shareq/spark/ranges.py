@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class Range(NamedTuple):
-    """Offsets [first, end) of one partition; all delivered for the `delivery_count`-th time."""
+    """Offsets [first, end) of one partition, all with the same delivery count."""
 
     topic: str
     topic_id: str
@@ -19,9 +19,9 @@ class Range(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A batch with its number, which makes offsets of equal ranges differ: Spark compares them as JSON.
+    """A batch and its number, by which offsets with equal ranges differ: Spark compares offsets as JSON.
 
-    `unreadable`: the number of deliveries of broken record batches that were left out since the query began.
+    `unreadable`: the number of unreadable records, left out of batches, since the query began.
     """
 
     number: int
@@ -30,24 +30,23 @@ class Batch(NamedTuple):
 
 
 NO_BATCH = Batch(0)
-"""What comes before the first."""
+"""The batch before the first one."""
 
 
 def to_json(batch: Batch) -> dict[str, Any]:
-    """`{"batch": n, "topics": {name: {"id": id, "partitions": {index: [[first, end, delivery_count], ...]}}}}`
-
-    and `"unreadable": n` where something was; a query's progress shows it with the offset.
+    """`{"batch": n, "topics": {name: {"id": id, "partitions": {index: [[first, end, delivery_count], ...]}}}}`, and
+    `"unreadable": n` if it is above 0. A query's progress shows it as the offset.
     """
     topics: dict[str, Any] = {}
     for at in batch.ranges:
         topic = topics.setdefault(at.topic, {"id": at.topic_id, "partitions": {}})
         topic["partitions"].setdefault(str(at.partition), []).append([at.first, at.end, at.delivery_count])
-    told = {"unreadable": batch.unreadable} if batch.unreadable else {}
-    return {"batch": batch.number, "topics": topics, **told}
+    unreadable = {"unreadable": batch.unreadable} if batch.unreadable else {}
+    return {"batch": batch.number, "topics": topics, **unreadable}
 
 
 def from_json(offset: Mapping[str, Any]) -> Batch:
-    """The batch that an offset describes. ValueError for what `to_json` did not write."""
+    """The batch that an offset describes. ValueError for an offset that is not from `to_json`."""
     try:
         ranges = tuple(
             Range(name, topic["id"], int(partition), first, end, count)
@@ -57,11 +56,11 @@ def from_json(offset: Mapping[str, Any]) -> Batch:
         )
         return Batch(int(offset["batch"]), ranges, int(offset.get("unreadable", 0)))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ValueError(f"{offset!r} is no offset of a share group's source") from error
+        raise ValueError(f"{offset!r} is not an offset of a share group's source") from error
 
 
 def merged(ranges: Iterable[Range]) -> tuple[Range, ...]:
-    """Sorted, neighbours joined where they agree."""
+    """The ranges sorted, adjacent equal ones joined."""
     result: list[Range] = []
     for at in sorted(ranges):
         last = result[-1] if result else None
@@ -73,7 +72,7 @@ def merged(ranges: Iterable[Range]) -> tuple[Range, ...]:
 
 
 def split(ranges: Sequence[Range], tasks: int, at_least: int = 1) -> Iterator[tuple[Range, ...]]:
-    """Cut ranges into at most `tasks` shares of about one size, of `at_least` so many offsets where there are."""
+    """Cut ranges into at most `tasks` shares of similar size, of at least `at_least` offsets, except the last one."""
     total = sum(at.end - at.first for at in ranges)
     size = max(ceil(total / max(tasks, 1)), at_least)
     share: list[Range] = []
@@ -93,7 +92,7 @@ def split(ranges: Sequence[Range], tasks: int, at_least: int = 1) -> Iterator[tu
 
 
 def cut(first: int, end: int, verdicts: Mapping[int, int], otherwise: int) -> list[tuple[int, int, int]]:
-    """Runs (first, end, verdict) that cover [first, end): `verdicts` by offset, the rest `otherwise`."""
+    """Runs (first, end, verdict) that cover [first, end): `verdicts` for single offsets, `otherwise` for the rest."""
     runs: list[tuple[int, int, int]] = []
     cursor = first
     for offset in sorted(offset for offset in verdicts if first <= offset < end):

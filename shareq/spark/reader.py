@@ -1,4 +1,4 @@
-"""The work of a task: fetch ranges of offsets, locked or not, and make Arrow batches of their records."""
+"""A task's work: fetch ranges of offsets, locked or not, and return their records as Arrow batches."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ SCHEMA = """
     key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, timestampType int,
     headers array<struct<key: string, value: binary>>, deliveryCount int
 """
-"""As of Spark's own Kafka source, with how often a record has been delivered: 1 the first time, 0 by a batch read."""
+"""The columns of Spark's Kafka source, and the delivery count of the record: 1 at the first delivery, 0 in a batch
+read."""
 
 _TIMESTAMP = pa.timestamp("us", tz="UTC")
 _HEADERS = pa.list_(pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())])))
@@ -53,11 +54,11 @@ TIMEOUT_MS = 60_000
 
 
 class RecordsLost(RuntimeError):
-    """The records of a batch are lost: their topic was deleted."""
+    """The records of a batch are lost, because their topic was deleted."""
 
 
 class RangeFetcher:
-    """Plain fetches over one connection a process: workers live for many tasks."""
+    """Plain fetches, over one connection per process: a worker process runs many tasks."""
 
     def __init__(self, conf: Mapping[str, Any]) -> None:
         config = ClientConfig(conf, (), client="task")
@@ -68,7 +69,7 @@ class RangeFetcher:
         self._leaders: dict[tuple[str, int], int] = {}
 
     def batches(self, wanted: Range) -> Iterator[Sequence[RecordBatch]]:
-        """The record batches that hold the offsets of a range, an answer at a time."""
+        """The record batches with the offsets of a range, by response."""
         cursor = wanted.first
         while cursor < wanted.end:
             cursor, found = self._do(self._fetch(wanted, cursor))
@@ -82,7 +83,7 @@ class RangeFetcher:
         return task.result()
 
     def _fetch(self, wanted: Range, cursor: int) -> Operation[tuple[int, Sequence[RecordBatch]]]:
-        """Records from `cursor` on, and the next cursor. Retriable errors are retried until the time is up."""
+        """Records from `cursor` on, and the next cursor. Retries retriable errors until the time-out."""
         asked = FetchRequest.Partition(partition=wanted.partition, fetch_offset=cursor, partition_max_bytes=FETCH_BYTES)
         topic = FetchRequest.Topic(topic_id=TopicId(wanted.topic_id), partitions=(asked,))
         request = FetchRequest(max_wait_ms=0, max_bytes=FETCH_BYTES, topics=(topic,))
@@ -107,7 +108,7 @@ class RangeFetcher:
             image = yield from self._routing.metadata([wanted.topic])
             for topic in image.topics:
                 if topic.topic_id != wanted.topic_id and not topic.error_code:
-                    raise RecordsLost(f"topic {wanted.topic!r} is not the one that the records were read from")
+                    raise RecordsLost(f"topic {wanted.topic!r} was deleted: its id is no longer {wanted.topic_id}")
                 for partition in topic.partitions:
                     if partition.leader_id >= 0:
                         self._leaders[wanted.topic, partition.partition_index] = partition.leader_id
@@ -122,7 +123,7 @@ def _answer(response: FetchResponse) -> FetchResponse.Partition:
 
 
 def _step(answer: FetchResponse.Partition, cursor: int, end: int) -> tuple[int, Sequence[RecordBatch]] | None:
-    """The next cursor after a response; None if the response has nothing of the range."""
+    """The next cursor and the records of a response; None if it has nothing of the range."""
     if answer.records:
         return max(answer.records[-1].last_offset + 1, cursor), answer.records
     return (end, ()) if answer.high_watermark >= end else None
@@ -130,15 +131,15 @@ def _step(answer: FetchResponse.Partition, cursor: int, end: int) -> tuple[int, 
 
 @cache
 def fetcher(conf: tuple[tuple[str, Any], ...]) -> RangeFetcher:
-    """This process's connection."""
+    """The process's fetcher for this configuration."""
     return RangeFetcher(dict(conf))
 
 
 def read(conf: Mapping[str, Any], ranges: Iterable[Range], *, leave_out: bool = False) -> Iterator[pa.RecordBatch]:
     """The records of the ranges that are still in the logs. `conf`: the connection settings.
 
-    CorruptBatch for an unreadable batch: the stream's member has read it, so that another attempt may succeed, and to
-    leave it out would lose it. `leave_out`: skip unreadable batches with a warning, for batch reads.
+    CorruptBatch for an unreadable batch: the query's member has read it before, so another attempt may succeed, and
+    skipping it would lose its records. `leave_out`: skip unreadable batches with a warning, for batch reads.
     """
     connection = fetcher(tuple(sorted(conf.items())))
     for wanted in ranges:
@@ -149,7 +150,7 @@ def read(conf: Mapping[str, Any], ranges: Iterable[Range], *, leave_out: bool = 
 
 
 def _records(batches: Iterable[RecordBatch], wanted: Range, leave_out: bool) -> Iterator[Record]:
-    """The records of batches that may reach beyond the range on both sides."""
+    """The records of batches, which may extend beyond the range on both sides."""
     for batch in batches:
         if batch.is_control or batch.last_offset < wanted.first or batch.base_offset >= wanted.end:
             continue
@@ -164,7 +165,7 @@ def _records(batches: Iterable[RecordBatch], wanted: Range, leave_out: bool) -> 
 def rows(records: Iterable[Record], origin: Range) -> pa.RecordBatch:
     """The records within the range, as columns.
 
-    One pass that keeps no record: a list of them would cost the garbage collector three times what decoding costs.
+    A single pass that keeps no record: with a list of them, garbage collection would cost three times the decoding.
     """
     keys: list[bytes | None] = []
     values: list[bytes | None] = []
@@ -200,8 +201,8 @@ def rows(records: Iterable[Record], origin: Range) -> pa.RecordBatch:
 
 
 def _of_headers(headers: Sequence[Sequence[tuple[str, bytes | None]] | None]) -> pa.Array:
-    """null where a record has none, as in Spark's source."""
+    """The headers; null for a record without any, as in Spark's source."""
     if not any(headers):
         return pa.nulls(len(headers), _HEADERS)
-    told = ([{"key": key, "value": value} for key, value in each] if each else None for each in headers)
-    return pa.array(list(told), _HEADERS)
+    structs = ([{"key": key, "value": value} for key, value in each] if each else None for each in headers)
+    return pa.array(list(structs), _HEADERS)

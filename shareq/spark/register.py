@@ -1,4 +1,4 @@
-"""Making the format "shareq" known to a Spark session, and the package to its workers."""
+"""Registration of the format "shareq" in a Spark session, and distribution of the package to its workers."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ SHIPPED_KEY = "spark.shareq.shipped"
 
 
 def register(spark: SparkSession) -> None:
-    """Let `spark.readStream.format("shareq")` and `spark.read.format("shareq")` read share groups. Repeatable.
+    """Register the format "shareq" for `spark.readStream` and `spark.read`. Idempotent.
 
-    On a cluster and with Spark Connect the package travels along (see `ship`).
+    On a cluster and with Spark Connect the package is sent along (see `ship`).
     """
     from shareq.spark.source import ShareGroupSource
 
     ship(spark)
 
     class SourceOfThisSession(ShareGroupSource):
-        """The source of this session: it runs in another process, and knows the folder that `acknowledge` writes to."""
+        """The source of this session. It runs in another process, so it carries the folder for `acknowledge`."""
 
         verdicts = verdict_folder(spark)
 
@@ -36,9 +36,9 @@ def register(spark: SparkSession) -> None:
 
 
 def ship(spark: SparkSession) -> None:
-    """Send this package to the workers of a session, once. What it needs (`shareq[spark]`) has to be installed there.
+    """Send this package to the workers of a session, once. They must have its dependencies (`shareq[spark]`).
 
-    Local workers share this process's packages and need nothing.
+    Local workers share this process's packages and need no copy.
     """
     if spark.conf.get(SHIPPED_KEY, None):
         return
@@ -50,13 +50,13 @@ def ship(spark: SparkSession) -> None:
 
 
 def is_remote(spark: SparkSession) -> bool:
-    """Whether it is a session of Spark Connect's."""
+    """True for a session of Spark Connect."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 @cache
 def _packed() -> Path:
-    """This package as a zip. Workers fetch it from here as long as there is a driver: it goes with this process."""
+    """This package as a zip. Workers fetch it from here while the driver runs; it is deleted with this process."""
     package = Path(__file__).parents[1]
     folder = tempfile.mkdtemp(prefix="shareq-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""A SparkSession set for a laptop, on whatever Java there is."""
+"""A SparkSession with settings for a laptop, on any installed Java."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ LAPTOP = {
 
 
 def session(*, master: str | None = None, app_name: str = "shareq", **config: Any) -> SparkSession:
-    """A session with the format "shareq" registered, settings for a laptop beneath `config`.
+    """A session with the format "shareq" registered, and laptop settings as defaults of `config`.
 
-    Spark's keys have dots: `session(**{"spark.sql.shuffle.partitions": 8})`; "spark.remote" asks for Spark Connect.
-    Where a session is active already, it is that one, with `config` applied as far as Spark changes it at run time.
-    Raises SparkDoesNotFit, JavaNotFound.
+    Spark's keys have dots: `session(**{"spark.sql.shuffle.partitions": 8})`; "spark.remote" selects Spark Connect.
+    An active session is reused, with `config` applied as far as Spark allows it at run time. Raises SparkDoesNotFit,
+    JavaNotFound.
     """
     check_pyspark()
     from pyspark.sql import SparkSession
 
     strange = sorted(key for key in config if not key.startswith("spark."))
     if strange:
-        raise ValueError(f"not Spark's: {', '.join(strange)}; its keys begin with 'spark.'")
+        raise ValueError(f"{', '.join(strange)}: keys of Spark's configuration begin with 'spark.'")
     remote = config.get("spark.remote", os.environ.get("SPARK_REMOTE"))
     if remote and master:
-        raise ValueError(f"master={master!r} and Spark Connect at {remote!r}: only one can be had")
+        raise ValueError(f"master={master!r}: must not be set with Spark Connect ({remote!r})")
     _prepare_environment(java=not remote or remote.startswith("local"))
     builder = SparkSession.builder.appName(app_name)
     if not remote and SparkSession.getActiveSession() is None:
@@ -55,7 +55,7 @@ def session(*, master: str | None = None, app_name: str = "shareq", **config: An
 
 
 def _prepare_environment(*, java: bool) -> None:
-    """Spark reads these when its JVM and its workers start; what the user has set stays."""
+    """Set the variables that Spark reads when its JVM and its workers start; the user's values stay."""
     if java:
         os.environ["JAVA_HOME"] = str(find_java(JAVA_MINIMUM).home)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

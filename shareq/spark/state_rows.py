@@ -1,6 +1,7 @@
-"""The log of `__share_group_state` as rows: what each record says, and what is known of its share-partition after it.
+"""The log of `__share_group_state` as rows: the contents of each record, and the share-partition's state after it.
 
-The log is folded by the share coordinator's own shard, so that both merge alike. Nothing of Spark's is needed here.
+The share coordinator's own shard replays the log, so that both merge records alike. This module is independent of
+Spark.
 """
 
 from __future__ import annotations
@@ -53,12 +54,12 @@ _STATE = [
 _FENCES = [("leader_epoch_fence", pa.int32()), ("state_epoch_fence", pa.int32())]
 
 RECORDS = pa.schema([*_PLACE, *_KEY, *_STATE, ("error", pa.string())])
-"""A record as it stands in the log: kind snapshot, update or tombstone; unknown, whose key is of another type, which is
-passed over as Kafka does; unreadable, for which `error` says why. What a kind does not have is null."""
+"""A record of the log. Kind: snapshot, update or tombstone; unknown: the key has another type, which Kafka ignores;
+unreadable: `error` is the cause. Columns that a kind does not have are null."""
 
 STATES = pa.schema([*_PLACE, *_KEY, ("complete", pa.bool_()), *_STATE, *_FENCES])
-"""What is known of a share-partition after a record of that kind, null after a tombstone. `complete`: nothing is
-missing that the state rests on, such as records that have been pruned."""
+"""The state of a share-partition after a record of that kind; null after a tombstone. `complete`: all records of the
+state are known, and none was pruned."""
 
 _FOLDER = re.compile(rf"{SHARE_STATE_TOPIC}-(\d+)/[^/]+$")
 
@@ -67,11 +68,11 @@ _TIMES = frozenset({"create_timestamp", "write_timestamp"})
 _STATE_NAMES = frozenset(name for name, _ in _STATE + _FENCES)
 
 Names = Mapping[str, str]
-"""Topics by their ids."""
+"""Topic names by id."""
 
 
 class Raw(NamedTuple):
-    """A record of one partition of the log, undecoded."""
+    """An undecoded record of one partition of the log."""
 
     offset: int
     timestamp_us: int
@@ -81,7 +82,7 @@ class Raw(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """How far the log is read: where it ended at `end`, or at `ends` by partition, and not beyond `time_us`."""
+    """The end of a read of the log: at offset `end`, or at `ends` by partition, and not beyond `time_us`."""
 
     end: int | None = None
     ends: Mapping[int, int] | None = None
@@ -89,7 +90,7 @@ class Moment:
 
     @staticmethod
     def of(at: int | Mapping[int, int] | datetime | None) -> Moment:
-        """A time without a zone is local, as everywhere in Python. ValueError for what is no moment."""
+        """From an offset, offsets by partition, a datetime (without zone: local time) or None. ValueError otherwise."""
         if isinstance(at, datetime):
             return Moment(time_us=(at.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1))
         if isinstance(at, Mapping):
@@ -104,10 +105,10 @@ class Moment:
 
 
 class StateFold:
-    """One partition of the state topic, record by record, from the first that there is.
+    """One partition of the state topic, replayed record by record from its first one.
 
-    A state rests on its key's last snapshot and the updates since. Where records are missing, below the first one, in
-    between or because they cannot be read, keys are incomplete until their next snapshot.
+    A state consists of its key's last snapshot and the updates since. If records are missing, below the first one, in
+    between, or because they are unreadable, keys are incomplete until their next snapshot.
     """
 
     def __init__(self) -> None:
@@ -117,7 +118,7 @@ class StateFold:
         self._next = 0
 
     def take_in(self, raw: Raw) -> StateRecord | None:
-        """The record, or None for what says nothing of any share-partition."""
+        """The decoded record; None if it is not about a share-partition."""
         if raw.offset != self._next:
             self._whole_from = raw.offset
         self._next = raw.offset + 1
@@ -135,7 +136,7 @@ class StateFold:
         return record
 
     def state(self, key: SharePartitionKey) -> KeyState | None:
-        """None where nothing is left of the key."""
+        """The state of the key; None if there is none, or after its deletion."""
         return self._shard.states.get(key)
 
     def is_complete(self, key: SharePartitionKey) -> bool:
@@ -146,16 +147,17 @@ class StateFold:
 
 
 def raw_records(table: pa.Table | pa.RecordBatch) -> Iterator[Raw]:
-    """Columns offset, timestamp, key and value, row by row."""
+    """The rows of the columns offset, timestamp, key and value."""
     times = pc.cast(table.column("timestamp"), pa.int64())
     columns = (table.column("offset"), times, table.column("key"), table.column("value"))
     return map(Raw._make, zip(*(column.to_pylist() for column in columns), strict=True))
 
 
 def segments(files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Raw columns of the record batches in files. A batch that is cut off at the end of a file was still being written.
+    """Raw columns of the record batches in files. An incomplete batch at the end of a file is ignored: it was being
+    written.
 
-    ValueError, naming the file, for bytes that are no batches, or not as they were written.
+    ValueError names the file if its bytes are not record batches, or are damaged.
     """
     for batch in files:
         for path, content in zip(batch.column("path").to_pylist(), batch.column("content"), strict=True):
@@ -186,7 +188,7 @@ def _place(partition: int, raw: Raw, kind: str) -> dict[str, Any]:
 
 
 def _fields(key: SharePartitionKey, values: Mapping[str, Any], names: Names) -> dict[str, Any]:
-    """A key and what is known of it. Times become microseconds."""
+    """A key and its values. Times become microseconds."""
     known = {name: value for name, value in values.items() if name in _STATE_NAMES}
     return {
         **key._asdict(),
@@ -196,14 +198,14 @@ def _fields(key: SharePartitionKey, values: Mapping[str, Any], names: Names) -> 
 
 
 def records(batches: Iterable[pa.RecordBatch], names: Names) -> Iterator[pa.RecordBatch]:
-    """RECORDS of raw columns, which have the `partition` of the state topic, too."""
+    """The rows of RECORDS from raw columns, which also have the `partition` of the state topic."""
     for batch in batches:
         partitions = batch.column("partition").to_pylist()
-        rows = [_said(partition, raw, names) for partition, raw in zip(partitions, raw_records(batch), strict=True)]
+        rows = [_row(partition, raw, names) for partition, raw in zip(partitions, raw_records(batch), strict=True)]
         yield pa.RecordBatch.from_pylist(rows, RECORDS)
 
 
-def _said(partition: int, raw: Raw, names: Names) -> dict[str, Any]:
+def _row(partition: int, raw: Raw, names: Names) -> dict[str, Any]:
     try:
         record = None if raw.key is None else decode_state_record(raw.key, raw.value)
     except UnreadableRecordError as error:
@@ -214,11 +216,11 @@ def _said(partition: int, raw: Raw, names: Names) -> dict[str, Any]:
 
 
 def history(table: pa.Table, *, names: Names) -> pa.Table:
-    """STATES after each record of one partition of the state topic."""
+    """The rows of STATES after each record of one partition of the state topic."""
     fold = StateFold()
     partition = table.column("partition")[0].as_py()
     rows = [
-        _known(fold, partition, raw, record, names)
+        _state_row(fold, partition, raw, record, names)
         for raw in raw_records(table.sort_by("offset"))
         if (record := fold.take_in(raw)) is not None
     ]
@@ -226,7 +228,7 @@ def history(table: pa.Table, *, names: Names) -> pa.Table:
 
 
 def states(table: pa.Table, *, moment: Moment, names: Names) -> pa.Table:
-    """STATES of one partition of the state topic at a moment: those of which something is left."""
+    """The rows of STATES of one partition of the state topic at a moment, without deleted keys."""
     fold = StateFold()
     partition = table.column("partition")[0].as_py()
     last: dict[SharePartitionKey, tuple[Raw, StateRecord]] = {}
@@ -236,11 +238,11 @@ def states(table: pa.Table, *, moment: Moment, names: Names) -> pa.Table:
         record = fold.take_in(raw)
         if record is not None:
             last[record.key] = raw, record
-    rows = [_known(fold, partition, *at, names) for key, at in last.items() if fold.state(key) is not None]
+    rows = [_state_row(fold, partition, *at, names) for key, at in last.items() if fold.state(key) is not None]
     return pa.Table.from_pylist(rows, STATES)
 
 
-def _known(fold: StateFold, partition: int, raw: Raw, record: StateRecord, names: Names) -> dict[str, Any]:
+def _state_row(fold: StateFold, partition: int, raw: Raw, record: StateRecord, names: Names) -> dict[str, Any]:
     state = fold.state(record.key)
     values = {} if state is None else {name: getattr(state, name) for name in _STATE_NAMES}
     return {

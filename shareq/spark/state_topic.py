@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 COLUMNS = {"partition": "int", "offset": "bigint", "timestamp": "timestamp", "key": "binary", "value": "binary"}
-"""What is needed of the log, named as Spark's Kafka source names it."""
+"""The required columns of the log, with the names of Spark's Kafka source."""
 
 READER = "shareq-state-topic"
-"""The group id of the read. A batch read acquires nothing, so the group is never created."""
+"""The group id of the read. A batch read acquires no records, so the group is never created."""
 
 IN_PROCESS = "inproc://"
 
@@ -33,12 +33,12 @@ At = int | Mapping[int, int] | datetime | None
 
 
 def state_topic(spark: SparkSession, source: Any) -> StateTopic:
-    """`__share_group_state`, this project's or a real Kafka's, to be looked at with Spark.
+    """`__share_group_state` of a cluster of shareq or of Apache Kafka, in Spark.
 
-    `source`: an address `host:port`, or what has one as `bootstrap_servers`: servers, clusters, a local Kafka. Or a
-    path to copied segments: one `.log`, a folder `__share_group_state-N`, or a broker's data folder. Or a DataFrame
-    with COLUMNS, such as what Spark's Kafka source reads.
-    KafkaException where a cluster does not answer or has no such topic yet; ValueError for what is no source.
+    `source`: an address `host:port`, or an object with one as `bootstrap_servers`: a server, a cluster, a local Kafka.
+    Or a path of copied segments: a `.log` file, a folder `__share_group_state-N`, or a broker's data folder. Or a
+    DataFrame with COLUMNS, such as that of Spark's Kafka source.
+    KafkaException if a cluster does not answer or does not have the topic; ValueError for any other source.
     """
     from pyspark.sql import DataFrame
 
@@ -54,9 +54,9 @@ def state_topic(spark: SparkSession, source: Any) -> StateTopic:
 
 @dataclass(frozen=True)
 class StateTopic:
-    """What `state_topic` has found. `raw` are the undecoded records, `topics` the names of topics by their ids.
+    """The state topic. `raw`: the undecoded records; `topics`: topic names by id.
 
-    Its DataFrames are lazy: brokers are asked where their log ends when rows are wanted.
+    Its DataFrames are lazy: the log ends are requested from brokers when rows are.
     """
 
     raw: DataFrame
@@ -69,16 +69,16 @@ class StateTopic:
         return self.raw.mapInArrow(partial(state_rows.records, names=self.topics), _schema(state_rows.RECORDS))
 
     def history(self) -> DataFrame:
-        """What was known of a share-partition after each of its records: the columns of `state_rows.STATES`."""
+        """The state of a share-partition after each of its records: the columns of `state_rows.STATES`."""
         from shareq.spark import state_rows
 
         return self._folded(partial(state_rows.history, names=self.topics))
 
     def states(self, at: At = None) -> DataFrame:
-        """What is known of each share-partition, now or `at` a moment: the columns of `state_rows.STATES`.
+        """The state of each share-partition, now or `at` a moment: the columns of `state_rows.STATES`.
 
-        `at`: a time by the clock of the log's timestamps; an offset, as if the log ended there; or such ends by
-        partition of the state topic, all others being left out. It is what the share coordinator knew then.
+        `at`: a time, compared with the log's timestamps; an offset, as if the log ended there; or such offsets by
+        partition of the state topic, where other partitions are left out. It is the share coordinator's state then.
         """
         from shareq.spark import state_rows
 
@@ -88,7 +88,7 @@ class StateTopic:
         """Apply a fold to each partition of the state topic as a whole."""
         from shareq.spark.state_rows import STATES
 
-        def of_partition(table: pa.Table) -> pa.Table:  # Spark counts parameters, and wants no partial
+        def of_partition(table: pa.Table) -> pa.Table:  # Spark inspects the signature, so a partial does not work
             return fold(table)
 
         return self.raw.groupBy("partition").applyInArrow(of_partition, _schema(STATES))
@@ -116,8 +116,8 @@ def _topic_names(address: str) -> dict[str, str]:
 
 
 def _from_brokers(spark: SparkSession, address: str) -> DataFrame:
-    """The log from its start to its end, by tasks. Tasks do not reach into this process: a cluster that is not served
-    is read here, and now."""
+    """The log from its start to its end, read by tasks. Tasks cannot access this process: a cluster without a server is
+    read here, at once."""
     options = {"kafka.bootstrap.servers": address, "subscribe": SHARE_STATE_TOPIC, "group.id": READER}
     if not address.startswith(IN_PROCESS):
         register(spark)
@@ -133,7 +133,7 @@ def _from_brokers(spark: SparkSession, address: str) -> DataFrame:
 
 
 def _from_segments(spark: SparkSession, path: str) -> DataFrame:
-    """Segments as brokers keep them: record batches, one after the other."""
+    """Segments in the format of brokers: consecutive record batches."""
     from shareq.spark import state_rows
 
     name = path.rstrip("/").rsplit("/", 1)[-1]

@@ -1,12 +1,12 @@
-"""A share group as a stream of Spark's.
+"""A share group as a stream of Spark.
 
-At least once. Spark's offset has the ranges of a batch; a batch that is planned again after a restart reads exactly
-those, even if other members have locked them by then. It is acknowledged when Spark has recorded its end, which is
-known when `latestOffset(start)` has it as `start`. The locks of a driver that dies before expire, and its records are
-delivered again, to any query of the group: sinks key on (topic, partition, offset).
+Delivery is at least once. Spark's offset has the ranges of a batch; a batch that is repeated after a restart reads
+exactly those, even if other members have locked them in the meantime. A batch is acknowledged when Spark has recorded
+its end, that is, when it passes its offset to `latestOffset(start)`. If the driver dies, its locks expire, and the
+records are delivered again, to any query of the group: sinks should use (topic, partition, offset) as key.
 
-Unreadable records block no query: see `member`. They are in no batch; warnings name their offsets, and the offset in
-the query's progress counts them.
+Unreadable records do not block a query; see `member`. They are in no batch; warnings name their offsets, and the offset
+in the query's progress counts them.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from shareq.spark.reader import read
 from shareq.spark.tasks import Share, places_of, tasks_of
 
 WAIT_MS = 500
-"""How long a query without records waits for some before Spark continues."""
+"""How long a query waits for records before it returns control to Spark."""
 
 PATIENCE_S = 60
-"""How long at least what is available now may be out of reach: the place of a dead member in the group is its own for
-45 s by default, its locks for 30."""
+"""How long, at least, records that are available now may be unreachable: by default a dead member stays in the group
+for 45 s, and its locks last for 30."""
 
 _ON_FAILURE = {"release": AcknowledgeType.RELEASE, "reject": AcknowledgeType.REJECT}
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """`spark.readStream`. One lives in a process beside the driver; copies of it, without a member, go to tasks."""
+    """`spark.readStream`. One instance runs in a process beside the driver; tasks get copies without a member."""
 
     def __init__(self, options: Options, verdicts: str) -> None:
         self._options = options
@@ -64,18 +64,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._options.max_records)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Limit the query to records below the present ends of the logs."""
+        """Limit the query to records below the current ends of the logs."""
         with Admin(self._options.connection) as admin:
             ends = admin.list_offsets(dict.fromkeys(places_of(admin, self._options.topics), "latest"))
         self._ends = {(at.topic, at.partition): row.offset or 0 for at, row in ends.items()}
 
     def latestOffset(self, start: Mapping[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """Acknowledge the batch that `start` describes, acquire the next one. `start` again where nothing came."""
+        """Acknowledge the batch of `start` and acquire the next one. Returns `start` if there are no records."""
         done = from_json(start)
-        if self._planned.number > done.number:  # planned, and never run
+        if self._planned.number > done.number:  # planned, but never run
             return to_json(self._planned)
         self._acknowledge(done.number)
-        self._letters().empty()  # types for a batch that is repeated after a restart: its records are not locked
+        self._letters().empty()  # types of a batch that was repeated after a restart: its records are not locked
         most = getattr(limit, "max_rows", self._options.max_records)
         self._held = self._acquire(most)
         if not self._held:
@@ -85,7 +85,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_json(self._planned)
 
     def _acquire(self, limit: int) -> tuple[Held, ...]:
-        """Records to read. Where only what is available now counts, wait for what others may have locked."""
+        """Records to read. With `availableNow`, also wait for records that other members may have locked."""
         member = self._joined()
         if self._ends is None:
             return member.acquire(limit, WAIT_MS)
@@ -96,7 +96,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return held
 
     def _is_finished(self) -> bool:
-        """True if the group has finished all records below those ends: its lag is at most what was appended since."""
+        """True if the group has finished all records below the ends: its lag is at most the number appended since."""
         assert self._ends is not None
         with Admin(self._options.connection) as admin:
             rows = admin.list_offsets(dict.fromkeys(self._ends, "latest")).check()
@@ -119,7 +119,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._member
 
     def _letters(self) -> LetterBox:
-        """The letter box into which `acknowledge` writes."""
+        """The inbox of `acknowledge`."""
         if self._box is None:
             self._box = LetterBox(self._verdicts, self._options.group)
         return self._box
@@ -127,10 +127,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # ---- reading -----------------------------------------------------------------------------------------------------
 
     def partitions(self, start: object, end: Mapping[str, Any]) -> Sequence[InputPartition]:  # noqa: ARG002    # as above
-        """The tasks of the batch that `end` describes, which may be one of before a restart."""
+        """The tasks of the batch of `end`, which may be from before a restart."""
         batch = from_json(end)
         self._begun = batch.number
-        self._letters()  # after a restart the box must exist before the member joins
+        self._letters()  # after a restart the inbox must exist before the member joins
         return tasks_of(self._options, batch.ranges)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -140,19 +140,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # ---- settling ----------------------------------------------------------------------------------------------------
 
     def commit(self, end: Mapping[str, Any]) -> None:
-        """Spark is done with the batch `end`. Mostly `latestOffset` has known that before."""
+        """Spark has recorded the end of the batch. Usually `latestOffset` has acknowledged it before."""
         self._acknowledge(from_json(end).number)
 
     def _acknowledge(self, number: int) -> None:
-        """Accept what is held of batches up to `number`, verdicts apart."""
+        """Accept the held records of batches up to `number`, except those with another acknowledge type."""
         if self._held and self._planned.number <= number and self._member is not None:
             held, self._held = self._held, ()
             self._member.settle(held, AcknowledgeType.ACCEPT, self._letters().empty())
 
     def stop(self) -> None:
-        """What is held of a batch that is not known to be done gets onFailure's verdict.
+        """Leave the group. A batch that is not known to be done gets the acknowledge type of `onFailure`.
 
-        A batch that Spark never began is given back in any case: no restart would read it again.
+        A batch that Spark never began is released in any case: no restart would repeat it.
         """
         if self._member is not None:
             if self._held:

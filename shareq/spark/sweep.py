@@ -1,9 +1,9 @@
-"""Sweeps on Spark: the runs of `shareq.sim.sweep`, fanned out to the executors; the same rows, the same checkpoints.
+"""Sweeps on Spark: the runs of `shareq.sim.sweep`, distributed to the executors; the same rows and checkpoints.
 
-One Spark job for all runs would show its rows when the last one is through, so there are many little ones, one more at
-once than the cores need: rows come as they are finished, and nobody waits for anybody. How many runs a task has follows
-from what the last ones cost, so that a task's own price does not count; towards the end tasks get smaller, so that all
-cores are through together.
+A single Spark job would return all its rows at the end. Therefore many small jobs run, one more at a time than the
+cores need: rows arrive as they are finished, and no core is idle. The number of runs per task follows from the cost of
+earlier runs, so that a task's fixed cost is negligible; towards the end tasks get smaller, so that all cores finish
+together.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from os import PathLike
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # a worker that reads records should not have to load a simulator first
+if TYPE_CHECKING:  # so that a worker that only reads records does not load the simulator
     from pyspark.sql import SparkSession
 
     from shareq.sim.scenario import Scenario
@@ -24,12 +24,12 @@ if TYPE_CHECKING:  # a worker that reads records should not have to load a simul
     from shareq.sim.sweep_grid import SweepRun
 
 SECONDS_PER_TASK = 5.0
-"""A job costs the driver 0.1 s; a kill costs what is under way: so much of each core's work."""
+"""A job costs the driver 0.1 s, and a kill loses the jobs in progress: hence so much work of each core per task."""
 
 SECONDS_OF_LAST_TASKS = 1.0
 RUNS_OF_FIRST_TASKS = 4
 JOBS_AT_ONCE = 16
-"""Where there are more cores a job has several tasks, so that the driver keeps up."""
+"""With more cores, a job has several tasks, so that the driver keeps up."""
 
 _SPARK_TYPES = {"int": "bigint", "float": "double", "str": "string", "bool": "boolean"}
 
@@ -43,9 +43,9 @@ def sweep(
     checkpoint: str | PathLike[str] | None = None,
     progress: bool = True,
 ) -> Sweep:
-    """As `shareq.sim.sweep`, on `spark`: local, a cluster or Spark Connect; None: the active one, else one of ours.
+    """As `shareq.sim.sweep`, on `spark`: local, a cluster or Spark Connect; None: the active or a new session.
 
-    `checkpoint` is a folder where this process runs: executors need none. A kill costs the jobs under way at most.
+    `checkpoint` is a folder of this process; executors do not need it. A kill loses at most the jobs in progress.
     """
     from shareq.sim.sweep import gather
 
@@ -61,14 +61,14 @@ def sweep(
 
 
 class _Shares:
-    """Cuts the runs that are left into jobs. Neighbours in a grid cost alike, so the runs are shuffled first."""
+    """Divides the remaining runs into jobs. Neighbours in a grid have similar costs, so the runs are shuffled."""
 
     def __init__(self, settings: list[SweepRun]) -> None:
         self._left = Random(0).sample(settings, len(settings))
         self._runs = self._fewest = RUNS_OF_FIRST_TASKS
 
     def next(self, slots: int, tasks: int) -> list[SweepRun]:
-        """The runs of the next job; none at the end. Guided self-scheduling: a task takes half of a core's part."""
+        """The runs of the next job; empty at the end. Guided self-scheduling: a task takes half of a core's share."""
         per_task = max(1, min(self._runs, max(self._fewest, len(self._left) // (2 * slots))))
         share, self._left = self._left[: per_task * tasks], self._left[per_task * tasks :]
         return share
@@ -79,13 +79,13 @@ class _Shares:
 
 
 def _rows(spark: SparkSession, settings: list[SweepRun]) -> Iterator[Any]:
-    """The rows of each job as they come. What came before a job that failed is kept."""
+    """The rows of each job as it finishes. If a job fails, the rows of finished ones are kept."""
     shares, slots_now = _Shares(settings), _slots(spark)
 
     def carry_out(share: list[SweepRun], slots: int, tasks: int) -> Any:
         began = time.monotonic()
         rows = _job(spark, share, tasks)
-        worked = (time.monotonic() - began) * slots / (slots + tasks)  # the rest of the time it waited for a core
+        worked = (time.monotonic() - began) * slots / (slots + tasks)  # without the time of waiting for a core
         shares.learn(worked * tasks / len(share))
         return rows
 
@@ -108,7 +108,7 @@ def _rows(spark: SparkSession, settings: list[SweepRun]) -> Iterator[Any]:
 
 
 def _slots(spark: SparkSession) -> Callable[[], int]:
-    """The number of tasks that run in parallel; executors of a cluster may still be starting."""
+    """The number of tasks that run in parallel. It may grow while a cluster starts its executors."""
     from pyspark.sql.functions import spark_partition_id
 
     from shareq.spark.register import is_remote
@@ -126,7 +126,7 @@ def _job(spark: SparkSession, settings: list[SweepRun], tasks: int) -> Any:
     row = ", ".join(f"`{name}` {_SPARK_TYPES[kind]}" for name, kind in COLUMNS.items())
 
     def carry_out(batches: Iterator[Any]) -> Iterator[Any]:
-        if not gc.get_freeze_count():  # a worker collects its garbage after each task: not all that it has loaded, too
+        if not gc.get_freeze_count():  # a worker collects garbage after each task: exclude all loaded modules
             gc.freeze()
         for batch in batches:
             yield from table_of(settings[place].row() for place in batch.column(0).to_pylist()).to_batches()

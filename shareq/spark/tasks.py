@@ -1,4 +1,4 @@
-"""The tasks that read a batch, and the partitions that there are to read."""
+"""The tasks of a batch, and the partitions of topics."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from shareq.spark.options import Options
 from shareq.spark.ranges import Range, split
 
 TASK_RECORDS = 5_000
-"""The least records of a task, unless minPartitions requires smaller ones: each task has a fixed cost."""
+"""The least records of a task, unless minPartitions requires fewer: each task has a fixed cost."""
 
 
 class Share(InputPartition):
-    """What one task reads."""
+    """The ranges of one task."""
 
     def __init__(self, ranges: tuple[Range, ...]) -> None:
         self.ranges = ranges
 
 
 def tasks_of(options: Options, ranges: Sequence[Range]) -> list[Share]:
-    """A partition's records may go to several tasks: a share group has no order to keep."""
+    """The tasks of ranges. Several tasks may share a partition: a share group has no order."""
     at_least = 1 if options.min_partitions else TASK_RECORDS
     tasks = options.min_partitions or os.cpu_count() or 1
     return [Share(share) for share in split(ranges, tasks, at_least)]
 
 
 def places_of(admin: Admin, topics: Sequence[str]) -> dict[tuple[str, int], str]:
-    """Topic ids by (topic, partition) of all partitions; KafkaException for a topic that there is not."""
+    """Topic ids by (topic, partition), of all partitions. KafkaException for a topic that does not exist."""
     described = admin.describe_topics(topics)
     for name, found in described.items():
         if found.error is not None:

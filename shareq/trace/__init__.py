@@ -1,6 +1,6 @@
 """The trace of a cluster: the journal of its events, the analysis of a journal, and views of both.
 
-`journal`: entries, their index, their file forms. `analysis`: states, ledgers, lag and metrics, all derived from a
+`journal`: entries, their index, their file formats. `analysis`: states, ledgers, lag and metrics, all derived from a
 journal. `views`: text, HTML and plots. Imports run only from views to analysis to journal.
 """
 

@@ -59,7 +59,7 @@ def test_start_serves_until_a_signal(kafka: LocalKafka, end: signal.Signals) -> 
         assert process.wait() == 0
     assert f'servers = {{"bootstrap.servers": "{address}"}}' in said
     assert f"shareq kafka run kafka-console-share-consumer --bootstrap-server {address}" in said
-    assert said.endswith("Ctrl-C stops it.\nApache Kafka has stopped; its data is gone.\n")
+    assert said.endswith("Ctrl-C stops it.\nApache Kafka has stopped; its data is removed.\n")
     assert not logs.parent.exists()
 
 
@@ -69,7 +69,7 @@ def test_a_kafka_that_ends_by_itself_is_an_error(kafka: LocalKafka) -> None:
         assert process.stdout is not None
         said = process.stdout.read()
         assert process.wait() == 1
-    assert "Error: Kafka has ended by itself:" in said
+    assert "Error: Kafka has ended unexpectedly:" in said
     assert not logs.parent.exists()
 
 
@@ -78,7 +78,7 @@ def test_a_kafka_that_ends_by_itself_is_an_error(kafka: LocalKafka) -> None:
     [
         pytest.param(["--version", "3.9.1"], "version='3.9.1': must be 4.1.0 or newer", id="too old"),
         pytest.param(["--config", "no-equals"], "--config no-equals: must be KEY=VALUE", id="no value"),
-        pytest.param(["--config", "listeners=x"], "listeners='x': a local Kafka chooses this itself", id="own key"),
+        pytest.param(["--config", "listeners=x"], "listeners='x': must not be set", id="own key"),
         pytest.param(["--brokers", "2"], "'2' is not one of '1', '3'", id="two brokers"),
     ],
 )

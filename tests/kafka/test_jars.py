@@ -97,7 +97,7 @@ def test_the_classpath_names_all_jars(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_kafka_home_without_kafka_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAFKA_HOME", str(tmp_path))
-    with pytest.raises(KafkaNotFound, match=r"is not Apache Kafka: there is no libs/kafka_2.13-\*.jar in it. Set it"):
+    with pytest.raises(KafkaNotFound, match=r"is not Apache Kafka: libs/kafka_2.13-\*.jar is missing. Set it"):
         kafka_jars()
 
 
@@ -106,10 +106,8 @@ def test_a_kafka_home_without_kafka_is_refused(tmp_path: Path, monkeypatch: pyte
     [
         pytest.param("newest", "must be a release of Apache Kafka such as 4.3.0", id="a word"),
         pytest.param("../4.3.0", "must be a release of Apache Kafka such as 4.3.0", id="a path"),
-        pytest.param("3.9.1", "must be 4.1.0 or newer, before there were no share groups", id="too old"),
-        pytest.param(
-            "4.0.0", "must be 4.1.0 or newer, before there were no share groups", id="share groups unfinished"
-        ),
+        pytest.param("3.9.1", "must be 4.1.0 or newer, which have share groups", id="too old"),
+        pytest.param("4.0.0", "must be 4.1.0 or newer, which have share groups", id="share groups unfinished"),
     ],
 )
 def test_invalid_versions_are_refused(version: str, message: str) -> None:
@@ -232,7 +230,7 @@ def test_settings_that_cannot_be_read_name_no_mirror(tmp_path: Path, text: str |
 
 def test_ivy_settings_of_the_user_come_first(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHAREQ_IVY_SETTINGS", str(tmp_path / "mine.xml"))
-    with pytest.raises(ivy.IvyFailed, match=r"mine\.xml: there is no such file"):
+    with pytest.raises(ivy.IvyFailed, match=r"mine\.xml: the file does not exist"):
         ivy._settings(cache)
     (tmp_path / "mine.xml").touch()
     assert ivy._settings(cache) == tmp_path / "mine.xml"
@@ -266,9 +264,8 @@ def test_without_network_the_real_ivy_reports_it(monkeypatch: pytest.MonkeyPatch
     assert getproxies()["https"] == "http://127.0.0.1:1"
     with pytest.raises(KafkaNotFound) as error:
         kafka_jars()
-    assert (
-        "Maven Central cannot be reached (java.net.ConnectException: Connection refused). What to do: connect"
-        in str(error.value)
+    assert "Maven Central cannot be reached (java.net.ConnectException: Connection refused). Remedies: connect" in str(
+        error.value
     )
     assert not (cache / "kafka-4.3.0").exists()
 
@@ -284,12 +281,12 @@ def test_without_network_the_real_ivy_reports_it(monkeypatch: pytest.MonkeyPatch
         ),
         pytest.param(
             "Server access error at url https://m.example/a.pom (java.net.UnknownHostException: m.example)\n",
-            "Maven Central cannot be reached (java.net.UnknownHostException: m.example). What to do: connect",
+            "Maven Central cannot be reached (java.net.UnknownHostException: m.example). Remedies: connect",
             id="no such host",
         ),
         pytest.param(
             "\t\t:: org.apache.kafka#kafka_2.13;4.99.0: not found\n",
-            "the repository does not have org.apache.kafka#kafka_2.13;4.99.0. What to do: ask for another version.",
+            "the repository does not have org.apache.kafka#kafka_2.13;4.99.0. Remedy: choose another version.",
             id="no such version",
         ),
         pytest.param("Exception in thread main\n", "Ivy failed:\nException in thread main", id="anything else"),

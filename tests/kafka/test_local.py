@@ -141,7 +141,7 @@ def test_what_a_lost_broker_led_moves(
     three.start_broker(lost)
     assert three.brokers_alive == (0, 1, 2)
     assert three.bootstrap_servers == address, "it comes back on its port"
-    with pytest.raises(IllegalStateException, match=f"broker {lost} is running already"):
+    with pytest.raises(IllegalStateException, match=f"broker {lost} is already running"):
         three.start_broker(lost)
 
 
@@ -160,7 +160,9 @@ def test_a_broker_that_does_not_exist_is_refused(kafka_of_three: LocalKafka) -> 
     [
         pytest.param({"brokers": 2}, "brokers=2: must be 1 or 3", id="two brokers"),
         pytest.param({"brokers": True}, "brokers=True: must be 1 or 3", id="brokers that are no number"),
-        pytest.param({"config": {"listeners": "x"}}, "listeners='x': a local Kafka chooses this itself", id="own key"),
+        pytest.param(
+            {"config": {"listeners": "x"}}, "listeners='x': must not be set, a local Kafka sets it itself", id="own key"
+        ),
     ],
 )
 def test_invalid_arguments_are_refused(arguments: dict[str, object], message: str) -> None:

@@ -35,12 +35,12 @@ def small(**more: Any) -> Sweep:
         pytest.param({"locks": [1]}, 1, r"grid\['locks'\]: must be one of records, partitions", id="unknown parameter"),
         pytest.param({"consumers": 3}, 1, r"grid\['consumers'\]=3: must be a list of values", id="a bare value"),
         pytest.param({"service": "constant"}, 1, r"grid\['service'\]='constant': must be a list", id="a bare word"),
-        pytest.param({"consumers": []}, 1, r"grid\['consumers'\]=\[\]: must hold at least one", id="no values"),
+        pytest.param({"consumers": []}, 1, r"grid\['consumers'\]=\[\]: must have at least one", id="no values"),
         pytest.param({"consumers": [1, 0]}, 1, "consumers=0: must be a whole number in 1..1000", id="an absurd value"),
-        pytest.param({}, 0, "seeds=0: must be how many", id="no seeds"),
-        pytest.param({}, True, "seeds=True: must be how many", id="a flag"),
-        pytest.param({}, "12", "seeds='12': must be how many", id="seeds as a word"),
-        pytest.param({}, [], r"seeds=\[\]: must be how many", id="an empty list of seeds"),
+        pytest.param({}, 0, "seeds=0: must be a number of seeds", id="no seeds"),
+        pytest.param({}, True, "seeds=True: must be a number of seeds", id="a flag"),
+        pytest.param({}, "12", "seeds='12': must be a number of seeds", id="seeds as a word"),
+        pytest.param({}, [], r"seeds=\[\]: must be a number of seeds", id="an empty list of seeds"),
         pytest.param({}, [1, -1], "seed=-1: must be a whole number >= 0", id="a negative seed"),
     ],
 )
@@ -108,10 +108,10 @@ def test_another_setting_is_another_run(tmp_path: Path) -> None:
 
 def test_a_file_with_something_else_is_named(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), tmp_path / "rows-1.parquet")
-    with pytest.raises(ConfigException, match=r"rows-1.parquet holds no rows of such a sweep"):
+    with pytest.raises(ConfigException, match=r"rows-1.parquet lacks the columns of a sweep"):
         small(checkpoint=tmp_path)
     (tmp_path / "rows-1.parquet").write_bytes(b"cut off")
-    with pytest.raises(ConfigException, match=r"rows-1.parquet holds no rows"):
+    with pytest.raises(ConfigException, match=r"rows-1.parquet lacks the columns"):
         small(checkpoint=tmp_path)
 
 

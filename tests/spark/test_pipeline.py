@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(1200)  # some sixty jobs of Spark's are a lot for a machine that has other work, too
 
 BAD_LINES = {
-    '{"order": 9000, "time_ms": 1, "broker"': "no JSON object, or a field of the wrong type",
-    "[1, 2]": "no JSON object, or a field of the wrong type",
-    '{"order":9001,"time_ms":true,"broker":0,"type":"BrokerStarted","broker_id":1}': "no JSON object, or a field of",
+    '{"order": 9000, "time_ms": 1, "broker"': "not a JSON object, or a field has the wrong type",
+    "[1, 2]": "not a JSON object, or a field has the wrong type",
+    '{"order":9001,"time_ms":true,"broker":0,"type":"BrokerStarted","broker_id":1}': "not a JSON object, or a field",
     '{"order":9002,"broker":0,"type":"BrokerStarted","broker_id":1}': "time_ms must be a whole number",
-    '{"order":9003,"time_ms":1,"broker":0,"type":"Nonsense"}': "no event is called Nonsense",
-    '{"order":9004,"time_ms":1,"broker":0}': "no event is called null",
+    '{"order":9003,"time_ms":1,"broker":0,"type":"Nonsense"}': "unknown event type Nonsense",
+    '{"order":9004,"time_ms":1,"broker":0}': "unknown event type null",
     '{"order":9005,"time_ms":1,"broker":0,"type":"WindowMoved","group_id":"g","topic":"t","partition":0,"spso":1}': (
         "WindowMoved lacks the field speo"
     ),
-    '{"order":9006,"time_ms":1,"broker":0,"type":"BrokerStopped","broker_id":1,"killed":"yes"}': "no JSON object, or a",
+    '{"order":9006,"time_ms":1,"broker":0,"type":"BrokerStopped","broker_id":1,"killed":"yes"}': "not a JSON object",
 }
 
 
@@ -199,7 +199,7 @@ def test_journals_that_come_into_a_folder_are_followed(spark: SparkSession, tmp_
     ("trace", "said"),
     [
         pytest.param("prose.txt", "no event in {}, and 1 bad line", id="no journal"),
-        pytest.param("nothing.jsonl", "there is no {}", id="no file"),
+        pytest.param("nothing.jsonl", "{} does not exist", id="no file"),
         pytest.param("empty.jsonl", "no event in {}, and 0 bad lines", id="an empty file"),
         pytest.param("folder", "there is no journal (*.jsonl, *.parquet) in {}", id="a folder without journals"),
         pytest.param("torn.parquet", "torn.parquet", id="a torn file"),
@@ -223,8 +223,8 @@ def test_an_invalid_trace_is_refused(spark: SparkSession, tmp_path: Path, trace:
 @pytest.mark.parametrize(
     ("trace", "said"),
     [
-        pytest.param("one.jsonl", "Spark reads a file once, however it grows", id="a file"),
-        pytest.param("nothing", "there is no ", id="no folder"),
+        pytest.param("one.jsonl", "Spark reads a file once, even if it grows", id="a file"),
+        pytest.param("nothing", "does not exist", id="no folder"),
         pytest.param(7, "7 cannot be followed", id="a number"),
     ],
 )

@@ -46,7 +46,7 @@ def test_an_offset_survives_sparks_json(some: tuple[Range, ...], number: int) ->
 
 @pytest.mark.parametrize("offset", [{}, {"batch": 1}, {"batch": 1, "topics": {"t": {"id": ID}}}, {"topics": []}])
 def test_an_invalid_offset_is_refused(offset: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="is no offset of a share group's source"):
+    with pytest.raises(ValueError, match="is not an offset of a share group's source"):
         from_json(offset)
 
 
@@ -112,7 +112,7 @@ def test_options_come_in_any_case_and_configs_pass_through() -> None:
     [
         pytest.param({"startingOffsets": "earliest"}, "unknown option 'startingOffsets'", id="unknown"),
         pytest.param({"subscribe": ""}, "option 'subscribe' must be set", id="no topic"),
-        pytest.param({"subscribe": " , "}, "names no topic", id="only commas"),
+        pytest.param({"subscribe": " , "}, "must name at least one topic", id="only commas"),
         pytest.param({"group.id": ""}, "option 'group.id' must be set", id="no group"),
         pytest.param({"kafka.bootstrap.servers": ""}, "must be set", id="no address"),
         pytest.param({"maxRecordsPerBatch": "0"}, "option 'maxRecordsPerBatch'='0'", id="no records"),
@@ -120,7 +120,7 @@ def test_options_come_in_any_case_and_configs_pass_through() -> None:
         pytest.param({"lockRenewal": "perhaps"}, "option 'lockRenewal'='perhaps'", id="neither true nor false"),
         pytest.param({"onFailure": "accept"}, "option 'onFailure'='accept'", id="no verdict"),
         pytest.param({"kafka.no.such.key": "1"}, "no.such.key", id="an unknown config"),
-        pytest.param({"kafka.max.poll.records": "5"}, "the source's own business", id="a config of the source's"),
+        pytest.param({"kafka.max.poll.records": "5"}, "the source sets it", id="a config of the source's"),
     ],
 )
 def test_options_are_refused_by_name(changes: dict[str, str], words: str) -> None:

@@ -218,14 +218,14 @@ DONE = HELD._replace(cause=SETTLED, state=2, member_id=None, deadline_ms=None, w
         pytest.param([*START, HELD._replace(first=9, end=10)], "below the SPSO 10", id="a change below the window"),
         pytest.param([*START, HELD], "cannot go from ACQUIRED by m", id="acquired twice"),
         pytest.param([*START, HELD._replace(first=20, end=22, delivery_count=2)], "cannot begin", id="begins at 2"),
-        pytest.param([*START, HELD._replace(cause="sneeze")], "the cause 'sneeze' is not known", id="an unknown cause"),
+        pytest.param([*START, HELD._replace(cause="sneeze")], "unknown cause 'sneeze'", id="an unknown cause"),
         pytest.param([*START, DONE], "cannot go", id="settled without a write"),
-        pytest.param([*START, FREE._replace(end=17)], "is not all in flight", id="a time-out in a hole"),
+        pytest.param([*START, FREE._replace(end=17)], "is not completely in flight", id="a time-out in a hole"),
         pytest.param([*START, WindowMoved(*WHERE, 9, 15)], "cannot become", id="the SPSO goes back"),
         pytest.param([*START, WindowMoved(*WHERE, 10, 14)], "cannot become", id="the SPEO goes back"),
         pytest.param([*START, WindowMoved(*WHERE, 15, 14)], "cannot become", id="the window ends before it begins"),
         pytest.param([*START, WindowMoved(*WHERE, 12, 15)], "is passed while ACQUIRED", id="a held record is passed"),
-        pytest.param([*START, StateWriteSettled(*WHERE, 0, 0)], "write 0 is not under way", id="settled, not prepared"),
+        pytest.param([*START, StateWriteSettled(*WHERE, 0, 0)], "write 0 is not in progress", id="never prepared"),
         pytest.param(
             [*START, *[StateWritePrepared(*WHERE, 0, 10, 0, ())] * 2], "write 0 was prepared", id="prepared twice"
         ),

@@ -133,17 +133,17 @@ GOOD = '{"order":0,"time_ms":5,"broker":2,"type":"FaultInjected","text":"x"}'
     ("line", "why"),
     [
         pytest.param("{", "Expecting property name", id="half a line"),
-        pytest.param("[1]", "an object is needed", id="no object"),
+        pytest.param("[1]", "must be a JSON object", id="no object"),
         pytest.param("{}", "order must be a whole number, not None", id="no order"),
         pytest.param(GOOD.replace("5", '"5"'), "time_ms must be a whole number, not '5'", id="a time as text"),
         pytest.param(GOOD.replace("2", "true"), "broker must be a whole number, not True", id="a broker as truth"),
-        pytest.param(GOOD.replace("FaultInjected", "Nonsense"), "no event is called 'Nonsense'", id="unknown type"),
-        pytest.param(GOOD.replace('"FaultInjected"', "[]"), r"no event is called \[\]", id="a list as type"),
+        pytest.param(GOOD.replace("FaultInjected", "Nonsense"), "unknown event type 'Nonsense'", id="unknown type"),
+        pytest.param(GOOD.replace('"FaultInjected"', "[]"), r"unknown event type \[\]", id="a list as type"),
         pytest.param(GOOD.replace("text", "words"), "FaultInjected has no field 'words'", id="unknown field"),
         pytest.param(GOOD.replace(',"text":"x"', ""), "FaultInjected lacks the field 'text'", id="missing field"),
-        pytest.param(GOOD.replace('"x"', "7"), "FaultInjected.text: str is needed, not 7", id="field of another type"),
-        pytest.param(GOOD.replace('"order":0', '"order":7'), "order 7 where 1 was to come", id="out of order"),
-        pytest.param(GOOD, "order 0 where 1 was to come", id="twice the same"),
+        pytest.param(GOOD.replace('"x"', "7"), "FaultInjected.text: must be str, not 7", id="field of another type"),
+        pytest.param(GOOD.replace('"order":0', '"order":7'), "order 7, expected 1", id="out of order"),
+        pytest.param(GOOD, "order 0, expected 1", id="twice the same"),
         pytest.param("\udcff", "codec can't decode", id="bytes that are no text"),
     ],
 )
@@ -166,8 +166,8 @@ def test_a_bad_line_is_refused_or_left_out(tmp_path: Path, line: str, why: str) 
         pytest.param("", "not a journal", id="an empty file"),
         pytest.param("hello\n", "not a journal", id="some text"),
         pytest.param("[]\n", "not a journal", id="other JSON"),
-        pytest.param('{"shareq_journal":2,"origin_ms":0}\n', "version 2", id="a later version"),
-        pytest.param('{"shareq_journal":1}\n', "version 1 with origin_ms", id="no origin"),
+        pytest.param('{"shareq_journal":2,"origin_ms":0}\n', "shareq_journal=2: must be 1", id="a later version"),
+        pytest.param('{"shareq_journal":1}\n', "shareq_journal=1: must be 1, with", id="no origin"),
     ],
 )
 @pytest.mark.parametrize("strict", [True, False])
@@ -191,7 +191,7 @@ def test_a_parquet_file_without_a_journal_is_refused(tmp_path: Path) -> None:
         ("text", "text"),
         ("foreign", "not a journal"),
         ("other", "other"),
-        ("bad", "no event is called"),
+        ("bad", "unknown event type"),
     ]:
         with pytest.raises(JournalFileError, match=why):
             Journal.from_parquet(tmp_path / name)
@@ -200,11 +200,11 @@ def test_a_parquet_file_without_a_journal_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("event_type", "field", "value", "why"),
     [
-        pytest.param(SharePartitionLoaded, "runs", 3, "a list is needed, not 3", id="no list"),
-        pytest.param(SharePartitionLoaded, "runs", [[1, 2, 3]], "4 values are needed, not 3", id="a short row"),
-        pytest.param(SharePartitionLoaded, "runs", [[1, 2, 3, "4"]], "int is needed, not '4'", id="text in a row"),
-        pytest.param(StateWritePrepared, "write_id", True, "int is needed, not True", id="truth as a number"),
-        pytest.param(TargetAssignmentComputed, "assignment", [["m"]], "2 values are needed, not 1", id="a short pair"),
+        pytest.param(SharePartitionLoaded, "runs", 3, "must be a list, not 3", id="no list"),
+        pytest.param(SharePartitionLoaded, "runs", [[1, 2, 3]], "must be 4 values, not 3", id="a short row"),
+        pytest.param(SharePartitionLoaded, "runs", [[1, 2, 3, "4"]], "must be int, not '4'", id="text in a row"),
+        pytest.param(StateWritePrepared, "write_id", True, "must be int, not True", id="truth as a number"),
+        pytest.param(TargetAssignmentComputed, "assignment", [["m"]], "must be 2 values, not 1", id="a short pair"),
     ],
 )
 def test_a_field_of_the_wrong_type_is_refused(event_type: type[Any], field: str, value: object, why: str) -> None:

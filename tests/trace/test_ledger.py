@@ -242,7 +242,7 @@ def test_figures_are_summed_over_partitions() -> None:
 @pytest.mark.parametrize(
     ("journal", "topic", "why"),
     [
-        pytest.param(journal_of(*BEGIN), "nope", "topic='nope': must be one", id="an unknown topic"),
+        pytest.param(journal_of(*BEGIN), "nope", "topic='nope': must have", id="an unknown topic"),
         pytest.param(None, TOPIC, "must be complete", id="a bounded journal"),
     ],
 )

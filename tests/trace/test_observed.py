@@ -262,7 +262,7 @@ def test_plots_of_an_observers_journal() -> None:
 
 
 def test_a_ledger_of_an_observers_journal_is_refused() -> None:
-    with pytest.raises(ConfigException, match="an observer's is not complete"):
+    with pytest.raises(ConfigException, match="not an observer's, which is incomplete"):
         ledger(observed([*TEN, MIXED]).source, GROUP, TOPIC)
 
 

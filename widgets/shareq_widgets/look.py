@@ -57,8 +57,9 @@ SHAPES: Final[dict[str, dict[str, Any]]] = {
     "returned": {"fill": "veil", "stroke": "returned", "width": 2.5, "glyph": RING, "ink": "ink", "block": 0.8},
     "unknown": {"fill": "veil", "stroke": "unknown", "width": 1.2, "glyph": QUESTION, "ink": "ink", "block": 0.45},
 }
-"""How a state looks: fill and outline of its cell, its glyph (a path around 0,0; None = the holder's letter), and the
-height of its block where cells are too narrow for a glyph, so that colour never stands alone. `fill` None is hollow."""
+"""The look of each state: fill and outline of its cell, its glyph (a path around 0,0; None: the holder's letter), and
+the height of its block where cells are too narrow for a glyph, so that states differ without colour. `fill` None:
+hollow."""
 
 MARKS: Final[dict[str, str]] = {
     "lock_timeout": "acquired",
@@ -70,7 +71,7 @@ MARKS: Final[dict[str, str]] = {
     "broker_killed": "alarm",
     "log_start": "soft",
 }
-"""Kinds of timeline marks and their colours; any other kind is drawn soft."""
+"""Kinds of timeline marks and their colours; all other kinds are soft."""
 
 THEMES: Final[dict[str, dict[str, str]]] = {"light": LIGHT, "dark": DARK}
 LOCK_ALARM = 6

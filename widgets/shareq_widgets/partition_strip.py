@@ -1,7 +1,7 @@
 """The partition strip: one share-partition, live or at any point of its journal.
 
 The widget is a set of traits over a `Playback`. The browser draws the traits and sends commands. The response to each
-is `{"next_ms": ...}`, the time until the next tick, so at most one message is under way, however busy the kernel is.
+is `{"next_ms": ...}`, the time until the next tick, so at most one message is in progress, however busy the kernel is.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from shareq_widgets.words import words
 
 HERE: Final = Path(__file__).parent
 TICK_LIMIT_MS: Final = 250
-"""A late tick counts for at most this long: after a minute of other work the play continues without a jump."""
+"""The most elapsed time of a late tick: after a minute of other work the play continues without a jump."""
 
 
 def bundle(*names: str) -> str:
-    """JavaScript modules as the single one that anywidget takes: joined in order, without the imports between them."""
+    """JavaScript modules joined to a single one, as anywidget requires: in order, without the imports between them."""
     source = "\n".join((HERE / name).read_text(encoding="utf-8") for name in names)
     return re.sub(r"^import\s[^;]*?from \"\./[^;]*;\n", "", source, flags=re.MULTILINE)
 
 
 class PartitionStrip(anywidget.AnyWidget):
-    """A share-partition drawn as a strip of offsets. Make one with `strip(...)`.
+    """A share-partition drawn as a strip of offsets. Create one with `strip(...)`.
 
     `order`, `speed`, `playing`, `live` and `theme` may be set and linked; they are checked like the methods' arguments.
     """
@@ -63,8 +63,7 @@ class PartitionStrip(anywidget.AnyWidget):
         clock_ms: Callable[[], float] | None = None,
         end: Callable[[], None] | None = None,
     ) -> None:
-        """`clock_ms` is the real time that paces the play; tests pass their own. `end` is called when the strip is
-        closed."""
+        """`clock_ms` is the real time that paces the play; tests pass their own. `close` calls `end`."""
         super().__init__()
         self._end = end
         self._playback = playback
@@ -117,7 +116,7 @@ class PartitionStrip(anywidget.AnyWidget):
         self._do(self._playback.tick, elapsed_ms)
 
     def close(self) -> None:
-        """Remove the strip from the page, and close an observer that was made for it. Repeatable."""
+        """Remove the strip from the page, and close an observer that was created for it. Idempotent."""
         if self._end is not None:
             self._end()
         super().close()
@@ -136,7 +135,7 @@ class PartitionStrip(anywidget.AnyWidget):
 
     @traitlets.observe("order", "playing", "speed", "live")
     def _on_trait(self, change: dict[str, Any]) -> None:
-        """Run the command that a set or linked trait stands for, and restore the trait if the command is refused."""
+        """Run the command of a trait that was set or linked; restore the trait if the command is refused."""
         if self._mirroring or not hasattr(self, "_playback"):
             return
         playback, value = self._playback, change["new"]
@@ -149,7 +148,7 @@ class PartitionStrip(anywidget.AnyWidget):
         self._do(commands[change["name"]])
 
     def _on_message(self, _widget: Any, content: dict[str, Any], _buffers: Any) -> None:
-        """Run a command of the browser: {"do": name, "value": ...}. A failed one has a response too, else ticks end."""
+        """Run a command of the browser: {"do": name, "value": ...}. A failed one has a response, too, or ticks end."""
         try:
             self._command(content.get("do"), content.get("value"))
         except Exception as error:
@@ -171,7 +170,7 @@ class PartitionStrip(anywidget.AnyWidget):
             raise ValueError(f"unknown command {name!r}: must be one of {', '.join(sorted(plain | valued.keys()))}")
 
     def _do(self, command: Callable[..., None], *arguments: Any) -> None:
-        """Run a command and update the traits, also if it is refused."""
+        """Run a command and update the traits, even if it is refused."""
         was_playing = self._playback.playing
         try:
             command(*arguments)
@@ -181,7 +180,7 @@ class PartitionStrip(anywidget.AnyWidget):
             self._mirror()
 
     def _mirror(self, error: str = "") -> None:
-        """Copy the playback's state into the traits, as one message."""
+        """Copy the playback's state to the traits, in one message."""
         playback, total = self._playback, self._playback.view.total()
         self._mirroring = True
         try:
@@ -210,9 +209,9 @@ def strip(
 ) -> PartitionStrip:
     """Show one share-partition of a cluster or of a journal.
 
-    `source` is a `Cluster`, served or not, an `Observer` or a `Journal`; or the bootstrap address of a Kafka cluster,
-    which is observed from outside until the strip is closed. `view` replaces the view made from it. `theme` is "auto"
-    (the notebook's own), "light" or "dark"; `speed` is from 0.25 to 10. ValueError for other arguments.
+    `source` is a `Cluster`, served or not, an `Observer` or a `Journal`; or the bootstrap servers of a Kafka cluster,
+    which is observed until the strip is closed. `view` replaces the view of the source. `theme` is "auto" (the
+    notebook's), "light" or "dark"; `speed` is 0.25 to 10. ValueError for other arguments.
     """
     _check(group=group, topic=topic, partition=partition, theme=theme)
     end = None
@@ -225,7 +224,7 @@ def strip(
 
 
 def _check(**given: Any) -> None:
-    """Refuse invalid names, partitions and themes before anything is made."""
+    """Raise ValueError for invalid names, partitions and themes before anything is created."""
     for name in ("group", "topic"):
         if not isinstance(given[name], str) or not given[name]:
             raise ValueError(f"{name} must be a non-empty name, not {given[name]!r}")

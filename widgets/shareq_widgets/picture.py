@@ -1,4 +1,4 @@
-"""The partition strip as a static, self-contained SVG: the same look as the live one, from the same snapshot."""
+"""The partition strip as a static, self-contained SVG: the look of the live one, from the same snapshot."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class Frame(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """A layout that stays the same in a series of pictures: offsets do not move, and every member keeps its lane.
+    """A constant layout for a series of pictures: offsets do not move, and every member keeps its lane.
 
-    There is room for `window` offsets from `first` on, and for the lanes of `members` members.
+    It has room for `window` offsets from `first` on, and for the lanes of `members` members.
     """
 
     first: int
@@ -115,7 +115,7 @@ def _text(x: float, y: float, text: str, colour: str, **attributes: Any) -> str:
 
 
 def _patterns(colours: Colours) -> str:
-    """Hatch (archived), dots (archiving), veil (not known): fills that differ without colour."""
+    """Hatch (archived), dots (archiving), veil (unknown): fills that differ without colour."""
     grey = colours["archived"]
     ground = f'<rect width="6" height="6" fill="{grey}" opacity=".28"/>'
     return (
@@ -180,7 +180,7 @@ def _flags(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator
 
 
 def _cells(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator[str]:
-    """One cell per offset, with its number under every few."""
+    """One cell per offset, with the offset below every few cells."""
     top, step = SIZES["cell_top"], next(n for n in (1, 2, 5, 10, 20, 50) if n * frame.pitch >= 100)
     for offset in range(max(int(frame.first), 0), int(frame.first + frame.width / frame.pitch)):
         x, cell = frame.x(offset), cell_at(snapshot, offset)
@@ -244,7 +244,7 @@ def _count(cell: Cell, limit: int, pitch: float, colours: Colours) -> str:
 
 
 def _blocks(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator[str]:
-    """A wide window, one path per state: the height stands for the state, as no glyph fits. Hollow is two lines."""
+    """A wide window, one path per state: instead of a glyph the height shows the state. Hollow is two lines."""
     foot = SIZES["cell_top"] + SIZES["cell_height"]
     for state in (*STATES, *UNKNOWNS):
         shape, height = SHAPES[state], SIZES["cell_height"] * SHAPES[state]["block"]
@@ -260,7 +260,7 @@ def _blocks(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterato
 
 
 def _spans(runs: list[list[Any]], frame: Frame) -> Iterator[tuple[float, float]]:
-    """Left and right edges of runs, no pixel twice: the cost follows the width, not the number of runs."""
+    """Left and right edges of runs, without overlaps: the cost follows the width, not the number of runs."""
     covered = -1.0
     for first, end, *_ in runs:
         left, right = frame.x(first), frame.x(end)
@@ -270,7 +270,7 @@ def _spans(runs: list[list[Any]], frame: Frame) -> Iterator[tuple[float, float]]
 
 
 def _lane_owners(snapshot: dict[str, Any], *, idle: bool) -> list[dict[str, Any]]:
-    """The members with a lane: those that hold records, and on a stage those that hold none."""
+    """The members with a lane: those that hold records; on a stage all members."""
     return [member for member in snapshot["members"] if member["held"] or idle][: int(SIZES["lanes"])]
 
 
@@ -296,7 +296,7 @@ def _left(snapshot: dict[str, Any], deadline_ms: int) -> tuple[int, bool]:
 
 
 def _locks(snapshot: dict[str, Any], held: list[list[Any]], y: float, frame: Frame, colours: Colours) -> Iterator[str]:
-    """A bar for each held range, filled by its lock's time left; in a wide window one path of the ranges only."""
+    """A bar per held range, filled by its lock's time left; in a wide window one path of all ranges."""
     if frame.pitch < SIZES["pitch_cells"]:
         path = "".join(
             f"M{left:g} {y:g}H{right:g}v{SIZES['lane_bar']:g}H{left:g}z" for left, right in _spans(held, frame)

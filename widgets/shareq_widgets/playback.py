@@ -1,7 +1,7 @@
 """The position of a view in its journal, and its moves: step, play, seek, follow.
 
-Pure logic over a `View` and its source; the widget copies it into traits. Nothing here runs by itself: a front end
-sends ticks, so a busy kernel only pauses the play, and no thread uses the cluster.
+Pure logic over a `View` and its source; the widget copies it to traits. It has no timer of its own: a front end sends
+ticks, so a busy kernel only pauses the play, and no thread uses the cluster.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ Snapshot = dict[str, Any]
 
 SPEEDS: Final = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0)
 EVENT_MIN_MS: Final = 150
-"""At speed 1 an event is shown for at least this long: a burst at one instant stays readable."""
+"""The minimum duration of an event at speed 1: a burst at one instant stays readable."""
 EVENT_MAX_MS: Final = 1500
-"""At speed 1 an event is shown for at most this long: a gap of 30 s is shortened."""
+"""The maximum duration of an event at speed 1: a gap of 30 s is shortened."""
 TICK_MIN_MS: Final = 20
 TICK_MAX_MS: Final = 100
 IDLE_TICK_MS: Final = 500
-"""Interval of checks whether other cells of the notebook have advanced a virtual cluster."""
+"""The interval of checks whether other cells of the notebook have advanced a virtual cluster."""
 STEPS_AT_ONCE: Final = 2000
-"""Maximum number of steps of a virtual cluster in search of the partition's next event."""
+"""The maximum number of steps of a virtual cluster in search of the partition's next event."""
 EVENTS_PER_TICK: Final = 50
 
 
@@ -28,17 +28,17 @@ class View(Protocol):
     """The part of `shareq.trace.View` that a playback uses."""
 
     def total(self) -> int:
-        """Events recorded so far for this share-partition."""
+        """The number of events of this share-partition so far."""
 
     def snapshot(self, order: int | None = None) -> Snapshot:
-        """The state after `order` events; None is the live end."""
+        """The state after `order` events; None means the live end."""
 
     def at_time(self, time_ms: int) -> int:
         """The order of the last event at or before `time_ms`."""
 
 
 class Playback:
-    """A position in a view, and its moves. `rate` is the speed of the shown time: journal ms for each real ms."""
+    """A position in a view, and its moves. `rate` is the speed of the displayed time: journal ms per real ms."""
 
     def __init__(self, view: View, source: Any = None, *, time_scale: float = 0.0) -> None:
         """A source with `step()` (a virtual cluster) is driven at its end; `time_scale` is 0 for virtual clocks."""
@@ -58,7 +58,7 @@ class Playback:
 
     @property
     def order(self) -> int:
-        """Events folded into the shown snapshot."""
+        """The number of events in the displayed snapshot."""
         return int(self.snapshot["order"])
 
     @property
@@ -68,12 +68,12 @@ class Playback:
 
     @property
     def time_scale(self) -> float:
-        """Speed of the time at the live end: 0 for a journal, a virtual clock, or a closed cluster."""
+        """The speed of time at the live end: 0 for a journal, a virtual clock, or a closed cluster."""
         return 0.0 if self.closed else self._time_scale
 
     @property
     def drivable(self) -> bool:
-        """True if the source can be stepped at its end: only an open virtual cluster can."""
+        """True if the source can be stepped at its end, that is, for an open virtual cluster."""
         return self._time_scale == 0 and not self.closed and hasattr(self.source, "step")
 
     def seek(self, order: Any) -> None:
@@ -124,7 +124,7 @@ class Playback:
         self._set_rate()
 
     def follow(self, live: bool) -> None:
-        """Follow the end (True), or stay at the shown event while the journal grows (False)."""
+        """Follow the end (True), or stay at the displayed event while the journal grows (False)."""
         self.live = live
         self._next = None
         self.playing = self.playing and live
@@ -152,7 +152,7 @@ class Playback:
             self._refresh()
 
     def next_tick_ms(self) -> int | None:
-        """Time until the next tick; None if nothing moves before the next command."""
+        """The time until the next tick; None if nothing changes before the next command."""
         if self._next is not None:
             return round(min(max(self._wait_ms, TICK_MIN_MS), TICK_MAX_MS))
         if (self.live or self.playing) and not self.closed and (self.time_scale or hasattr(self.source, "step")):
@@ -170,7 +170,7 @@ class Playback:
         self._wait_ms = 0.0 if self._next is None else max(self._wait_ms, self._duration_ms(self._next))
 
     def _plan(self) -> None:
-        """Fetch the next event and set when it is due; without one, follow a running cluster or stop."""
+        """Fetch the next event and schedule it; without one, follow a running cluster or stop."""
         self._next = self._following()
         self.live = self._next is None or self._next["order"] == self.view.total()
         if self._next is not None:
@@ -182,12 +182,12 @@ class Playback:
         self._set_rate()
 
     def _duration_ms(self, following: Snapshot) -> float:
-        """How long the shown snapshot stays: journal time within bounds that are readable, at this speed."""
+        """The duration of the displayed snapshot: journal time within readable bounds, divided by the speed."""
         gap_ms = following["now_ms"] - self.snapshot["now_ms"]
         return float(min(max(gap_ms, EVENT_MIN_MS), EVENT_MAX_MS)) / self.speed
 
     def _set_rate(self) -> None:
-        """Set the speed of the shown time until the next event, and where it stops to wait for it."""
+        """Set the speed of the displayed time until the next event, and the time at which it waits for that event."""
         if self._next is not None:
             gap_ms = max(self._next["now_ms"] - self.snapshot["now_ms"], 0)
             self.rate, self.until_ms = gap_ms / self._duration_ms(self._next), self._next["now_ms"]
@@ -222,7 +222,7 @@ class Playback:
             self._show_end()
 
     def _show_end(self) -> None:
-        """Show the live end, at the source's own time: locks run down between events as well."""
+        """Show the live end, at the source's own time: locks run down between events, too."""
         snapshot = self.view.snapshot()
         self._show({**snapshot, "now_ms": max(snapshot["now_ms"], self._now_ms())})
         self._set_rate()

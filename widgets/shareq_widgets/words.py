@@ -1,4 +1,4 @@
-"""Texts of the strip: title, chips and a sentence. The live view and the picture share them."""
+"""Texts of the strip: title, chips and a sentence, for the live view and the picture."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shareq_widgets.look import MARKS
 
 
 class Chip(NamedTuple):
-    """A figure with text around it; `hot` chips need attention and have the alarm colour."""
+    """A figure with text around it; a `hot` chip needs attention and has the alarm colour."""
 
     before: str
     value: str = ""
@@ -20,7 +20,7 @@ class Chip(NamedTuple):
 
 
 class Sentence(NamedTuple):
-    """An event (`what`, stressed), its reason or consequence (`why`), and its place in the journal."""
+    """An event (`what`, emphasized), its reason or consequence (`why`), and its place in the journal."""
 
     place: str
     what: str
@@ -29,7 +29,7 @@ class Sentence(NamedTuple):
 
 
 def where(snapshot: dict[str, Any]) -> str:
-    """The partition and its leader, and whether it is observed from outside."""
+    """The partition, its leader, and whether it is observed."""
     leader = f"leader broker {snapshot['leader']}" if snapshot["leader"] >= 0 else "no leader"
     if snapshot["observed"]:
         state = f"{leader} · seen from outside" + ("" if snapshot["loaded"] else ", nothing durable yet")
@@ -39,7 +39,7 @@ def where(snapshot: dict[str, Any]) -> str:
 
 
 def chips(snapshot: dict[str, Any]) -> list[Chip]:
-    """The figures above the strip; without the time, which the renderer adds."""
+    """The figures above the strip, without the time, which the renderer adds."""
     last, writes = last_attempts(snapshot), len(snapshot["writes"])
     shown = list(_from_outside(snapshot)) if snapshot["observed"] else [_in_flight(snapshot)]
     if snapshot["lag"] is not None:
@@ -71,13 +71,13 @@ def _from_outside(snapshot: dict[str, Any]) -> Iterator[Chip]:
 
 
 def last_attempts(snapshot: dict[str, Any]) -> int:
-    """Number of records in their last delivery: all that is not accepted becomes archived."""
+    """The number of records in their last delivery: they are archived unless they are accepted."""
     limit = snapshot["delivery_count_limit"]
     return sum(run[1] - run[0] for run in snapshot["runs"] if run[2] == "acquired" and run[3] >= limit)
 
 
 def sentence(snapshot: dict[str, Any], total: int, message: str = "", error: str = "") -> Sentence:
-    """The shown event, or a message or an error instead of it."""
+    """The displayed event, or a message or an error instead."""
     event = snapshot["event"]
     text = error or message or (event["text"] if event else "nothing has happened here yet")
     what, comma, why = text.partition(", ")
@@ -87,7 +87,7 @@ def sentence(snapshot: dict[str, Any], total: int, message: str = "", error: str
 
 
 def words(snapshot: dict[str, Any], total: int, message: str = "", error: str = "") -> dict[str, Any]:
-    """All texts, in the form for the browser."""
+    """All texts, in the format of the browser."""
     return {
         "title": snapshot["group"],
         "where": where(snapshot),
@@ -97,7 +97,7 @@ def words(snapshot: dict[str, Any], total: int, message: str = "", error: str = 
 
 
 def clock_text(ms: int) -> str:
-    """A time since the origin as mm:ss.mmm, with hours only when there are some."""
+    """A time since the origin as mm:ss.mmm, with hours only if there are any."""
     seconds, millis = divmod(max(ms, 0), 1000)
     minutes, seconds = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)

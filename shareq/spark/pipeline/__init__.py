@@ -1,4 +1,4 @@
-"""The trace pipeline: journals, from files or a topic, to tables, figures and a report. `TABLES.md` tells the schema.
+"""The trace pipeline: journals, from files or a topic, to tables, figures and a report. `TABLES.md` has the schema.
 
 from shareq.spark import pipeline
 pipeline.run("journals/", "out/")           # once; `shareq pipeline run` is the same from a shell

@@ -1,4 +1,4 @@
-"""The pictures of the report, each with what it shows in words. matplotlib is imported when one is drawn."""
+"""The charts of the report, each with its description. matplotlib is imported when a chart is drawn."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OUTCOMES: Mapping[str, tuple[str, str]] = {
     "missing": (LIGHT["line"], "--"),
     "passed": (LIGHT["card"], ""),
 }
-"""Colour and hatch of each outcome; those that are states of records have their colours."""
+"""Colour and hatch of each outcome; outcomes that are record states have the states' colours."""
 
 _STYLE: Any = {
     "svg.hashsalt": "shareq",
@@ -43,14 +43,14 @@ _STYLE: Any = {
     "hatch.linewidth": 0.7,
     "hatch.color": LIGHT["bg"],
 }
-"""Letters stay letters, and the same picture the same bytes."""
+"""Text stays text, and equal charts have equal bytes."""
 
 ACTIVITY = {"acquired": "acquired", "accepted": "acknowledged", "returned": "available", "archived": "archived"}
-"""What happens to records -> the state whose colour it has."""
+"""What happened to records -> the state with its colour."""
 
 
 class Chart(NamedTuple):
-    """A picture as SVG in a data address, and what it shows."""
+    """A chart as an SVG data URL, and its description."""
 
     title: str
     text: str
@@ -93,12 +93,12 @@ def activity(rows: Sequence[Row], span_s: float) -> Chart:
         _thousands(axis.yaxis)
         axis.legend(fontsize="small", frameon=False, ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
 
-    said = ", ".join(f"{int(total):,} {what}" for what, total in totals.items() if total)
-    return _chart("What happened", f"Records over {span_s:,.1f} s: {said}. An acquisition counts each time.", draw)
+    sums = ", ".join(f"{int(total):,} {what}" for what, total in totals.items() if total)
+    return _chart("Activity", f"Records over {span_s:,.1f} s: {sums}. Each acquisition counts.", draw)
 
 
 def lag(rows: Sequence[Row], span_s: float) -> Chart:
-    """How far behind, by share-partition; the worst ones on their own, the others added up."""
+    """The lag by share-partition over time; the largest ones singly, the others summed up."""
     series: dict[str, dict[int, int]] = {}
     for row in rows:
         series.setdefault(f"{row['topic']}-{row['partition']}", {})[row["bin"]] = row["lag"]
@@ -118,17 +118,17 @@ def lag(rows: Sequence[Row], span_s: float) -> Chart:
                       linewidth=1.8, label=name)  # fmt: skip
         axis.set_xlim(0, span_s)
         axis.set_xlabel("seconds since the start")
-        axis.set_ylabel("records to do")
+        axis.set_ylabel("lag, records")
         axis.set_ylim(bottom=0)
         _thousands(axis.yaxis)
         axis.legend(fontsize="small", frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0, 1))
 
-    said = [f"{name} at most {max(v.values()):,}, {list(v.values())[-1]:,} in the end" for name, v in shown.items()]
-    return _chart("Lag", f"Records above the SPSO that are not done with: {'; '.join(said)}.", draw)
+    texts = [f"{name} at most {max(v.values()):,}, {list(v.values())[-1]:,} in the end" for name, v in shown.items()]
+    return _chart("Lag", f"Records above the SPSO that are not finished: {'; '.join(texts)}.", draw)
 
 
 def latency(rows: Sequence[Row]) -> Chart:
-    """Percentiles by stage, weighted over topics by the worst of them."""
+    """Percentiles by topic and stage."""
     marks = (
         ("p50_ms", "o", "half"),
         ("p95_ms", "D", "95 of 100"),
@@ -152,20 +152,20 @@ def latency(rows: Sequence[Row]) -> Chart:
         _thousands(axis.xaxis)
         axis.legend(title=None, fontsize="small", frameon=False, ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
 
-    said = [
+    texts = [
         f"{name} p50 {row['p50_ms']:,.0f} ms, p95 {row['p95_ms']:,.0f}, p99 {row['p99_ms']:,.0f}, "
         f"at most {row['max_ms']:,.0f}"
         for name, row in named.items()
     ]
     text = (
-        "Delivery: from the append to the first acquisition; processing: from there to its durable acceptance; whole: "
-        f"both. {'; '.join(said)}."
+        "Delivery: from the append to the first acquisition; processing: from an acquisition to its durable "
+        f"acceptance; whole: from the append to the acceptance. {'; '.join(texts)}."
     )
     return _chart("Latency", text, draw, height=1.3 + 0.36 * max(len(named), 3))
 
 
 def _stages(rows: Sequence[Row]) -> list[Row]:
-    """Stages in their order, of the topics with the most records."""
+    """The stages in order, of the topics with the most records."""
     order = ("delivery", "processing", "whole")
     topics = sorted({row["topic"] for row in rows}, key=lambda t: -sum(r["records"] for r in rows if r["topic"] == t))[
         :4
@@ -176,7 +176,7 @@ def _stages(rows: Sequence[Row]) -> list[Row]:
 
 
 def attempts(rows: Sequence[Row]) -> Chart:
-    """How the nth deliveries ended."""
+    """The outcomes of the nth deliveries."""
     counts = sorted({row["delivery_count"] for row in rows})
     ended: dict[str, dict[int, int]] = {}
     for row in rows:
@@ -192,18 +192,18 @@ def attempts(rows: Sequence[Row]) -> Chart:
             axis.bar([str(c) for c in counts], heights, bottom=bottoms, color=colour, hatch=hatch, linewidth=0.6,
                      edgecolor=LIGHT["bg"], label=outcome, width=0.7)  # fmt: skip
             bottoms = [low + height for low, height in zip(bottoms, heights, strict=True)]
-        axis.set_xlabel("which delivery of a record")
+        axis.set_xlabel("delivery count")
         axis.set_ylabel("records")
         axis.grid(visible=False, axis="x")
         _thousands(axis.yaxis)
         axis.legend(fontsize="small", frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
 
-    said = [f"delivery {c}: " + ", ".join(f"{ended[o][c]:,} {o}" for o in outcomes if ended[o][c]) for c in counts]
-    return _chart("Redeliveries", f"How deliveries ended. {'; '.join(said)}.", draw)
+    texts = [f"delivery {c}: " + ", ".join(f"{ended[o][c]:,} {o}" for o in outcomes if ended[o][c]) for c in counts]
+    return _chart("Redeliveries", f"The outcomes of deliveries. {'; '.join(texts)}.", draw)
 
 
 def occupancy(rows: Sequence[Row]) -> Chart:
-    """How full the windows were."""
+    """The occupancy of the windows."""
     fullest = sorted(rows, key=lambda r: (-(r["mean_occupancy"] or 0), r["topic"], r["partition"]))[:MOST_BARS]
     names = [f"{row['topic']}-{row['partition']}" for row in fullest]
 
@@ -219,16 +219,16 @@ def occupancy(rows: Sequence[Row]) -> Chart:
         axis.set_xlabel("% of the record locks, % of the time")
         axis.legend(fontsize="small", frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
 
-    said = [
+    texts = [
         f"{name} {100 * (row['mean_occupancy'] or 0):.0f} % on average, at most {row['max_in_flight']:,} in flight"
         for name, row in zip(names, fullest, strict=True)
     ]
-    text = f"How full the windows were: {list_text(said, 6)}."
+    text = f"Offsets in flight, relative to the limit: {list_text(texts, 6)}."
     return _chart("Window occupancy", text, draw, height=1.3 + 0.36 * max(len(names), 3))
 
 
 def shares(rows: Sequence[Row], fairness: float | None) -> Chart:
-    """What each member accepted."""
+    """The records that each member acquired and accepted."""
     busiest = sorted(rows, key=lambda row: (-row["accepted"], -row["acquired"], row["member_id"]))
     shown = busiest[:MOST_BARS]
     names = [_member(row) for row in shown]
@@ -241,9 +241,9 @@ def shares(rows: Sequence[Row], fairness: float | None) -> Chart:
         _thousands(axis.xaxis)
         axis.legend(fontsize="small", frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
 
-    index = "nothing was accepted" if fairness is None else f"Jain's index {fairness:.2f}, where 1 is even"
-    said = [f"{name} {row['accepted']:,}" for name, row in zip(names, shown, strict=True)]
-    text = f"{count_text(len(rows), 'member')}, {index}. Accepted: {list_text(said, 6)}."
+    index = "no record accepted" if fairness is None else f"Jain's index {fairness:.2f}, where 1 is even"
+    texts = [f"{name} {row['accepted']:,}" for name, row in zip(names, shown, strict=True)]
+    text = f"{count_text(len(rows), 'member')}, {index}. Accepted: {list_text(texts, 6)}."
     return _chart("Fairness", text, draw, height=1.3 + 0.36 * max(len(names), 3))
 
 
@@ -253,7 +253,7 @@ def _member(row: Row) -> str:
 
 
 def _names(axis: Axes, names: Sequence[str]) -> None:
-    """What bars are called, the first one on top."""
+    """Label the bars, the first one on top."""
     axis.set_yticks(range(len(names)), names)
     axis.set_ylim(len(names) - 0.4, -0.6)
     axis.grid(visible=False, axis="y")
@@ -264,5 +264,5 @@ def _thousands(axis: Any) -> None:
 
 
 def drawn(charts: Iterable[Chart | None]) -> list[Chart]:
-    """Those that there is something to draw for."""
+    """The charts that have data."""
     return [chart for chart in charts if chart is not None]

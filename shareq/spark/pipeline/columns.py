@@ -1,4 +1,4 @@
-"""How the tables of a trace are described."""
+"""The description of tables of a trace."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from shareq.spark.pipeline.figures import BINS
 
 
 class Column(NamedTuple):
-    """A name, Spark's type, and what it says."""
+    """A name, its Spark type, and its meaning."""
 
     name: str
     type: str
@@ -25,11 +25,11 @@ class Table(NamedTuple):
 
     @property
     def schema(self) -> str:
-        """As Spark writes a schema."""
+        """The schema in Spark's notation."""
         return ", ".join(f"`{name}` {kind}" for name, kind, _ in self.dated())
 
     def dated(self) -> tuple[Column, ...]:
-        """All columns, that of the date too."""
+        """All columns, including `date`."""
         return (*self.columns, Column("date", "date", f"day of `{self.time}`, UTC")) if self.time else self.columns
 
 
@@ -40,25 +40,25 @@ _KNOWN: Final = {
     "group_id": "s; the share group",
     "topic": "s; the topic",
     "partition": "i; the partition",
-    "load": "i; order of the SharePartitionLoaded by which its leader began; -1: before the journal begins",
+    "load": "i; order of the SharePartitionLoaded event of the leader; -1: before the journal begins",
     "order": "i; place of the event in the journal",
-    "leader": "i; broker that tells",
+    "leader": "i; broker that recorded the event",
     "member_id": "s; the member",
-    "client_id": "s; what its client calls itself",
+    "client_id": "s; the member's client id",
     "first": "i; first offset",
     "end": "i; the offset after the last one",
-    "records": "i; how many",
-    "delivery_count": "i; how often the records have been acquired, this time included",
-    "time_ms": "i; when",
-    "accepted": "i; records that were accepted durably",
-    "acquired": "i; records that were acquired, each time counted",
-    "bin": f"n; which of the {BINS} equal parts of the journal's time, from 0",
+    "records": "i; number of records",
+    "delivery_count": "i; delivery count of the records, including this delivery",
+    "time_ms": "i; time of the event",
+    "accepted": "i; records that were durably accepted",
+    "acquired": "i; acquired records; each acquisition counts",
+    "bin": f"n; index of the time bin, of {BINS} equal ones over the journal, from 0",
 }
-"""What columns of these names say everywhere, unless a table says something else."""
+"""The meanings of columns with these names, unless a table overrides them."""
 
 
 def columns(text: str) -> tuple[Column, ...]:
-    """Lines of names that are known ones, or "name kind; what it says"."""
+    """Columns from lines of known names, or of "name kind; meaning"."""
     found = []
     for part in filter(None, map(str.strip, text.splitlines())):
         for name in part.split() if ";" not in part else [part]:

@@ -1,4 +1,4 @@
-"""`shareq pipeline ...`: a trace to tables and a report."""
+"""`shareq pipeline ...`: from a trace to tables and a report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shareq.trace.journal import JournalFileError
 
 @click.group()
 def pipeline() -> None:
-    """Traces as tables: what became of every record, by Spark."""
+    """Tables of a trace, by Spark: the outcome of every record."""
 
 
 @pipeline.command("run")
@@ -27,9 +27,9 @@ def pipeline() -> None:
     "--follow", "every", metavar="INTERVAL", help='Continue with new events at this interval, such as "1 minute".'
 )
 @click.option("--report/--no-report", default=True, help="Draw the report, too.", show_default=True)
-@click.option("--progress/--no-progress", default=True, help="Show how far it is.", show_default=True)
+@click.option("--progress/--no-progress", default=True, help="Show a progress bar.", show_default=True)
 def run_(*, trace: str, out: str, master: str | None, every: str | None, report: bool, progress: bool) -> None:
-    """Make tables, figures and a report of TRACE: a file or folder of journals, or kafka://HOST:PORT/TOPIC."""
+    """Write tables, figures and a report of TRACE: a file or folder of journals, or kafka://HOST:PORT/TOPIC."""
     try:
         spark = session(master=master)
         if every:
@@ -43,12 +43,12 @@ def run_(*, trace: str, out: str, master: str | None, every: str | None, report:
     except Exception as problem:
         if not type(problem).__module__.startswith(("pyspark.", "py4j.")):
             raise
-        raise click.ClickException(f"Spark could not do it: {_reason(problem)}") from problem
+        raise click.ClickException(f"Spark failed: {_reason(problem)}") from problem
     click.echo(f"{done.events:,} events, {done.bad:,} bad lines, in {done.out}{': report.html' if report else ''}")
 
 
 def _reason(problem: Exception) -> str:
-    """The first line of Spark's error, or of its cause, without the stack."""
+    """The first line of Spark's error, or of its cause, without a stack trace."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     causes = [line for line in lines if line.startswith("Caused by: ")]
     return (causes[-1] if causes else lines[0]).removeprefix("Caused by: ")

@@ -1,7 +1,7 @@
-"""Lines of a journal as rows: one column for each field that any event has, and what is wrong with a line that is none.
+"""Journal lines as rows: one column for each field of any event, and the error of an invalid line.
 
-The columns are read off the events' own annotations, so that a new event needs nothing here. What makes an event good
-is what `shareq.trace.journal.jsonl` asks for, with one mercy: an unknown field is passed over.
+The columns follow from the annotations of the events, so that a new event needs no change here. Validity is that of
+`shareq.trace.journal.jsonl`, except that unknown fields are ignored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 BAD = "bad"
-"""What stands in the place of a type in rows that are no events."""
+"""The type of rows that are not valid events."""
 
 _SCALARS = {int: "bigint", str: "string", bool: "boolean"}
 _STATE_NAMES = " ".join(f"WHEN {int(state)} THEN '{state.name.lower()}'" for state in RecordState)
@@ -29,7 +29,7 @@ _WRITES = "('prepared', 'settled', 'abandoned')"
 
 
 def _spark_type(annotation: Any) -> str:
-    """Spark's type for a field; a text of JSON for what is nested more than arrays of one kind can say."""
+    """Spark's type for a field; JSON text if the field is nested deeper than arrays of one type."""
     if get_origin(annotation) in (Union, UnionType):
         (annotation,) = (a for a in get_args(annotation) if a is not NoneType)
     if get_origin(annotation) is not tuple:
@@ -43,7 +43,7 @@ def _spark_type(annotation: Any) -> str:
 
 @cache
 def fields() -> dict[str, str]:
-    """Spark type by name of all fields that events have; states are names, not codes."""
+    """The Spark type of every field of any event, by name; states are names, not codes."""
     found: dict[str, str] = {}
     for event_type in EVENT_TYPES.values():
         for name, annotation in get_type_hints(event_type).items():
@@ -59,7 +59,7 @@ def columns() -> dict[str, str]:
 
 
 def parquet_schema() -> str:
-    """The columns of a journal's Parquet file, as Spark writes a schema."""
+    """The columns of a journal's Parquet file, in Spark's schema notation."""
     kinds = {"int64": "bigint", "int32": "int", "string": "string"}
     return ", ".join(f"`{name}` {kinds[kind]}" for name, kind in (*HEAD, *FIELDS, ("payload", "string")))
 
@@ -69,7 +69,7 @@ def _schema(names: Iterable[str]) -> str:
 
 
 def of_lines(lines: DataFrame) -> DataFrame:
-    """(journal, value) -> events, with `why_bad` and `line` where a line is none. Headers and empty lines go."""
+    """(journal, value) -> events; invalid lines have `why_bad` and `line`. Headers and empty lines are dropped."""
     from pyspark.sql import functions as f
 
     head = (
@@ -84,7 +84,7 @@ def of_lines(lines: DataFrame) -> DataFrame:
     flat = parsed.select("journal", "line", "e.*")
     strange = f"shareq_journal <> {VERSION}"
     strange_version = f.when(
-        f.expr(strange), f.format_string(f"version %s of journals; known is {VERSION}", "shareq_journal")
+        f.expr(strange), f.format_string(f"journal version %s: must be {VERSION}", "shareq_journal")
     )
     return _rows(
         flat.where(f"shareq_journal IS NULL OR {strange}").withColumn("why_bad", strange_version), f.col("line")
@@ -92,7 +92,7 @@ def of_lines(lines: DataFrame) -> DataFrame:
 
 
 def of_table(table: DataFrame) -> DataFrame:
-    """The same from a journal's Parquet file: JSON is read only where the typed columns do not tell everything."""
+    """The events of a journal's Parquet file. JSON is parsed only where the typed columns are incomplete."""
     from pyspark.sql import functions as f
 
     flat = {name for name, _ in FIELDS}
@@ -102,16 +102,16 @@ def of_table(table: DataFrame) -> DataFrame:
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "_corrupt"}
     payload = f.when(needed, f.from_json("payload", f"{_schema(rest)}, `_corrupt` string", options))
     named = [f.col(name).cast(fields()[name]).alias(name) for name in flat if name not in (*_STATES, "why")]
-    told = [f.coalesce(f.col("why"), f.col("e.why")).alias("why")] if "why" in flat else [f.col("e.why")]
+    why = [f.coalesce(f.col("why"), f.col("e.why")).alias("why")] if "why" in flat else [f.col("e.why")]
     shown = table.withColumn("e", payload).select(
         "journal", "order", "time_ms", f.col("broker").cast("bigint").alias("broker"), "type", "payload",
-        *_STATES, *named, *told, *[f.col(f"e.`{name}`") for name in rest if name != "why"], "e._corrupt",
+        *_STATES, *named, *why, *[f.col(f"e.`{name}`") for name in rest if name != "why"], "e._corrupt",
     )  # fmt: skip
     return _rows(shown.withColumn("why_bad", f.lit(None).cast("string")), f.to_json(f.struct(*table.columns)))
 
 
 def _rows(flat: DataFrame, line: Column) -> DataFrame:
-    """What both have in common: the reasons, and the columns in their order."""
+    """The common part: the errors, and the columns in order."""
     from pyspark.sql import functions as f
 
     whole = flat.withColumn("lacking", f.expr(_lacking())).withColumn("why_bad", f.expr(_why_bad()))
@@ -127,21 +127,22 @@ def _rows(flat: DataFrame, line: Column) -> DataFrame:
 
 
 def _why_bad() -> str:
-    """An SQL expression: what is wrong with a row, or null."""
+    """An SQL expression: the error of a row, or null."""
     heads = "".join(f"WHEN `{name}` IS NULL THEN '{name} must be a whole number' " for name, _ in HEAD[:3])
     names = ", ".join(f"'{name}'" for name in fields())
     first = "length(bin(lacking & -lacking))"
     return f"""
         CASE WHEN why_bad IS NOT NULL THEN why_bad
-             WHEN _corrupt IS NOT NULL THEN 'no JSON object, or a field of the wrong type'
+             WHEN _corrupt IS NOT NULL THEN 'not a JSON object, or a field has the wrong type'
              {heads}
-             WHEN lacking IS NULL THEN concat('no event is called ', coalesce(type, 'null'))
+             WHEN lacking IS NULL THEN concat('unknown event type ', coalesce(type, 'null'))
              WHEN lacking <> 0 THEN concat(type, ' lacks the field ', element_at(array({names}), {first})) END"""
 
 
 def _lacking() -> str:
-    """An SQL expression: the fields that an event of its type lacks, as bits in the order of `fields`; null for a type
-    that is not known. A condition for each field of each type would be more code than Java compiles.
+    """An SQL expression: the missing fields of an event as bits, in the order of `fields`; null for an unknown type.
+
+    A condition for each field of each type would exceed the code size that Java compiles.
     """
     bits = {name: 1 << place for place, name in enumerate(fields())}
     assert len(bits) < 64, "bits of a bigint"
@@ -154,7 +155,7 @@ def _lacking() -> str:
 
 
 def _needed(name: str) -> list[str]:
-    """The fields that an event of this type must have."""
+    """The required fields of an event of this type."""
     event_type = EVENT_TYPES[name]
     return [
         field
@@ -164,5 +165,5 @@ def _needed(name: str) -> list[str]:
 
 
 def _rarity(name: str) -> bool:
-    """A CASE is read from its beginning: what a journal is mostly made of comes first."""
+    """False for frequent events: the branches of a CASE are tried in order."""
     return name not in ("RecordsChanged", "WindowMoved", "StateWritePrepared", "StateWriteSettled", "RecordsDelivered")

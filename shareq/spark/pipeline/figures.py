@@ -1,6 +1,6 @@
-"""The figures that are read off the tables, in Spark's SQL. They are small, however long the trace is.
+"""The figures of a trace, computed from its tables in Spark's SQL. They are small, whatever the length of the trace.
 
-Times that are averaged or cut into percentiles are weighted by records, as if each record stood in a row of its own.
+Averages and percentiles of times are weighted by records, as if each record had a row of its own.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 BINS = 120
-"""Into how many steps a journal's time is cut for what is shown over time."""
+"""The number of time bins of a journal in figures over time."""
 
 _GROUP = "journal, group_id, topic"
 _KEY = f"{_GROUP}, partition"

@@ -22,19 +22,20 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 LANDED = "_landed"
-"""The folder for what may have come twice, until it is in `events`, once."""
+"""The folder for events that may be duplicated, before deduplication into `events`."""
 
 Step = Callable[[str], object]
-"""Told the name of what begins."""
+"""Called with the name of each step."""
 
 EVENTS_PER_TASK = 250_000
-"""What one task sorts in memory on a laptop."""
+"""The number of events that one task sorts in memory on a laptop."""
 
 ALWAYS = {
     "spark.sql.codegen.hugeMethodLimit": "8000",
     "spark.sql.files.openCostInBytes": "65536",
 }
-"""Java compiles no method that is larger. A trace of a few MB, which may be a million events, is read by all cores."""
+"""The size limit of compiled methods is Java's. The second setting lets all cores read a trace of a few MB, which may
+be a million events."""
 
 FEW = 100_000
 LITTLE = {
@@ -42,12 +43,12 @@ LITTLE = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
 }
-"""So few events are done with before code would be compiled, or a plan be mended."""
+"""With so few events, compiling code or adapting the plan would take longer than the work itself."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run has written into the folder `out`. `bad` lines are aside, in its `_bad`."""
+    """The result of a run in the folder `out`. `bad` lines are in `out`/_bad."""
 
     out: str
     events: int
@@ -64,9 +65,9 @@ def run(
 ) -> Outcome:
     """Read a trace once and write its tables, figures and report to the folder `out`, which is replaced.
 
-    `trace`: a file or folder of journals, kafka://HOST:PORT/TOPIC, a `Journal` or what has one, or a DataFrame with
-    `value` (lines) and `key` or `journal`. `out`: where all of Spark's executors can write. JournalFileError for what
-    has no event at all.
+    `trace`: a file or folder of journals, kafka://HOST:PORT/TOPIC, a `Journal` or an object with one, or a DataFrame
+    with `value` (lines) and `key` or `journal`. `out`: a folder to which all executors can write. JournalFileError if
+    the trace has no event.
     """
     spark = spark or _session()
     with _bar(progress, 2 + len(TABLES) + report) as step:
@@ -91,11 +92,11 @@ def follow(
     report: bool = True,
     **trigger: Any,
 ) -> StreamingQuery:
-    """Follow a trace: a folder into which journals come, kafka://HOST:PORT/TOPIC (in share group `group`), or a stream
-    of Spark's. After each batch the tables tell of everything that has come so far.
+    """Follow a trace: a folder that receives journals, kafka://HOST:PORT/TOPIC (in share group `group`), or a streaming
+    DataFrame. After each batch the tables cover all events so far.
 
-    Making them anew costs what `run` costs, so let batches be few: `trigger` is that of Spark, such as
-    `processingTime="1 minute"` or `availableNow=True`. Notes go to `checkpoint`, by default `out`/_checkpoint.
+    Each batch costs what `run` costs, so let batches be few: `trigger` is Spark's, such as
+    `processingTime="1 minute"` or `availableNow=True`. `checkpoint` is Spark's, by default `out`/_checkpoint.
     """
     spark = spark or _session()
     place = fspath(out)
@@ -110,7 +111,7 @@ def follow(
 
 
 def read(spark: SparkSession, out: str | PathLike[str], name: str) -> DataFrame:
-    """A table that has been written, or "events"; its columns are as documented, whatever values look like."""
+    """A written table, or "events"; with the documented column types, which are not inferred from values."""
     place = f"{fspath(out)}/{name}"
     if name in ("events", LANDED):
         return spark.read.schema(f"{EVENTS_SCHEMA}, batch bigint").parquet(place).where(f"type <> '{BAD}'")
@@ -121,7 +122,7 @@ def read(spark: SparkSession, out: str | PathLike[str], name: str) -> DataFrame:
 
 
 def land(events: DataFrame, place: str, batch: int, *, fresh: bool = False) -> None:
-    """Keep a batch of events, bad lines among them; the same batch again replaces itself, and `fresh` all others."""
+    """Write a batch of events and bad lines; a repeated batch replaces itself, a `fresh` one all others."""
     from pyspark.sql import functions as f
 
     numbered = events.withColumn("batch", f.lit(batch))
@@ -132,14 +133,14 @@ def land(events: DataFrame, place: str, batch: int, *, fresh: bool = False) -> N
 
 
 def derive(spark: SparkSession, out: str, landed: str, step: Step, *, report: bool) -> Outcome:
-    """Make all tables of what has landed, if anything has."""
+    """Derive all tables from the landed events, if there are any."""
     step("bad lines")
     good, bad = _count(spark, out, landed)
     if not good:
         return Outcome(out, good, bad)
     settings = ALWAYS | {"spark.sql.shuffle.partitions": str(-(-good // EVENTS_PER_TASK))}
     with _settings(spark, settings | (LITTLE if good < FEW else {})):
-        if landed != "events":  # some of it may have come twice
+        if landed != "events":  # some events may be duplicated
             once = read(spark, out, landed).drop("batch").dropDuplicates(["journal", "order"])
             land(once, f"{out}/events", 0, fresh=True)
         known = {"events": read(spark, out, "events").drop("batch")}
@@ -155,7 +156,7 @@ def derive(spark: SparkSession, out: str, landed: str, step: Step, *, report: bo
 
 
 def _made(spark: SparkSession, sql: str, known: dict[str, DataFrame]) -> DataFrame:
-    """What an SQL text with {names} of tables comes to."""
+    """The result of an SQL text with {names} of tables."""
     for name, frame in FRAMES.items():
         if f"{{{name}}}" in sql and name not in known:
             known[name] = spark.createDataFrame(_made(spark, frame, known).toArrow())
@@ -179,7 +180,7 @@ def _write(made: DataFrame, out: str, name: str) -> None:
 
 
 def _count(spark: SparkSession, out: str, landed: str) -> tuple[int, int]:
-    """How many events there are, and bad lines, which are put aside."""
+    """The numbers of events and of bad lines; writes the latter to _bad."""
     lines = spark.read.schema("journal string, why_bad string, line string, type string").parquet(f"{out}/{landed}")
     bad = lines.where(f"type = '{BAD}'").selectExpr("journal", "why_bad AS reason", "line")
     bad.coalesce(1).write.mode("overwrite").json(f"{out}/_bad")
@@ -188,7 +189,7 @@ def _count(spark: SparkSession, out: str, landed: str) -> tuple[int, int]:
 
 
 def _put(out: str, name: str, text: str) -> None:
-    """A file beside the tables, wherever they are."""
+    """Write a file beside the tables, on their file system."""
     from pyarrow.fs import FileSystem
 
     files, place = FileSystem.from_uri(out if "://" in out else str(Path(out).absolute()))
@@ -198,7 +199,7 @@ def _put(out: str, name: str, text: str) -> None:
 
 @contextmanager
 def _settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Settings of the session for a while."""
+    """Change settings of the session within the context."""
     before = {name: str(spark.conf.get(name)) for name in values}
     for name, value in values.items():
         spark.conf.set(name, value)
@@ -216,7 +217,7 @@ def _session() -> SparkSession:
 
 
 def _may_repeat(trace: Any) -> bool:
-    """Whether a line may come twice: producers and share groups deliver at least once."""
+    """True if lines may be duplicated: producers and share groups deliver at least once."""
     return str(trace).startswith(SCHEME) or hasattr(trace, "columns")
 
 

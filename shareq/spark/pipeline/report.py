@@ -1,4 +1,4 @@
-"""The report of a trace: one HTML file that needs nothing beside it. Every picture has its words."""
+"""The report of a trace: one self-contained HTML file. Every chart has a description."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ th {{ font-weight: 600; color: {LIGHT["soft"]}; }}
 
 
 def report_html(read: Read, events: int, bad: int) -> str:
-    """The report, from tables that `read` finds by name."""
+    """The report; `read` returns a table by name."""
     journals = {row["journal"]: row for row in _rows(read("journals"))}
     rates, groups = _biggest(read("rates"))
     tables = {name: _by_group(read(name), groups) for name in _SHOWN}
@@ -59,7 +59,7 @@ def report_html(read: Read, events: int, bad: int) -> str:
     left_out = len(rates) - len(groups)
     if left_out:
         parts.append(
-            f"<p class=soft>{count_text(left_out, 'smaller group')} more: their figures are in the tables.</p>"
+            f"<p class=soft>{count_text(left_out, 'smaller group')} omitted: their figures are in the tables.</p>"
         )
     if not groups:
         parts.append("<p>No group has acquired a record.</p>")
@@ -79,7 +79,7 @@ def _rows(table: DataFrame) -> list[Row]:
 
 
 def _biggest(rates: DataFrame) -> tuple[dict[Group, list[Row]], list[Group]]:
-    """Rates by group, and the groups that acquired most."""
+    """The rates by group, and the groups with the most acquired records."""
     by_group: dict[Group, list[Row]] = defaultdict(list)
     for row in sorted(_rows(rates), key=lambda r: (-r["acquired"], r["topic"])):
         by_group[row["journal"], row["group_id"]].append(row)
@@ -97,7 +97,7 @@ def _by_group(table: DataFrame, groups: Sequence[Group]) -> dict[Group, list[Row
 
 
 def _head(journals: Iterable[Row], events: int, bad: int) -> str:
-    """What was read."""
+    """The summary of the journals."""
     rows = [
         (row["journal"], f"{row['events']:,}", f"{row['missing']:,}", _clock(row["since_ms"]), _clock(row["until_ms"]),
          f"{(row['until_ms'] - row['since_ms']) / 1000:,.1f} s")
@@ -116,7 +116,7 @@ def _clock(time_ms: int) -> str:
 
 
 def _section(group: Group, rates: list[Row], mine: dict[str, list[Row]], journal: Row, *, several: bool) -> str:
-    """One group: its rates, pictures, and poison candidates."""
+    """The section of one group: rates, charts, poison candidates."""
     span_s = (journal["until_ms"] - journal["since_ms"] + 1) / 1000
     fairness = next((row["fairness"] for row in mine["fairness"]), None)
     pictures = [
@@ -143,11 +143,11 @@ def _figure(chart: Chart) -> str:
 
 _COUNTS = ("acquired", "accepted", "archived", "released", "rejected", "timed_out", "session_released", "lost", "held")
 _ALWAYS = 3
-"""So many of them are shown even where they are 0."""
+"""The first so many counts are shown even if they are 0."""
 
 
 def _rates(rates: list[Row]) -> str:
-    """What became of the records, by topic."""
+    """The outcomes of records, by topic."""
     counts = [name for place, name in enumerate(_COUNTS) if place < _ALWAYS or any(row[name] for row in rates)]
     shares = ("redelivery_rate", "time_out_rate", "archive_rate")
     rows = [
@@ -164,9 +164,9 @@ def _percent(value: float | None) -> str:
 
 
 def _poison(rows: list[Row]) -> str:
-    """The records that failed most."""
+    """The records with the most failures."""
     if not rows:
-        return "<p class=soft>No record failed twice, none was archived for failing.</p>"
+        return "<p class=soft>No record failed twice, and none was archived after a failure.</p>"
     worst = sorted(rows, key=lambda r: (-r["failures"], not r["archived"], r["topic"], r["partition"], r["first"]))
     records = sum(row["records"] for row in rows)
     counts = ("failures", "time_outs", "releases", "rejects", "session_releases")
@@ -179,7 +179,7 @@ def _poison(rows: list[Row]) -> str:
     heads = ["offsets", "records", *[name.replace("_", " ") for name in counts], "end"]
     return (
         f"<h3>Poison candidates</h3>\n<p class=soft>{count_text(records, 'record')} failed twice or more, or were "
-        f"archived for failing.{more}</p>\n{_table(heads, shown)}"
+        f"archived after a failure.{more}</p>\n{_table(heads, shown)}"
     )
 
 

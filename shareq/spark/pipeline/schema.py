@@ -1,6 +1,6 @@
-"""What each table of a trace has, in words; `TABLES.md` beside this file is the same to read.
+"""The schema of the tables of a trace, with descriptions; `TABLES.md` beside this file is generated from it.
 
-`VERSION` counts up when a column changes its meaning or goes; new columns and tables do not change it.
+`VERSION` is raised when a column changes its meaning or is removed; new columns and tables do not change it.
 """
 
 from __future__ import annotations
@@ -18,60 +18,60 @@ _KEY = "journal group_id topic partition"
 
 TABLES: Final[Mapping[str, Table]] = {
     "journals": Table(
-        "The journals, and what is missing of them.",
+        "The journals, and what is missing in them.",
         tables.JOURNALS,
         columns("""
             journal
-            events i; good ones
-            first_order i; order of the first one
-            last_order i; order of the last one
-            missing i; orders in between that are not there: bad lines, or what a bounded journal has dropped
+            events i; number of valid events
+            first_order i; order of the first event
+            last_order i; order of the last event
+            missing i; missing orders in between: bad lines, or entries that a bounded journal has dropped
             since_ms i; time of the first event
             until_ms i; time of the last event
         """),
     ),
     "leaderships": Table(
-        "Each time a broker had a share-partition in memory.",
+        "The leaderships: each time a broker loaded a share-partition.",
         tables.LEADERSHIPS,
         columns(f"""
             {_KEY} load
-            next_load i; the load after this one, by whomever
+            next_load i; the next load, by any broker
             leader i; the broker
-            since_ms i; when it was loaded
-            until_ms i; when that ended; null while it lasts
-            ended s; dropped, stopped (its broker was), superseded (another one loaded it), or null
-            spso i; where the window began then
-            speo i; where it ended
-            max_record_locks i; how wide the window may be
-            delivery_count_limit i; how often a record may be delivered
-            lock_duration_ms i; how long a lock lasts
+            since_ms i; time of the load
+            until_ms i; time of its end; null while it lasts
+            ended s; dropped, stopped (the broker was), superseded (another broker loaded it), or null
+            spso i; SPSO at the load
+            speo i; SPEO at the load
+            max_record_locks i; the limit of locked records
+            delivery_count_limit i; the limit of deliveries of a record
+            lock_duration_ms i; the lock duration
             state_epoch i; of the durable state
             leader_epoch i; of the partition
             topic_made i; order of the topic's creation; null: before the journal begins
-            next_made i; order of its next creation
+            next_made i; order of the next creation of a topic with this name
         """),
         "since_ms",
     ),
     "deliveries": Table(
-        "What polls returned to applications.",
+        "The records that polls returned to applications.",
         tables.DELIVERIES,
         columns(f"""
             {_KEY} order time_ms member_id client_id first end
-            records i; how many of the offsets are records
-            delivery_count i; 0: not told
+            records i; number of records among the offsets
+            delivery_count i; 0: unknown
         """),
         "time_ms",
     ),
     "locks": Table(
-        "Every lock that was taken, renewed, or ran out.",
+        "Every acquisition, renewal and expiration of locks.",
         tables.LOCKS,
         columns(f"""
             {_KEY} load order time_ms leader first end records delivery_count
             event s; acquired, renewed or timed_out
-            member_id s; who holds it; null when it has run out
-            deadline_ms i; when it runs out, unless something happens
-            lock_ms i; how long that is from now
-            state s; of the records now: acquired, available, archived
+            member_id s; the owner of the locks; null after an expiration
+            deadline_ms i; time at which the locks expire
+            lock_ms i; time from now to the deadline
+            state s; of the records afterwards: acquired, available, archived
         """),
         "time_ms",
     ),
@@ -80,87 +80,87 @@ TABLES: Final[Mapping[str, Table]] = {
         tables.WINDOWS,
         columns(f"""
             {_KEY} load order time_ms
-            until_ms i; when it moved again, or its leader ended; null while it stands
+            until_ms i; time of the next move, or of the end of the leadership; null while it lasts
             leader
-            spso i; share-partition start offset: what is below is done with
+            spso i; share-partition start offset: all offsets below are finished
             speo i; the offset after the last one in flight
             in_flight i; offsets between them
-            record_locks i; how many may be
-            complete i; offsets in the window that are done with, durably
+            record_locks i; the limit of in_flight
+            complete i; offsets in the window that are durably finished
             log_end i; end of the log
             lag i; log_end - spso - complete
         """),
         "time_ms",
     ),
     "attempts": Table(
-        "What became of records that were acquired: a row a run of offsets that fared alike.",
+        "The outcomes of acquisitions: one row per run of offsets with the same history.",
         tables.ATTEMPTS,
         columns(f"""
             {_KEY} load
-            order i; place of the acquisition in the journal
+            order i; order of the acquisition in the journal
             leader first end records delivery_count member_id
-            appended_ms i; when the records were written to the log; null if the journal does not tell
-            acquired_ms i; when the member acquired them
-            renewals i; how often their locks were renewed
-            ended_ms i; when the outcome was known, and durable where it has to be
+            appended_ms i; time of the append; null if the journal does not have it
+            acquired_ms i; time of the acquisition
+            renewals i; number of lock renewals
+            ended_ms i; time at which the outcome was known, and durable if it is written to the state
             outcome s; {tables.OUTCOMES}
-            state s; of the records afterwards: available, acknowledged, archived; null where nothing ended
+            state s; of the records afterwards: available, acknowledged, archived; null if no event ended the attempt
         """),
         "acquired_ms",
     ),
     "members": Table(
-        "Each time a member was in a group.",
+        "The memberships: each time a member was in a group.",
         tables.MEMBERS,
         columns("""
             journal group_id member_id
-            spell i; which time, from 1; 0: joined before the journal begins
+            spell i; number of the membership, from 1; 0: joined before the journal begins
             client_id
-            topics a; what it subscribed to
-            since_ms i; when it was first heard of
-            until_ms i; when it was last heard of
-            left_ms i; when it left; null if it did not
-            reason s; why
-            member_epoch i; the highest
-            heartbeats i; how many came
-            refused_heartbeats i; those that were answered with an error
+            topics a; the subscription
+            since_ms i; time of the first event
+            until_ms i; time of the last event
+            left_ms i; time of leaving; null if the member did not leave
+            reason s; the reason of leaving
+            member_epoch i; the highest one
+            heartbeats i; number of heartbeats
+            refused_heartbeats i; number of heartbeats with an error in the response
         """),
         "since_ms",
     ),
     "writes": Table(
-        "State writes, as the leaders that sent them saw them.",
+        "State writes, as recorded by the leaders that sent them.",
         tables.WRITES,
         columns(f"""
             {_KEY} order leader
             write_id i; counts up while a share-partition is loaded
-            prepared_ms i; when it was sent
-            settled_ms i; when the answer came; null: never
+            prepared_ms i; time of sending
+            settled_ms i; time of the response; null: none
             error i; Kafka's code
-            outcome s; durable, failed, or untold
-            start_offset i; the SPSO that it writes, -1: the one before
-            delivery_complete_count i; of the window then
-            batches i; state batches
-            records i; offsets in them
+            outcome s; durable, failed, or untold (no response)
+            start_offset i; the written SPSO; -1: unchanged
+            delivery_complete_count i; of the window at that time
+            batches i; number of state batches
+            records i; number of offsets in them
         """),
         "prepared_ms",
     ),
     "latency": Table(
-        "How long records waited: from the append to the first acquisition (delivery), from an acquisition to its "
-        "durable acceptance (processing), and from the append to it (whole).",
+        "Waiting times of records: from the append to the first acquisition (delivery), from an acquisition to its "
+        "durable acceptance (processing), and from the append to the acceptance (whole).",
         figures.LATENCY,
         columns("""
             journal group_id topic
             stage s; delivery, processing or whole
-            records i; how many it is about
+            records i; number of records
             mean_ms d; the mean
             p50_ms d; the median
-            p90_ms d; nine of ten waited no longer
-            p95_ms d; 19 of 20
-            p99_ms d; 99 of 100
-            max_ms d; the longest
+            p90_ms d; the 90th percentile
+            p95_ms d; the 95th percentile
+            p99_ms d; the 99th percentile
+            max_ms d; the maximum
         """),
     ),
     "redeliveries": Table(
-        "How the nth deliveries ended.",
+        "The outcomes of the nth deliveries.",
         figures.REDELIVERIES,
         columns("""
             journal group_id topic delivery_count
@@ -169,18 +169,18 @@ TABLES: Final[Mapping[str, Table]] = {
         """),
     ),
     "rates": Table(
-        "What became of the records of a topic.",
+        "The outcomes of the records of a topic.",
         figures.RATES,
         columns("""
             journal group_id topic acquired accepted
-            released i; given back by members
-            rejected i; refused by members
-            timed_out i; whose locks ran out
-            session_released i; given back because a session ended
-            lost i; whose leader ended
+            released i; released by members
+            rejected i; rejected by members
+            timed_out i; whose locks expired
+            session_released i; released at the end of a share session
+            lost i; in flight at the end of a leadership
             held i; still acquired
-            archived i; archived after they had been acquired
-            redelivered i; of the acquired ones, not for the first time
+            archived i; archived after an acquisition
+            redelivered i; acquired, but not for the first time
             redelivery_rate d; redelivered / acquired
             time_out_rate d; timed_out / acquired
             archive_rate d; archived / (accepted + archived)
@@ -188,7 +188,7 @@ TABLES: Final[Mapping[str, Table]] = {
         """),
     ),
     "activity": Table(
-        "What happened to records over time.",
+        "Records by what happened to them, over time.",
         figures.ACTIVITY,
         columns("""
             journal group_id topic
@@ -198,49 +198,49 @@ TABLES: Final[Mapping[str, Table]] = {
         """),
     ),
     "occupancy": Table(
-        "How full windows were, on average over the time that a leader had them.",
+        "The occupancy of windows, averaged over the time of a leadership.",
         figures.OCCUPANCY,
         columns(f"""
             {_KEY}
-            ms i; how long that was
-            mean_in_flight d; offsets in flight
-            max_in_flight i; at most
-            mean_occupancy d; in_flight / record_locks
-            full_share d; part of the time in which the window was as wide as it may be
+            ms i; the duration of the average
+            mean_in_flight d; mean offsets in flight
+            max_in_flight i; most offsets in flight
+            mean_occupancy d; mean of in_flight / record_locks
+            full_share d; part of the time in which in_flight was at its limit
         """),
     ),
     "shares": Table(
-        "What each member did.",
+        "The work of each member.",
         figures.SHARES,
         columns("""
             journal group_id member_id client_id acquired accepted
         """),
     ),
     "fairness": Table(
-        "How evenly the members of a group worked.",
+        "The distribution of work among the members of a group.",
         figures.FAIRNESS,
         columns("""
             journal group_id
-            members i; all that were ever there
+            members i; all members over time
             accepted
-            fairness d; Jain's index of what they accepted: 1 if all accepted the same, 1 / members if one did all
+            fairness d; Jain's index of accepted records: 1 if all accepted the same, 1 / members if one accepted all
         """),
     ),
     "poison": Table(
-        "Records that failed twice or more, or were archived for it.",
+        "Records that failed twice or more, or were archived after a failure.",
         figures.POISON,
         columns(f"""
             {_KEY} first end records
-            failures i; how often they were acquired in vain
-            time_outs i; because the lock ran out
-            releases i; because they were released
-            rejects i; because they were rejected
-            session_releases i; because the session ended
-            archived b; whether that was their end
+            failures i; acquisitions that failed
+            time_outs i; by an expired lock
+            releases i; by a release
+            rejects i; by a reject
+            session_releases i; by the end of a share session
+            archived b; true if the records were archived
         """),
     ),
     "lag": Table(
-        "How far a group was behind at the end of each part of the journal's time.",
+        "The lag of a group at the end of each time bin.",
         figures.LAG,
         columns(f"""
             {_KEY} bin
@@ -250,16 +250,16 @@ TABLES: Final[Mapping[str, Table]] = {
         """),
     ),
 }  # fmt: skip
-"""By name, each after those that it is made of."""
+"""The tables by name, each after its inputs."""
 
 FRAMES: Final[Mapping[str, str]] = {"reigns": tables.REIGNS}
-"""What several tables are made of, and is none itself: so few rows that all tasks get them, by way of the driver."""
+"""Inputs of several tables that are not written. They are small, and pass to all tasks by way of the driver."""
 
 EVENTS_SCHEMA = ", ".join(f"`{name}` {kind}" for name, kind in events.columns().items())
 
 
 def as_json() -> dict[str, Any]:
-    """What stands in `schema.json` beside the tables."""
+    """The contents of `schema.json` beside the tables."""
     described = {name: [column._asdict() for column in table.dated()] for name, table in TABLES.items()}
     return {"version": VERSION, "tables": described}
 
@@ -267,14 +267,14 @@ def as_json() -> dict[str, Any]:
 def as_markdown() -> str:
     """The document `TABLES.md`."""
     about = (
-        f"Version {VERSION} of the schema, as `shareq pipeline run TRACE --out DIR` writes them: Parquet, a folder a "
-        "table. Offsets are half-open ranges [first, end), times ms since the epoch. Tables that have a date are "
+        f"Version {VERSION} of the schema, as written by `shareq pipeline run TRACE --out DIR`: Parquet, one folder "
+        "per table. Offsets are half-open ranges [first, end), times ms since the epoch. Tables with a date are "
         "partitioned by `group_id` and `date` (UTC). Beside them: `events` (every event, a column for each field of "
-        "`shareq.model.events`, partitioned by batch and type), `_bad` (journal, reason, line: what was no event), "
+        "`shareq.model.events`, partitioned by batch and type), `_bad` (journal, reason, line: the invalid lines), "
         "`schema.json`, `report.html`."
     )
     parts = ["# The tables of a trace", about]
     for name, table in TABLES.items():
         rows = "\n".join(f"| `{c.name}` | {c.type} | {c.says} |" for c in table.dated())
-        parts.append(f"## {name}\n\n{table.says}\n\n| column | type | what it says |\n| --- | --- | --- |\n{rows}")
+        parts.append(f"## {name}\n\n{table.says}\n\n| column | type | meaning |\n| --- | --- | --- |\n{rows}")
     return "\n\n".join(parts) + "\n"

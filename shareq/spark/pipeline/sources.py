@@ -1,7 +1,7 @@
-"""Where a trace comes from: files and folders of journals, a topic, a journal in memory, or rows of Spark's.
+"""The sources of a trace: files and folders of journals, a topic, a journal in memory, or a DataFrame.
 
-One journal a file; a folder that is itself called `*.jsonl` or `*.parquet` holds one journal in parts, as Spark and
-others write it. In a topic each record is a line, and its key the name of the journal.
+A file is one journal; a folder named `*.jsonl` or `*.parquet` is one journal in parts, as Spark and other tools write
+it. In a topic each record is a line, and its key the name of the journal.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ if TYPE_CHECKING:
 
 SCHEME = "kafka://"
 READER = "shareq-pipeline"
-"""The share group that follows a topic, if no other is named."""
+"""The default share group for following a topic."""
 
 ONCE = "shareq-pipeline-once"
-"""The group id of batch reads, which never joins: a batch read has the whole topic."""
+"""The group id of batch reads, which read the whole topic without joining a group."""
 
 
 def publish(source: Any, producer: Producer, topic: str, *, journal: str = "journal", since: int = 0) -> int:
-    """Send a journal's entries from order `since` on to a topic, as lines of JSON; the order to go on from next time.
+    """Send a journal's entries from order `since` on to a topic, as lines of JSON. Returns the order for the next call.
 
-    `source`: a `Journal`, or an object that has one as `.journal`. Raises the error of the first failed delivery.
+    `source`: a `Journal`, or an object with one as `.journal`. Raises the error of the first failed delivery.
     """
     found = journal_of(source)
     failed: list[Exception] = []
 
-    def hear(error: Any, message: object) -> None:
+    def delivered(error: Any, message: object) -> None:
         del message
         if error is not None:
-            failed.append(RuntimeError(f"{topic}: an entry was not taken: {error.str()}"))
+            failed.append(RuntimeError(f"{topic}: an entry was not delivered: {error.str()}"))
 
     for text in [header_line(found)] if since == 0 else []:
-        producer.produce(topic, text, journal, on_delivery=hear)
+        producer.produce(topic, text, journal, on_delivery=delivered)
     for entry in found.since(since):
         since = entry.order + 1
         while True:
             try:
-                producer.produce(topic, entry_line(entry), journal, on_delivery=hear)
+                producer.produce(topic, entry_line(entry), journal, on_delivery=delivered)
                 break
             except BufferError:
                 producer.poll(1)
@@ -58,7 +58,7 @@ def publish(source: Any, producer: Producer, topic: str, *, journal: str = "jour
 
 
 def events_of(spark: SparkSession, trace: Any, *, streaming: bool = False, group: str = READER) -> DataFrame:
-    """The events of a trace, good and bad; see `events`."""
+    """The events of a trace, valid and invalid ones; see `events`."""
     if isinstance(trace, (str, PathLike)):
         address = fspath(trace)
         if address.startswith(SCHEME):
@@ -68,13 +68,13 @@ def events_of(spark: SparkSession, trace: Any, *, streaming: bool = False, group
         return of_lines(_named(trace))
     if streaming:
         raise ValueError(
-            f"{trace!r} cannot be followed: only a folder, kafka://HOST:PORT/TOPIC, or a stream of Spark's"
+            f"{trace!r} cannot be followed: must be a folder, kafka://HOST:PORT/TOPIC, or a streaming DataFrame"
         )
     return of_lines(_of_journal(spark, trace))
 
 
 def _of_files(spark: SparkSession, path: str, *, streaming: bool) -> DataFrame:
-    """Journals in either form, by their suffix; a folder may have both. A file with another suffix has lines."""
+    """Journals in either format, by suffix; a folder may have both. A file with another suffix has lines."""
     if "://" not in path and not set("*?[{") & set(path):
         _check(Path(path), streaming=streaming)
     reader: Any = spark.readStream if streaming else spark.read
@@ -88,12 +88,12 @@ def _of_files(spark: SparkSession, path: str, *, streaming: bool) -> DataFrame:
 
 
 def _check(path: Path, *, streaming: bool) -> None:
-    """What Spark would pass over in silence."""
+    """Raise the errors that Spark would ignore."""
     if not path.exists():
-        raise FileNotFoundError(f"there is no {path}")
+        raise FileNotFoundError(f"{path} does not exist")
     if streaming and path.is_file():
         raise ValueError(
-            f"{path} cannot be followed: Spark reads a file once, however it grows; let finished journals come into a "
+            f"{path} cannot be followed: Spark reads a file once, even if it grows; write finished journals to a "
             "folder, or `pipeline.publish` the journal to a topic"
         )
     if not streaming and path.is_dir() and not any(map(_is_journal, path.iterdir())):
@@ -101,13 +101,13 @@ def _check(path: Path, *, streaming: bool) -> None:
 
 
 def _is_journal(path: Path) -> bool:
-    """By its name; parts of a journal may be called as they like."""
+    """True by the file's name; parts of a journal may have any name."""
     named = ".json" in path.name or path.suffix == ".parquet"
     return named or (path.parent.suffix in (".jsonl", ".json", ".parquet") and path.name[0] not in "._")
 
 
 def _file() -> Column:
-    """The name of the journal that a row's file is, or is a part of. Each row asks: no regular expression."""
+    """The name of the journal to which a row's file belongs. Without a regular expression, as each row computes it."""
     from pyspark.sql import functions as f
 
     last, parent = "substring_index(path, '/', -1)", "substring_index(substring_index(path, '/', -2), '/', 1)"
@@ -122,7 +122,7 @@ def _of_topic(spark: SparkSession, address: str, group: str, *, streaming: bool)
     if not servers or not topic:
         raise ValueError(f"{address!r}: must be {SCHEME}HOST:PORT/TOPIC")
     reader: Any = spark.readStream if streaming else spark.read
-    if streaming:  # a share group begins with what comes next, unless it is told to begin at the beginning
+    if streaming:  # the default of a share group is to start at the end
         with Admin({"bootstrap.servers": servers}) as admin:
             admin.alter_group_configs(group, {"share.auto.offset.reset": "earliest"})
     options = {"kafka.bootstrap.servers": servers, "subscribe": topic, "group.id": group}
@@ -130,7 +130,7 @@ def _of_topic(spark: SparkSession, address: str, group: str, *, streaming: bool)
 
 
 def _named(rows: DataFrame) -> DataFrame:
-    """Rows with `value`, and with `journal` or `key`, as Spark's sources of Kafka topics have them."""
+    """Rows with `value`, and with `journal` or `key`, as in Spark's Kafka source."""
     from pyspark.sql import functions as f
 
     names = [f.col(name).cast("string") for name in ("journal", "key", "topic") if name in rows.columns]

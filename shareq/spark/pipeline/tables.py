@@ -1,13 +1,13 @@
-"""The tables of a trace, in Spark's SQL, each over events and the tables before it.
+"""The tables of a trace, in Spark's SQL, each computed from events and earlier tables.
 
-A change of records counts as told by the leader that has loaded the share-partition last: one that was superseded and
-does not know it yet speaks of its own memory. `load`, the order of that load, names this spell of leadership; within it
-a record has each delivery count once at most. So the runs of one share-partition, load and delivery count are disjoint,
-those of acquisitions as well as those of their ends, and where they meet is found in one walk along the offsets,
-however many runs there are: no run is compared with another one, and no record is looked at.
+A change of records counts only if it was recorded by the leader that last loaded the share-partition: a superseded
+leader records changes of its own memory until it gets new metadata. `load`, the order of the load event, identifies the
+leadership; within it a record has each delivery count at most once. So the runs of one share-partition, load and
+delivery count are disjoint, both those of acquisitions and those of their ends, and one walk along the offsets matches
+them, whatever their number: runs are not compared with each other, nor single records examined.
 
-Each table looks through the events once, and what is shuffled is narrow: spells go by a number, and get their names
-back at the end.
+Each table reads the events once, and shuffles narrow rows: leaderships are represented by a number, and get their names
+in the end.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ RECORD_LOCKS = GroupConfig().partition_max_record_locks
 
 OUTCOMES: Final = (
     "accept, release, reject, gap, lock_timeout, session_release, aborted, log_start, missing; "
-    "passed: the SPSO went by; lost: their leader ended; held: still acquired"
+    "passed: the SPSO moved past; lost: the leadership ended; held: still acquired"
 )
-"""How attempts end."""
+"""The outcomes of attempts."""
 
 
 def _same(left: str, right: str, names: str = _KEY) -> str:
     return " AND ".join(f"{left}.{name} = {right}.{name}" for name in names.split(", "))
 
 
-def _told(columns: str, *types: str) -> str:
-    """Columns of e and r: the events of these types as told by who has the share-partition loaded, and that spell."""
+def _of_leaders(columns: str, *types: str) -> str:
+    """Columns of e and r: events of these types, recorded by the leader at that time, and their leadership."""
     return f"""
         SELECT {columns}
         FROM {{events}} e JOIN {{reigns}} r ON {_same("e", "r")} AND e.`order` >= r.load AND e.`order` < r.until
@@ -114,8 +114,8 @@ REIGNS: Final = f"""
     )
     SELECT s.*, m.reached FROM spells s LEFT JOIN moves m ON {_same("s", "m", "journal, reign")}
 """
-"""No table: the leaderships, and what was before the first ones that a journal tells of. `reign` is a number that is
-unique in a journal: of the load, or below 0. `reached`: how far its SPSO came.
+"""Not a table: the leaderships, and the times before the first ones in a journal. `reign`: a number that is unique in a
+journal: that of the load, or below 0. `reached`: the highest SPSO.
 """
 
 DELIVERIES: Final = f"""
@@ -124,11 +124,11 @@ DELIVERIES: Final = f"""
 """
 
 LOCKS: Final = f"""
-    WITH told AS ({_told("e.*, r.load", "RecordsChanged")})
+    WITH changes AS ({_of_leaders("e.*, r.load", "RecordsChanged")})
     SELECT {_KEY}, load, `order`, time_ms, broker AS leader, `first`, `end`, `end` - `first` AS records, delivery_count,
            CASE cause WHEN 'acquire' THEN 'acquired' WHEN 'renew' THEN 'renewed' ELSE 'timed_out' END AS event,
            member_id, deadline_ms, deadline_ms - time_ms AS lock_ms, state
-    FROM told WHERE (cause IN ('acquire', 'renew') AND state = 'acquired') OR cause = 'lock_timeout'
+    FROM changes WHERE (cause IN ('acquire', 'renew') AND state = 'acquired') OR cause = 'lock_timeout'
 """
 
 _RUNS = "reign, journal, delivery_count"
@@ -136,17 +136,17 @@ _CHANGE = "r.journal, r.reign, e.delivery_count, e.cause, e.state, e.`first`, e.
 _DETAILS = "e.`order`, e.time_ms, coalesce(e.broker, -1) AS leader, e.member_id, e.why, r.reached"
 
 ATTEMPTS: Final = f"""
-    WITH told AS ({_told(f"{_CHANGE}, {_DETAILS}", "RecordsChanged")}
+    WITH changes AS ({_of_leaders(f"{_CHANGE}, {_DETAILS}", "RecordsChanged")}
     ), reach AS (
         SELECT {_RUNS}, min(`first`) AS low, max(`end`) AS high
-        FROM told WHERE cause = 'acquire' AND state = 'acquired' GROUP BY {_RUNS}
+        FROM changes WHERE cause = 'acquire' AND state = 'acquired' GROUP BY {_RUNS}
     ), ranges AS (
         SELECT {_RUNS}, CASE cause WHEN 'acquire' THEN 'begun' WHEN 'renew' THEN 'renewed' WHEN 'log_start' THEN 'gone'
                                    WHEN 'missing' THEN 'gone' ELSE 'ended' END AS kind,
                `first`, `end`, `order`, time_ms, leader, member_id, reached,
                CASE WHEN cause = 'settled' THEN why ELSE cause END AS outcome, state
-        FROM told WHERE (cause = 'acquire' AND state = 'acquired')
-                     OR cause IN ('renew', 'settled', 'lock_timeout', 'aborted', 'log_start', 'missing')
+        FROM changes WHERE (cause = 'acquire' AND state = 'acquired')
+                        OR cause IN ('renew', 'settled', 'lock_timeout', 'aborted', 'log_start', 'missing')
         UNION ALL
         SELECT h.reign, h.journal, h.delivery_count, 'appended' AS kind, a.`first`, a.`end`, NULL AS `order`, a.time_ms,
                NULL AS leader, NULL AS member_id, NULL AS reached, NULL AS outcome, NULL AS state
@@ -157,17 +157,17 @@ ATTEMPTS: Final = f"""
         SELECT {_RUNS}, at, CASE WHEN at = `first` THEN kind END AS kind,
                CASE WHEN kind <> 'renewed' THEN 0 WHEN at = `first` THEN 1 ELSE -1 END AS renewals,
                CASE WHEN at = `first` THEN
-                   struct(`end` AS until, `order`, time_ms, leader, member_id, reached, outcome, state) END AS told
+                   struct(`end` AS until, `order`, time_ms, leader, member_id, reached, outcome, state) END AS details
         FROM ranges
         LATERAL VIEW explode(array(`first`, `end`, CASE WHEN kind = 'begun' AND reached > `first` AND reached < `end`
                                                         THEN reached END)) cuts AS at
         WHERE at IS NOT NULL
     ), walk AS (
         SELECT {_RUNS}, at AS `first`, lead(at) OVER (PARTITION BY {_RUNS} ORDER BY at) AS `end`,
-               last_value(CASE WHEN kind = 'begun' THEN told END) IGNORE NULLS OVER so_far AS begun,
-               last_value(CASE WHEN kind = 'ended' THEN told END) IGNORE NULLS OVER so_far AS ended,
-               last_value(CASE WHEN kind = 'gone' THEN told END) IGNORE NULLS OVER so_far AS gone,
-               last_value(CASE WHEN kind = 'appended' THEN told END) IGNORE NULLS OVER so_far AS appended,
+               last_value(CASE WHEN kind = 'begun' THEN details END) IGNORE NULLS OVER so_far AS begun,
+               last_value(CASE WHEN kind = 'ended' THEN details END) IGNORE NULLS OVER so_far AS ended,
+               last_value(CASE WHEN kind = 'gone' THEN details END) IGNORE NULLS OVER so_far AS gone,
+               last_value(CASE WHEN kind = 'appended' THEN details END) IGNORE NULLS OVER so_far AS appended,
                sum(renewals) OVER so_far AS renewals
         FROM edges
         WINDOW so_far AS (PARTITION BY {_RUNS} ORDER BY at RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
@@ -191,19 +191,19 @@ _STEP = "r.journal, r.reign, e.`order`, e.type, e.time_ms, e.broker, e.spso, e.s
 _DONE = "e.state, e.`first`, e.`end`"
 
 WINDOWS: Final = f"""
-    WITH told AS ({_told(f"{_STEP}, {_DONE}", "SharePartitionLoaded", "WindowMoved", "RecordsChanged")}
+    WITH changes AS ({_of_leaders(f"{_STEP}, {_DONE}", "SharePartitionLoaded", "WindowMoved", "RecordsChanged")}
     ), steps AS (
         SELECT journal, reign, `order`, `first` AS at, `end` - `first` AS records, `end` AS until, NULL AS time_ms,
                NULL AS broker, NULL AS spso, NULL AS speo, NULL AS record_locks
-        FROM told WHERE type = 'RecordsChanged' AND state IN ('acknowledged', 'archived')
+        FROM changes WHERE type = 'RecordsChanged' AND state IN ('acknowledged', 'archived')
         UNION ALL
         SELECT journal, reign, `order`, run[0] AS at, run[1] - run[0] AS records, run[1] AS until, NULL AS time_ms,
                NULL AS broker, NULL AS spso, NULL AS speo, NULL AS record_locks
-        FROM told LATERAL VIEW explode(runs) loaded AS run WHERE type = 'SharePartitionLoaded' AND run[2] IN (2, 4)
+        FROM changes LATERAL VIEW explode(runs) loaded AS run WHERE type = 'SharePartitionLoaded' AND run[2] IN (2, 4)
         UNION ALL
         SELECT journal, reign, `order`, spso AS at, 0 AS records, NULL AS until, time_ms, broker, spso, speo,
                max_record_locks AS record_locks
-        FROM told WHERE type <> 'RecordsChanged'
+        FROM changes WHERE type <> 'RecordsChanged'
         UNION ALL
         SELECT r.journal, r.reign, e.`order`, NULL AS at, 0 AS records, NULL AS until, NULL AS time_ms, NULL AS broker,
                NULL AS spso, NULL AS speo, coalesce(try_cast(e.value AS bigint), {RECORD_LOCKS}) AS record_locks

@@ -17,10 +17,10 @@ Fields = Mapping[str, Any]
 
 
 class Exchange(NamedTuple):
-    """A request and its response, None as long as there is none.
+    """A request and its response, which is None until it is sent.
 
     `client` is the client id, or the name of the connection; `version` is None if both ends are in one process. Fields
-    with their default value are left out; topic ids are replaced by names.
+    with default values are left out; topic ids are replaced by names.
     """
 
     order: int
@@ -36,7 +36,7 @@ class Exchange(NamedTuple):
 
     @property
     def duration_ms(self) -> int | None:
-        """Time from request to response; None as long as there is none."""
+        """Time from request to response, ms; None without a response."""
         return None if self.answered_ms is None else self.answered_ms - self.time_ms
 
 
@@ -68,7 +68,7 @@ def exchanges(
 
 
 def _responses(journal: Journal) -> dict[int, Entry]:
-    """Number of the exchange -> entry of its response."""
+    """The entries of responses by exchange number."""
     entries = journal.select(ResponseSent)
     return {e.event.exchange: e for e in entries if isinstance(e.event, ResponseSent) and e.event.exchange >= 0}
 

@@ -1,4 +1,4 @@
-"""Fold of the journal: `apply_entry` takes the state of a share-partition from one entry to the next.
+"""Fold of the journal: `apply_entry` advances the state of a share-partition by one entry.
 
 The fold is strict: a sequence of events that no leader can produce raises `JournalCorrupt`, which names the entry. A
 journal that folds without an error is consistent.
@@ -35,7 +35,7 @@ from shareq.trace.journal.entry_log import Entry
 
 
 class JournalCorrupt(Exception):
-    """No leader can produce these events. `entry` is the first one that contradicts the entries before it."""
+    """No leader can produce these events. `entry` is the first one that contradicts earlier entries."""
 
     def __init__(self, entry: Entry, why: str) -> None:
         super().__init__(f"entry {entry.order} ({type(entry.event).__name__}): {why}")
@@ -43,7 +43,7 @@ class JournalCorrupt(Exception):
 
 
 def apply_entry(state: SharePartitionState, entry: Entry) -> None:
-    """Apply the next entry about this share-partition; JournalCorrupt if it cannot follow the entries before it."""
+    """Apply the next entry about this share-partition; JournalCorrupt if it cannot follow the earlier entries."""
     state.now_ms = entry.time_ms
     handler = _HANDLERS.get(type(entry.event))
     if handler is not None:
@@ -54,7 +54,7 @@ def apply_entry(state: SharePartitionState, entry: Entry) -> None:
 
 
 def _loaded(state: SharePartitionState, entry: Entry, event: SharePartitionLoaded) -> None:
-    """The durable state replaces all. A record that was complete below the new SPSO keeps its final state."""
+    """Replace the state by the durable state. A record that was complete below the new SPSO keeps its final state."""
     position, runs = event.spso, Runs()
     for first, end, code, delivery_count in event.runs:
         if not position <= first < end <= event.speo:
@@ -79,7 +79,7 @@ def _dropped(state: SharePartitionState, entry: Entry, event: SharePartitionDrop
 
 
 def _unload(state: SharePartitionState) -> None:
-    """Locks and writes were in the leader's memory only."""
+    """Drop locks and writes, which only the leader had in memory."""
     state.loaded, state.loaded_by, state.writes = False, -1, {}
     runs, state.runs = state.runs, Runs()
     for first, end, status in runs:
@@ -131,12 +131,12 @@ def _write_settled(state: SharePartitionState, entry: Entry, event: StateWriteSe
     if state.loaded_by != entry.broker_id:
         return
     if state.writes.pop(event.write_id, None) is None and not state.partial:
-        raise JournalCorrupt(entry, f"write {event.write_id} is not under way")
+        raise JournalCorrupt(entry, f"write {event.write_id} is not in progress")
 
 
 def _is_from_leader(state: SharePartitionState, entry: Entry) -> bool:
-    """True if the entry is of the broker that has the share-partition loaded. A superseded leader that has not noticed
-    yet records changes of its own memory; they do not count.
+    """True if the broker of the entry has the share-partition loaded. A superseded leader without the new metadata
+    records changes of its own memory, which do not count.
     """
     if state.loaded:
         return entry.broker_id == state.loaded_by
@@ -146,7 +146,7 @@ def _is_from_leader(state: SharePartitionState, entry: Entry) -> bool:
     return True
 
 
-# ---- events around it ------------------------------------------------------------------------------------------------
+# ---- events of the log, the group and the cluster --------------------------------------------------------------------
 
 
 def _appended(state: SharePartitionState, entry: Entry, event: RecordsAppended) -> None:
@@ -162,7 +162,7 @@ def _log_start_moved(state: SharePartitionState, entry: Entry, event: LogStartMo
 
 
 def _elected(state: SharePartitionState, entry: Entry, event: LeaderElected) -> None:
-    """A new leader begins with the durable state: the locks of the former one are gone."""
+    """Reset to the durable state: the locks of the former leader are void."""
     del entry
     state.leader = event.leader
     if state.knowledge is not None:
@@ -171,7 +171,7 @@ def _elected(state: SharePartitionState, entry: Entry, event: LeaderElected) -> 
 
 
 def _broker_stopped(state: SharePartitionState, entry: Entry, event: BrokerStopped) -> None:
-    """A killed broker records no SharePartitionDropped."""
+    """Unload: a killed broker records no SharePartitionDropped."""
     del entry
     if event.broker_id == state.loaded_by:
         _unload(state)
@@ -187,7 +187,7 @@ def _topic_changed(state: SharePartitionState, entry: Entry, event: TopicCreated
 
 
 def _configured(state: SharePartitionState, entry: Entry, event: ConfigChanged) -> None:
-    """Group configurations take effect at once. A deleted value becomes Kafka's default, until the next load brings the
+    """Apply a group configuration at once. A deleted value becomes Kafka's default, until the next load event has the
     cluster's own default.
     """
     del entry

@@ -28,12 +28,12 @@ from shareq.model.states import GroupState
 from shareq.trace.journal import Entry, Journal, journal_of
 
 Assignment = tuple[tuple[str, tuple[int, ...]], ...]
-"""(topic, partitions) each."""
+"""(topic, partitions) pairs."""
 
 
 @dataclass(slots=True)
 class MemberView:
-    """A member in the coordinator's view; `target` is its target assignment, `assignment` the one it has received."""
+    """A member of a group; `target` is its target assignment, `assignment` the one that it has received."""
 
     member_id: str
     client_id: str
@@ -45,7 +45,7 @@ class MemberView:
 
 @dataclass(slots=True)
 class GroupFold:
-    """A share group after some entry."""
+    """A share group after an entry."""
 
     group_id: str
     group_epoch: int = 0
@@ -102,7 +102,7 @@ class PartitionView:
 
 @dataclass(slots=True)
 class ClusterFold:
-    """Brokers and topics after some entry; `brokers`: id -> True if it is running."""
+    """Brokers and topics after an entry; `brokers`: id -> True if it is running."""
 
     brokers: dict[int, bool] = field(default_factory=dict)
     topics: dict[str, list[PartitionView]] = field(default_factory=dict)
@@ -134,7 +134,7 @@ class ClusterFold:
             partition.log_start = event.log_start_offset
 
     def own_topics(self) -> dict[str, list[PartitionView]]:
-        """The topics that are not Kafka's internal ones."""
+        """The topics without Kafka's internal ones."""
         return {name: partitions for name, partitions in self.topics.items() if name not in INTERNAL_TOPICS}
 
 

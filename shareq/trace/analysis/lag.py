@@ -1,4 +1,4 @@
-"""Lag of a group over time; number of deliveries of its records, and latency from acquisition to acceptance."""
+"""Lag of a group over time; delivery counts of its records, and latency from acquisition to acceptance."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shareq.trace.journal import journal_of
 
 
 def lag_over_time(source: Any, group: str, topic: str, partition: int = 0) -> list[tuple[int, int]]:
-    """(time_ms, lag) whenever the lag changes; of several changes at one time_ms only the last.
+    """(time_ms, lag) at each change of the lag; of several changes at one time_ms only the last one.
 
     Lag as Kafka defines it (KIP-1226): records above the SPSO whose delivery is not complete.
     """
@@ -37,8 +37,8 @@ def lag_over_time(source: Any, group: str, topic: str, partition: int = 0) -> li
 @dataclass(frozen=True, slots=True)
 class Attempts:
     """`deliveries`: delivery count -> number of records. `latency_ms`: percentile (50, 95, 99, 100) -> ms from the last
-    acquisition of a record to its durable acceptance; empty if no record was accepted. A renewed lock belongs to the
-    same delivery: the latency includes the time before the renewal.
+    acquisition of a record to its durable acceptance; empty if no record was accepted. A renewal is part of the same
+    delivery: the latency includes the time before it.
     """
 
     deliveries: dict[int, int]

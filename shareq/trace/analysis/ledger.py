@@ -1,8 +1,8 @@
 """Ledger of a topic in a group: for every record its final state, and how often it was delivered and completed.
 
-Exact, and derived from the journal alone. A lost leader takes its changes that are not durable with it: the state that
-the next leader loads is the true one, and all below its SPSO is complete. A write that succeeded without a settled
-event of the lost leader appears in that loaded state, and is counted then.
+The ledger is exact, and derived from the journal alone. When a leader is lost, so are its changes that are not durable:
+the state that the next leader loads is the true one, and all records below its SPSO are complete. A write that
+succeeded without a settled event of the lost leader is part of that loaded state, and is counted then.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class PartitionLedger:
 
     @property
     def records(self) -> int:
-        """Number of offsets appended."""
+        """Number of appended offsets."""
         return len(self.state)
 
     @property
@@ -65,12 +65,12 @@ class PartitionLedger:
 
     @property
     def archived(self) -> int:
-        """Records archived by a leader, or delivered and then passed by the SPSO as the log's start moved."""
+        """Records archived by a leader, or delivered and then passed by the SPSO when the log start moved."""
         return int((self.state == _ARCHIVED).sum())
 
     @property
     def in_flight(self) -> int:
-        """Records delivered at least once and not complete: available again, or acquired."""
+        """Records that were delivered at least once and are not complete: available again, or acquired."""
         return int(((self.state == _ACQUIRED) | ((self.state == _AVAILABLE) & (self.deliveries > 0))).sum())
 
     @property
@@ -80,7 +80,7 @@ class PartitionLedger:
 
     @property
     def passed_over(self) -> int:
-        """Offsets below the SPSO, never acquired: the group began later, the log lost them, or they hold no record."""
+        """Offsets below the SPSO that were never acquired: below the group's start, lost from the log, or gaps."""
         below = min(max(self.spso - self.base, 0), self.records)
         return int((self.state[:below] == NEVER).sum())
 
@@ -90,7 +90,7 @@ class PartitionLedger:
 
     @property
     def attempts(self) -> dict[int, int]:
-        """Delivery count -> number of delivered records that have it."""
+        """Delivery count -> number of delivered records with that count."""
         import numpy as np
 
         counts = np.bincount(self.delivery_count[self.deliveries > 0])
@@ -119,7 +119,7 @@ class TopicLedger(Mapping[int, PartitionLedger]):
         for figure in self.FIGURES:
             setattr(self, figure, sum(getattr(p, figure) for p in self._partitions.values()))
         self.attempts: dict[int, int] = {}
-        """Delivery count -> number of delivered records that have it."""
+        """Delivery count -> number of delivered records with that count."""
         for partition in self._partitions.values():
             for count, records in partition.attempts.items():
                 self.attempts[count] = self.attempts.get(count, 0) + records
@@ -170,12 +170,12 @@ def partition_ledgers(source: Any, group: str, topic: str) -> list[PartitionLedg
     """
     journal = journal_of(source)
     if journal.dropped:
-        raise ConfigException(f"journal={journal!r}: must be complete for an exact account")
+        raise ConfigException(f"journal={journal!r}: must be complete, but entries were dropped")
     partitions = partitions_of(journal, topic)
     if not partitions:
-        raise ConfigException(f"topic={topic!r}: must be one with entries in the journal")
+        raise ConfigException(f"topic={topic!r}: must have entries in the journal")
     if journal.select(DurableStateRead, group=group, topic=topic):
-        raise ConfigException(f"journal={journal!r}: must be a cluster's own, an observer's is not complete")
+        raise ConfigException(f"journal={journal!r}: must be a cluster's, not an observer's, which is incomplete")
     return [_LedgerBuilder(journal, group, topic, p).build() for p in partitions]
 
 
@@ -206,11 +206,11 @@ class _LedgerBuilder:
         self.accepted: Ranges = []
         self.archived: Ranges = []
         self.unsettled: dict[int, list[tuple[int, int, int]]] = {}
-        """Write id -> (first, end, target state) of writes under way and failed ones: both may be durable."""
+        """Write id -> (first, end, target state) of writes in progress and failed ones: both may be durable."""
         self.spso, self.loaded_by = 0, -1
 
     def build(self) -> PartitionLedger:
-        """Process all entries, and sum up."""
+        """Process all entries and return the ledger."""
         for entry in self._entries:
             event = entry.event
             if isinstance(event, RecordsChanged):
@@ -219,7 +219,7 @@ class _LedgerBuilder:
             elif isinstance(event, (SharePartitionLoaded, SharePartitionDropped, StateWriteSettled, WindowMoved)):
                 self._change_leadership(entry, event)
         below = self.state[: max(self.spso - self.base, 0)]
-        below[(below == _ACQUIRED) | (below == _AVAILABLE)] = _ARCHIVED  # KIP-932: below the SPSO all is archived
+        below[(below == _ACQUIRED) | (below == _AVAILABLE)] = _ARCHIVED  # KIP-932: records below the SPSO are archived
         return PartitionLedger(
             self._partition,
             self.base,
@@ -263,8 +263,8 @@ class _LedgerBuilder:
                 self.unsettled.pop(event.write_id, None)
 
     def _load(self, event: SharePartitionLoaded) -> None:
-        """A leader begins with the durable state. A record below its SPSO is complete: of the unsettled writes of the
-        record, the latest one has succeeded.
+        """Replace the state by the durable state. A record below the new SPSO is complete: of its unsettled writes, the
+        latest one has succeeded.
         """
         import numpy as np
 
@@ -288,7 +288,7 @@ class _LedgerBuilder:
         self.unsettled, self.spso = {}, event.spso
 
     def _become(self, first: int, end: int, state: int, which: NDArray[Any]) -> None:
-        """Count the records `which` of [first, end) as having become this state."""
+        """Set the state of the records `which` of [first, end), and count them."""
         if state == _ACKNOWLEDGED:
             self.times_accepted[first:end] += which
         elif state == _ARCHIVED:
@@ -296,7 +296,7 @@ class _LedgerBuilder:
         self.state[first:end][which] = state
 
     def _times(self, ranges: Ranges) -> NDArray[Any]:
-        """For each offset the number of ranges that contain it."""
+        """For each offset, the number of ranges that contain it."""
         import numpy as np
 
         edges = np.zeros(len(self.state) + 1, np.int32)

@@ -1,4 +1,4 @@
-"""Derivation of each metric from the journal: one function a family, which yields (metric, value) pairs."""
+"""Derivation of the metrics from the journal: one function per family, which yields (metric, value) pairs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _SHARE_FETCH = ShareFetchRequest(group_id="", member_id="", share_session_epoch=
 
 
 class Metric(NamedTuple):
-    """Identity of a value: name, (tag, value) pairs, and the attribute of a meter."""
+    """The key of a value: name, (tag, value) pairs, and the attribute of a meter."""
 
     name: str
     tags: tuple[tuple[str, str], ...] = ()
@@ -76,7 +76,7 @@ class JournalReader:
         return [entry for entry in self.journal.select(*types) if entry.order < self.until]
 
     def rate(self, count: float) -> float:
-        """`count` a second since the origin; 0 if no time has passed."""
+        """`count` per second since the origin; 0 if no time has passed."""
         return count / self.elapsed_s if self.elapsed_s else 0.0
 
     def meter(self, name: str, count: int, *tags: tuple[str, str]) -> Pairs:
@@ -102,7 +102,7 @@ def _groups(reader: JournalReader) -> Pairs:
 
 
 def _is_leave(entry: Entry) -> bool:
-    """True for a bump by a leaving or expired member: only a bump by a heartbeat is a rebalance."""
+    """True for a bump by a leaving or expired member: only a bump by a heartbeat counts as a rebalance."""
     event = entry.event
     return isinstance(event, GroupEpochBumped) and event.reason in ("member left", "member session expired")
 
@@ -111,7 +111,7 @@ def _is_leave(entry: Entry) -> bool:
 
 
 def _acknowledgements(reader: JournalReader) -> Pairs:
-    """Records whose acknowledgement is durable. A gap is an acknowledged offset, but not a record."""
+    """Records with a durable acknowledgement. A gap is an acknowledged offset, but not a record."""
     counts: Counter[str] = Counter()
     for entry in reader.of(RecordsChanged):
         event = entry.event
@@ -124,7 +124,7 @@ def _acknowledgements(reader: JournalReader) -> Pairs:
 
 
 def _share_partitions(reader: JournalReader) -> Pairs:
-    """Offsets in flight of loaded share-partitions, and lock time-outs in records."""
+    """Offsets in flight of loaded share-partitions, and expired locks in records."""
     timeouts: Counter[Subject] = Counter()
     windows: dict[Subject, tuple[int, int]] = {}
     for entry in reader.of(RecordsChanged, SharePartitionLoaded, SharePartitionDropped, WindowMoved, BrokerStopped):
@@ -148,7 +148,7 @@ def _share_partitions(reader: JournalReader) -> Pairs:
 
 
 def _sessions(reader: JournalReader) -> Pairs:
-    """Open share sessions; a stopped broker's are closed. Kafka counts a lost connection as an eviction."""
+    """Open share sessions; those of a stopped broker are closed. Kafka counts a lost connection as an eviction."""
     sessions: set[tuple[int, str, str]] = set()
     evictions = 0
     for entry in reader.of(ShareSessionOpened, ShareSessionClosed, BrokerStopped):
@@ -165,7 +165,7 @@ def _sessions(reader: JournalReader) -> Pairs:
 
 
 def _requests(reader: JournalReader) -> Pairs:
-    """Requests, and share fetches that waited for their whole time; only a cluster with `trace_messages=True` records
+    """Requests, and share fetches that waited for max_wait_ms. Only a cluster with `trace_messages=True` records
     them."""
     counts: Counter[str] = Counter()
     fetches: dict[int, tuple[int, RequestSent]] = {}
@@ -189,8 +189,8 @@ def _requests(reader: JournalReader) -> Pairs:
 
 
 def _expired(request: RequestSent, response: ResponseSent, duration_ms: int) -> bool:
-    """True for a share fetch that was answered because its time was up: it took that long, and has no records unless
-    it asked for more than a byte."""
+    """True for a share fetch that was answered because max_wait_ms had passed: it lasted that long, and has no records
+    unless min_bytes is above 1."""
     asked = json.loads(request.body or "{}")
     max_wait_ms = asked.get("max_wait_ms", _SHARE_FETCH.max_wait_ms)
     if not 0 < max_wait_ms <= duration_ms or response.error:
@@ -204,8 +204,8 @@ def _expired(request: RequestSent, response: ResponseSent, duration_ms: int) -> 
 
 
 def _state_writes(reader: JournalReader) -> Pairs:
-    """Partition-level writes, the reads that write because they raise the leader epoch, and the leader's time from
-    sending a write to its result."""
+    """Partition-level writes, reads that write because they raise the leader epoch, and the leader's time from sending
+    a write to its result."""
     began: dict[tuple[Any, ...], int] = {}
     latencies_ms: list[int] = []
     for entry in reader.of(StateWritePrepared, StateWriteSettled):
@@ -250,7 +250,7 @@ def _state_topic(reader: JournalReader) -> Pairs:
         elif isinstance(event, CoordinatorLoaded) and event.topic == SHARE_STATE_TOPIC:
             served[event.partition] = entry.broker_id
         elif isinstance(event, LeaderElected) and event.topic == SHARE_STATE_TOPIC:
-            served.pop(event.partition, None)  # until the new leader has loaded it
+            served.pop(event.partition, None)  # until the new leader has loaded the shard
             pruned.pop(event.partition, None)
     yield Metric("num-partitions", (("state", "active"),)), len(served)
     for partition, offset in sorted(pruned.items()):
@@ -261,7 +261,7 @@ def _state_topic(reader: JournalReader) -> Pairs:
 
 
 def _consumers(reader: JournalReader) -> Pairs:
-    """Counts by client id, summed over all members that a client has been."""
+    """Counts by client id, summed over all members of a client."""
     clients: dict[str, str] = {}
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for entry in reader.of(MemberJoined, RecordsDelivered, AcknowledgementsSent, HeartbeatReceived):

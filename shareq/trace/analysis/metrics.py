@@ -1,10 +1,10 @@
-"""Kafka's share-group metrics, derived from the journal: under their exact names and tags, for the whole cluster.
+"""Kafka's share-group metrics, derived from the journal: with their exact names and tags, for the whole cluster.
 
-A meter (`...PerSec`) has the attributes Count and MeanRate, everything else a Value; rates are means since the origin
-of the journal. A metric that no event allows to derive is left out rather than zero; `LEFT_OUT` has the reasons.
+A meter (`...PerSec`) has the attributes Count and MeanRate, any other metric a Value; rates are means since the origin
+of the journal. A metric that cannot be derived from events is left out rather than zero; `LEFT_OUT` has the reasons.
 Source: KIP-932 (`group-coordinator-metrics`), KIP-1103 (`ShareGroupMetrics`, `SharePartitionMetrics`,
 `ShareSessionCache`, `DelayedShareFetchMetrics`, `share-coordinator-metrics`), KIP-1226, and the share consumer's own;
-the names are those that a running Apache Kafka reports by JMX.
+the names are those that Apache Kafka reports by JMX.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     ),
     "share-acknowledgement-count, share-acknowledgement-rate": _NOT_REPORTED,
 }
-"""Names of metrics that cannot be derived from the journal -> the reason."""
+"""Metrics that cannot be derived from the journal -> the reason."""
 
 
 class Metrics(Mapping[Metric, float]):
-    """The metrics after some entry of the journal. `value("share-group-count", state="Empty")` looks one up by name."""
+    """The metrics after an entry of the journal. `value("share-group-count", state="Empty")` looks one up by name."""
 
     left_out = LEFT_OUT
 
@@ -58,7 +58,7 @@ class Metrics(Mapping[Metric, float]):
         return len(self._values)
 
     def value(self, name: str, *, attribute: str = "Value", **tags: object) -> float:
-        """The value of the metric with exactly these tags (`client_id=` stands for client-id); KeyError if none has."""
+        """The value of the metric with exactly these tags (`client_id=` means client-id); KeyError if there is none."""
         wanted = {tag.replace("_", "-"): str(value) for tag, value in tags.items()}
         for metric, value in self._values.items():
             if metric.name == name and metric.attribute == attribute and dict(metric.tags) == wanted:
@@ -80,7 +80,7 @@ class Metrics(Mapping[Metric, float]):
 def metrics(source: Any, until: int | None = None) -> Metrics:
     """The metrics after the journal's entries below order `until` (None: all).
 
-    `source`: a `Journal`, or an object that has one as `.journal`. Of a bounded journal the kept entries count.
+    `source`: a `Journal`, or an object with one as `.journal`. Of a bounded journal only the kept entries count.
     """
     journal = journal_of(source)
     reader = JournalReader(journal, journal.total if until is None else until)

@@ -13,9 +13,9 @@ from shareq.trace.journal.entry_log import Entry
 
 
 def lay_out(state: SharePartitionState) -> None:
-    """Compute runs and SPEO from the knowledge, and drop holds that later deliveries or durable states overtook.
+    """Compute runs and SPEO from the knowledge, and drop holds that later deliveries or durable states have replaced.
 
-    Does nothing to a state that is not observed. While no start is durable, the window begins at the first hold.
+    A no-op for a state that is not observed. Without a durable start offset, the window begins at the first hold.
     """
     knowledge = state.knowledge
     if knowledge is None:
@@ -35,8 +35,7 @@ def _read(state: SharePartitionState, entry: Entry, event: DurableStateRead) -> 
     """Replace the durable runs: terminal and returned records, and the SPSO.
 
     A leader moves the SPSO past terminal records at once, but writes it only with its next write. So the SPSO here is
-    the first record that is not terminal. After an SPSO that moved back, or a deleted state, nothing of the earlier
-    state holds.
+    the first record that is not terminal. An SPSO that has moved back, or a deleted state, voids the earlier state.
     """
     del entry
     spso, terminal = _passed(event)
@@ -54,7 +53,7 @@ def _read(state: SharePartitionState, entry: Entry, event: DurableStateRead) -> 
 
 
 def _passed(event: DurableStateRead) -> tuple[int, list[StatusRun]]:
-    """The SPSO, and the terminal runs that it has passed since it was written."""
+    """The SPSO, and the terminal runs that it has passed since the write."""
     spso, passed = event.spso, []
     for first, end, state, delivery_count in event.runs:
         if not first <= spso < end or not STATE_OF_CODE[state].terminal:

@@ -1,7 +1,7 @@
-"""The states of a share-partition's records as far as an observer can know them, as runs.
+"""The states of a share-partition's records, as far as an observer can determine them, as runs.
 
-Kafka does not expose which member holds a lock. Of a record above the SPSO an observer knows one of these: it is
-terminal (durable); a member that reports its deliveries holds it; it was returned and may be held again; or nothing.
+Kafka does not expose the member that holds a lock. A record above the SPSO is one of these to an observer: terminal
+(durable); held by a member that reports its deliveries; returned, and possibly held again; or unknown.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _NOT_TERMINAL = (RecordState.AVAILABLE, RecordState.ACQUIRED)
 
 @cache
 def durable_status(state: int, delivery_count: int) -> RecordStatus:
-    """The status of records with this durable state; cached, as the same few recur in every read."""
+    """The status of records with this durable state; cached, since few values recur in every read."""
     return RecordStatus(STATE_OF_CODE[state], delivery_count, known=state != RecordState.AVAILABLE)
 
 
 class Hold(NamedTuple):
-    """Records [first, end) that a member holds, delivered to it for the `delivery_count`th time."""
+    """Records [first, end) held by a member, with their delivery count."""
 
     first: int
     end: int
@@ -40,12 +40,12 @@ class Knowledge(NamedTuple):
     holds: tuple[Hold, ...] = ()
 
     def with_hold(self, event: RecordsHeld) -> Knowledge:
-        """The knowledge after one more delivery."""
+        """The knowledge after a further delivery."""
         hold = Hold(event.first, event.end, event.member_id, event.delivery_count)
         return self._replace(holds=(*self.holds, hold))
 
     def without_member(self, member_id: str) -> Knowledge:
-        """The knowledge after the member, or its locks, are gone."""
+        """The knowledge after the member has left, or has lost its locks."""
         return self._replace(holds=tuple(hold for hold in self.holds if hold.member_id != member_id))
 
     def highest_speo(self, spso: int, log_end: int, max_record_locks: int) -> int:

@@ -1,6 +1,6 @@
 """Timeline of one share-partition: its entries in the journal, and its state after any number of them.
 
-The cost of going to an entry follows the distance to the nearest checkpoint, not the length of the journal.
+The cost of a state follows the distance to the nearest checkpoint, not the length of the journal.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ _CLUSTER = (BrokerStopped, FaultInjected, ObservationDisturbed)
 class PartitionTimeline:
     """The entries about one share-partition, and its states. `refresh` extends it to the end of the journal.
 
-    Entries that a bounded journal drops later stay in the timeline; if it drops entries before they were read, the fold
-    continues as `partial`. For use by one thread.
+    Entries stay in the timeline when a bounded journal drops them; if they were dropped before they were read, the fold
+    continues as `partial`. Not thread-safe.
     """
 
     def __init__(self, journal: Journal, group: str, topic: str, partition: int) -> None:
@@ -79,7 +79,7 @@ class PartitionTimeline:
         self._folded = 0
 
     def refresh(self) -> list[Entry]:
-        """Add the entries recorded since the last call, and return them."""
+        """Add the entries since the last call, and return them."""
         total, dropped = self.journal.total, self.journal.dropped
         if total == self._seen:
             return []
@@ -96,7 +96,7 @@ class PartitionTimeline:
         return new
 
     def state(self, count: int) -> SharePartitionState:
-        """The state after the first `count` entries. The next call changes it: copy it to keep it."""
+        """The state after the first `count` entries. The next call changes the object: copy it to keep it."""
         nearest = min(count // CHECKPOINT_EVERY, len(self._checkpoints) - 1)
         if not nearest * CHECKPOINT_EVERY <= self._folded <= count:
             self._cursor, self._folded = self._checkpoints[nearest].copy(), nearest * CHECKPOINT_EVERY

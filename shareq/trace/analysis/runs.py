@@ -1,7 +1,7 @@
 """In-flight records as ordered runs [first, end) -> RecordStatus; offsets without a run are gaps.
 
-Three parallel lists with bisect: a window has a few thousand runs at most, where moving list items costs less than a
-tree, and copying three lists keeps checkpoints cheap.
+Three parallel lists with bisect: a window has at most a few thousand runs, for which moving list items is cheaper than
+a tree, and copying three lists keeps checkpoints cheap.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from shareq.model.states import TERMINAL, RecordState
 
 
 class RecordStatus(NamedTuple):
-    """Status of the records of a run. `write_id`, `to_state` and `why` are set only while a write is under way.
+    """Status of the records of a run. `write_id`, `to_state` and `why` are set only during a state write.
 
-    `known` is False for observed records: they are AVAILABLE, or a member holds them that reports nothing.
+    `known` is False for observed records that are AVAILABLE, or held by a member that reports no deliveries.
     """
 
     state: RecordState
@@ -30,19 +30,19 @@ class RecordStatus(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name that views show: the state, or "returned" or "unknown" if a member may hold the record."""
+        """The name in views: the state, or "returned" or "unknown" if a member may hold the record."""
         if self.known:
             return self.state.name.lower()
         return "returned" if self.delivery_count else "unknown"
 
     @property
     def complete(self) -> bool:
-        """True if the state is terminal, or will be when the write succeeds: KIP-1226's "delivery complete"."""
+        """True if the state is terminal, or will be when the write succeeds (KIP-1226: "delivery complete")."""
         return (self.state if self.to_state is None else self.to_state) in TERMINAL
 
 
 STATE_OF_CODE = {int(state): state for state in RecordState}
-"""State by the code in events: a lookup costs less than the enumeration's constructor."""
+"""State by the code in events: a lookup is cheaper than the enumeration's constructor."""
 
 StatusRun = tuple[int, int, RecordStatus]
 """(first, end, status), half-open."""
@@ -85,7 +85,7 @@ class Runs:
         return [(max(f, first), min(e, end), status) for f, e, status in found]
 
     def assign(self, first: int, end: int, status: RecordStatus) -> None:
-        """Set [first, end) to `status`, over whatever was there; equal neighbours become one run."""
+        """Set [first, end) to `status`, replacing earlier runs; adjacent equal runs are joined."""
         left, right = self._cut(first, end)
         self.complete += (end - first) * status.complete - self._complete(left, right)
         if left > 0 and self._ends[left - 1] == first and self._statuses[left - 1] == status:

@@ -1,4 +1,4 @@
-"""State of one share-partition, as the fold of the journal computes it."""
+"""State of one share-partition, computed by the fold of the journal."""
 
 from __future__ import annotations
 
@@ -10,27 +10,26 @@ from shareq.trace.analysis.observed_knowledge import Knowledge
 from shareq.trace.analysis.runs import Runs, StatusRun
 
 PAST_OFFSETS = 64
-"""Number of offsets below the SPSO whose final states are kept, for drawing."""
+"""Number of offsets below the SPSO whose final states are kept for drawing."""
 
 _DEFAULT = GroupConfig()
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class SharePartitionState:
-    """One share-partition after some entry of the journal; offsets half-open.
+    """One share-partition after an entry of the journal; offsets half-open.
 
-    `leader` is the broker that leads the partition, -1 if none does. `loaded`: a leader has the share-partition in
-    memory. Without one, `runs` are those of the last leader, without locks and writes; whether they are durable is not
-    known.
+    `leader`: the broker that leads the partition, -1 if there is none. `loaded`: a leader has the share-partition in
+    memory. If not, `runs` are those of the last leader, without locks and writes; they may or may not be durable.
 
-    `partial`: the first entries are missing (a bounded journal dropped them). Until the next load such a fold checks
-    nothing and has only the runs that have changed since.
+    `partial`: the first entries are missing, because a bounded journal has dropped them. Until the next load such a
+    fold checks nothing and has only the runs that have changed since.
 
-    `observed`: the journal is of an observer, see `observed_knowledge`. Then `speo` is the upper bound of the window,
-    and `disturbed` is the reason why the observer reads nothing new, empty if it does.
+    `observed`: the journal is an observer's, see `observed_knowledge`. Then `speo` is the upper bound of the window,
+    and `disturbed` the reason why the observer has no new data, empty if it has.
 
-    `writes`: state writes under way by write id, as (time_ms of the event, event). `past`: final runs below the SPSO.
-    `loaded_by`: the broker whose events count, -1 if not loaded. `knowledge` is None unless observed.
+    `writes`: state writes in progress by write id, as (time_ms of the event, event). `past`: final runs below the SPSO.
+    `loaded_by`: the broker whose events count, -1 if not loaded. `knowledge`: None unless observed.
     """
 
     group_id: str
@@ -60,12 +59,12 @@ class SharePartitionState:
 
     @property
     def observed(self) -> bool:
-        """True if the journal is of an observer."""
+        """True if the journal is an observer's."""
         return self.knowledge is not None
 
     @property
     def in_flight(self) -> int:
-        """Offsets in the window, terminal ones and gaps included: the number that the record locks limit."""
+        """Offsets in the window, including terminal ones and gaps: the number that the record locks limit."""
         return self.speo - self.spso
 
     @property
@@ -79,11 +78,11 @@ class SharePartitionState:
         return None if self.log_end < 0 else max(self.log_end - self.spso - self.delivery_complete_count, 0)
 
     def copy(self) -> SharePartitionState:
-        """An independent state; cost follows the number of runs."""
+        """An independent copy; the cost follows the number of runs."""
         return replace(self, runs=self.runs.copy(), past=self.past[:], writes=dict(self.writes))
 
     def reset(self) -> None:
-        """Forget the records: the topic was created again or deleted. Time and configuration stay."""
+        """Forget the records, after the topic was created again or deleted. Time and configuration stay."""
         fresh = SharePartitionState(
             self.group_id,
             self.topic,
@@ -99,7 +98,7 @@ class SharePartitionState:
             setattr(self, name, getattr(fresh, name))
 
     def add_past(self, dropped: list[StatusRun]) -> None:
-        """Keep runs that are below the SPSO now, as far as PAST_OFFSETS reaches."""
+        """Keep runs that are now below the SPSO, at most PAST_OFFSETS offsets."""
         floor = self.spso - PAST_OFFSETS
         past = [*self.past, *dropped] if dropped else self.past
         near = [(f, e, status) for f, e, status in past if floor < e and f < self.spso]

@@ -1,7 +1,7 @@
 """Rules of the strict fold: the status changes that a leader can record.
 
 Source: the transition table in `shareq.model.states`, with the three steps of a state write (prepared, then settled or
-abandoned) in place of the transitions that need one.
+abandoned) in place of the transitions that need a write.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ def status_after(event: RecordsChanged) -> RecordStatus:
 
 
 def why_illegal(event: RecordsChanged, new: RecordStatus, old: list[StatusRun]) -> str | None:
-    """The reason why the change is illegal, None if it is legal. `old`: the runs within the event's range."""
+    """The reason why the change is illegal; None if it is legal. `old`: the runs within the event's range."""
     covered = sum([end - first for first, end, _ in old])
     if event.cause == RecordEvent.ACQUIRE:
         if covered < event.end - event.first and not _may_begin_as(new):
             return f"new records cannot begin as {new.state.name} with delivery count {new.delivery_count}"
     elif covered < event.end - event.first:
-        return f"[{event.first}, {event.end}) is not all in flight"
+        return f"[{event.first}, {event.end}) is not completely in flight"
     rule = _RULES.get(event.cause)
     if rule is None:
-        return f"the cause {event.cause!r} is not known"
+        return f"unknown cause {event.cause!r}"
     for first, end, status in old:
         if not rule(status, new):
             return f"[{first}, {end}) cannot go from {_name(status)} to {_name(new)} by {event.cause}"
@@ -41,18 +41,19 @@ def why_illegal(event: RecordsChanged, new: RecordStatus, old: list[StatusRun]) 
 
 
 def _name(status: RecordStatus) -> str:
-    write = "" if status.write_id is None else f", write {status.write_id} under way"
+    write = "" if status.write_id is None else f", write {status.write_id} in progress"
     holder = "" if status.member_id is None else f" by {status.member_id}"
     return f"{status.state.name}{holder} (count {status.delivery_count}{write})"
 
 
 def _may_begin_as(new: RecordStatus) -> bool:
-    """True for records new to the window: acquired, or (record limit) available in the batch of an acquired one."""
+    """True for a status of records new to the window: acquired, or, with a record limit, available in the same
+    batch."""
     return (new.state, new.delivery_count) in ((RecordState.ACQUIRED, 1), (RecordState.AVAILABLE, 0))
 
 
 def _is_held(status: RecordStatus) -> bool:
-    """Acquired, without a write under way."""
+    """True for an acquired record without a state write."""
     return status.state is RecordState.ACQUIRED and status.write_id is None
 
 
@@ -81,7 +82,7 @@ def _renewed(old: RecordStatus, new: RecordStatus) -> bool:
 
 
 def _without_write(event: RecordEvent) -> Callable[[RecordStatus, RecordStatus], bool]:
-    """The rule of an event that changes held records at once, without a write."""
+    """The rule of an event that changes acquired records at once, without a write."""
 
     def rule(old: RecordStatus, new: RecordStatus) -> bool:
         return _is_held(old) and _leads_to(event, new.state) and new == RecordStatus(new.state, old.delivery_count)
@@ -90,7 +91,7 @@ def _without_write(event: RecordEvent) -> Callable[[RecordStatus, RecordStatus],
 
 
 def _leads_to(event: str | None, target: RecordState | None) -> bool:
-    """True if the event takes an ACQUIRED record to `target`."""
+    """True if the event changes an ACQUIRED record to `target`."""
     return target in _TARGETS.get(event, ())
 
 
@@ -99,11 +100,11 @@ _TARGETS: dict[str | None, set[RecordState | None]] = {
     for (state, event), target in TRANSITIONS.items()
     if state is RecordState.ACQUIRED
 }
-"""Event -> states that it takes ACQUIRED records to. A returned record is archived at its delivery limit."""
+"""Event -> target states of ACQUIRED records. A returned record is archived at its delivery limit."""
 
 
 def _vanished(old: RecordStatus, new: RecordStatus) -> bool:
-    """The log no longer has the record, which was available or about to be."""
+    """True if the log has lost a record that was available or about to be."""
     waiting = RecordState.AVAILABLE in (old.state, old.to_state)
     return waiting and new == RecordStatus(RecordState.ARCHIVED, old.delivery_count)
 
@@ -119,4 +120,4 @@ _RULES: Final[dict[str, Callable[[RecordStatus, RecordStatus], bool]]] = {
     SETTLED: _settled,
     ABANDONED: _abandoned,
 }
-"""The causes that a leader records. An acknowledgement, or the end of a session, is a prepared write that settles."""
+"""The rules by cause. An acknowledgement, or the end of a session, is a prepared write that settles."""

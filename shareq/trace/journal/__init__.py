@@ -1,4 +1,4 @@
-"""The journal: entries, their index, and their forms as JSON Lines, Parquet and text."""
+"""The journal: entries, their index, and their formats as JSON Lines, Parquet and text."""
 
 from shareq.trace.journal.entry_log import Entry
 from shareq.trace.journal.index import Subject

@@ -1,7 +1,7 @@
 """Append-only list of entries, optionally bounded.
 
 One thread appends, any thread may read: entries are immutable, the list only grows, and a bounded log replaces its list
-by a shorter one instead of deleting from it. Appending costs one tuple and one list append.
+by a shorter one instead of deleting from it. An append costs one tuple and one list append.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from shareq.model.events import Event
 
 
 class Entry(NamedTuple):
-    """One recorded event. `order` counts from 0 without gaps; `time_ms` since the epoch; `broker_id` -1: the event is
-    of a client, or of the cluster as a whole.
+    """One recorded event. `order` counts from 0 without gaps; `time_ms` since the epoch; `broker_id` -1: an event of a
+    client or of the cluster as a whole.
     """
 
     order: int
@@ -24,19 +24,19 @@ class Entry(NamedTuple):
     event: Event
 
 
-_new = tuple.__new__  # a NamedTuple's own constructor comes down to this, at twice the price
+_new = tuple.__new__  # a NamedTuple's constructor calls this, at twice the cost
 
 
 class EntryLog:
     """A sequence of `Entry`, oldest first.
 
-    `origin_ms`: the time that is shown as t 00:00. `capacity`: number of newest entries to keep (None: all).
-    `enabled=False`: keep nothing; actors that get this flag make no events at all.
+    `origin_ms`: the time that views show as t 00:00. `capacity`: number of newest entries to keep (None: all).
+    `enabled=False`: record nothing; actors with this flag create no events.
     """
 
     def __init__(self, origin_ms: int = 0, *, capacity: int | None = None, enabled: bool = True) -> None:
         if capacity is not None and capacity < 1:
-            raise ConfigException(f"capacity={capacity!r}: must be >= 1, or None to keep everything")
+            raise ConfigException(f"capacity={capacity!r}: must be >= 1, or None for no limit")
         self.origin_ms = origin_ms
         self.capacity = capacity
         self.enabled = enabled
@@ -64,19 +64,19 @@ class EntryLog:
             self._entries = entries[-self._trim_at // 2 :]
 
     def entries(self) -> list[Entry]:
-        """The kept entries, oldest first. Without a capacity this is the live list itself: do not change it."""
+        """The kept entries, oldest first. Without a capacity this is the live list: do not change it."""
         entries = self._entries
         return entries if self.capacity is None else entries[-self.capacity :]
 
     @property
     def total(self) -> int:
-        """Number of events recorded, including those that the capacity has dropped."""
+        """Number of recorded events, including dropped ones."""
         entries = self._entries
         return entries[-1].order + 1 if entries else 0
 
     @property
     def dropped(self) -> int:
-        """Number of oldest entries that the capacity has dropped."""
+        """Number of oldest entries that were dropped because of the capacity."""
         entries = self._entries
         return entries[-min(len(entries), self.capacity or len(entries))].order if entries else 0
 

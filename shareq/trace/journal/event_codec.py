@@ -1,7 +1,7 @@
 """Events as plain values and back, driven by the annotations of their fields: a new event type needs no code here.
 
-Plain values are those of JSON: numbers, text, true and false, null, lists. A tuple, also a named one, becomes a list; a
-member of an enumeration becomes its value, which compares equal.
+Plain values are those of JSON: numbers, text, true and false, null, lists. A tuple, including a named one, becomes a
+list; a member of an enumeration becomes its value, which compares equal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class BadEvent(ValueError):
 
 
 def encode(event: Event) -> dict[str, Any]:
-    """The fields of an event by name; their tuples become lists when they are written as JSON."""
+    """The fields of an event by name; JSON turns their tuples into lists."""
     return dict(zip(event._fields, event, strict=True))
 
 
@@ -30,7 +30,7 @@ def decode(type_name: object, fields: Mapping[str, Any]) -> Event:
     """The event of this type; BadEvent names the field that is missing, unknown or of the wrong type."""
     event_type = EVENT_TYPES.get(type_name) if isinstance(type_name, str) else None
     if event_type is None:
-        raise BadEvent(f"no event is called {type_name!r}")
+        raise BadEvent(f"unknown event type {type_name!r}")
     decoders = _decoders(event_type)
     unknown = fields.keys() - decoders.keys()
     if unknown:
@@ -85,7 +85,7 @@ def _row_of(make: Callable[[list[Any]], Any], items: list[Decoder]) -> Decoder:
     def row(value: Any) -> Any:
         values = _sequence(value)
         if len(values) != len(items):
-            raise BadEvent(f"{len(items)} values are needed, not {len(values)}")
+            raise BadEvent(f"must be {len(items)} values, not {len(values)}")
         return make([item(v) for item, v in zip(items, values, strict=True)])
 
     return row
@@ -93,7 +93,7 @@ def _row_of(make: Callable[[list[Any]], Any], items: list[Decoder]) -> Decoder:
 
 def _sequence(value: Any) -> Any:
     if not isinstance(value, (list, tuple)):
-        raise BadEvent(f"a list is needed, not {value!r}")
+        raise BadEvent(f"must be a list, not {value!r}")
     return value
 
 
@@ -102,7 +102,7 @@ def _scalar(expected: type) -> Decoder:
 
     def same(value: Any) -> Any:
         if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
-            raise BadEvent(f"{expected.__name__} is needed, not {value!r}")
+            raise BadEvent(f"must be {expected.__name__}, not {value!r}")
         return value
 
     return same

@@ -1,6 +1,6 @@
 """Every event as one plain sentence.
 
-The part after the first ", " is the consequence or the reason; views may stress the part before it.
+The part after the first ", " is the consequence or the reason; views may emphasize the part before it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def count_text(count: int, thing: str) -> str:
 
 
 def member_name(member_id: str) -> str:
-    """Name of a member without a client id: its member id, shortened."""
+    """The name of a member without a client id: its member id, shortened."""
     return member_id if len(member_id) <= 12 else f"{member_id[:8]}…"
 
 
@@ -127,7 +127,7 @@ def _consequence(event: RecordsChanged, state: RecordState) -> str:
 
 
 def write_text(event: StateWritePrepared) -> str:
-    """The records and states that a state write writes, or its SPSO if it writes nothing else."""
+    """The records and states of a state write, or its SPSO if it has nothing else."""
     parts = [
         f"{range_text(b.first_offset, b.last_offset + 1)} {RecordState(b.delivery_state).name.lower()}"
         for b in event.state_batches
@@ -136,13 +136,13 @@ def write_text(event: StateWritePrepared) -> str:
 
 
 def list_text(parts: Iterable[str], limit: int) -> str:
-    """The first parts up to `limit`, and the number of further ones."""
+    """The first `limit` parts, and the number of further ones."""
     shown = list(parts)
     more = f" and {len(shown) - limit} more" if len(shown) > limit else ""
     return ", ".join(shown[:limit]) + more
 
 
-# ---- the others ------------------------------------------------------------------------------------------------------
+# ---- other events ----------------------------------------------------------------------------------------------------
 
 
 def _loaded(broker_id: int, event: SharePartitionLoaded, name: Name) -> str:

@@ -1,6 +1,6 @@
 """Index of entries by event type, and by the group, topic and partition that an event is about.
 
-A reader extends the index to the end of the log before each lookup; a lock keeps two readers from extending it at once.
+A reader extends the index to the end of the log before each lookup; a lock excludes concurrent extensions.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _places(event_type: type[Any]) -> tuple[int, int, int]:
 
 
 def _subject_in_other_fields(event: Event) -> Subject:
-    """The subject of events that hold it in fields of other names."""
+    """The subject of events whose fields have other names."""
     if isinstance(event, ConfigChanged):
         kind, _, name = event.resource.partition(":")
         return Subject(name if kind == "group" else None, name if kind == "topic" else None)
@@ -61,7 +61,7 @@ def _subject_in_other_fields(event: Event) -> Subject:
 
 
 class Index:
-    """Index of one log. When a bounded log has dropped entries, the index is built again."""
+    """Index of one log. When a bounded log has dropped entries, the index is rebuilt."""
 
     def __init__(self, log: EntryLog) -> None:
         self._log = log
@@ -114,5 +114,5 @@ class Index:
 
 
 def _matches(subject: Subject, wanted: Subject) -> bool:
-    """True if the subject has every value that is wanted; None matches any value."""
+    """True if the subject has all values of `wanted`; None matches any value."""
     return all(w is None or value == w for value, w in zip(subject, wanted, strict=True))

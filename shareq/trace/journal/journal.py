@@ -17,14 +17,14 @@ from shareq.trace.journal.index import Index, Subject
 from shareq.trace.journal.journal_file import JournalFile
 
 LAST_EVENTS = 8
-"""Number of newest events that a notebook shows."""
+"""Number of newest events in the HTML of a notebook."""
 
 
 class Journal(EntryLog, Tables):
-    """Append-only record of typed events; a sequence of `Entry`, oldest first, with an index and two file forms.
+    """Append-only record of typed events; a sequence of `Entry`, oldest first, with an index and two file formats.
 
-    `origin_ms`: the time that is shown as t 00:00. `capacity`: number of newest entries to keep (None: all).
-    `enabled=False`: keep nothing; actors that get this flag make no events at all.
+    `origin_ms`: the time that views show as t 00:00. `capacity`: number of newest entries to keep (None: all).
+    `enabled=False`: record nothing; actors with this flag create no events.
     """
 
     errors: tuple[Exception, ...] = ()
@@ -36,9 +36,9 @@ class Journal(EntryLog, Tables):
     def select(
         self, *types: type, group: str | None = None, topic: str | None = None, partition: int | None = None
     ) -> list[Entry]:
-        """The entries with an event of these types (none given: of any) about this group, topic and partition.
+        """The entries with an event of these types (default: any) about this group, topic and partition.
 
-        Cost follows the number of entries found for one type or one share-partition, not the length of the journal.
+        The cost follows the number of entries found for one type or one share-partition, not the journal's length.
         """
         return self._index().select(types, group, topic, partition)
 
@@ -51,7 +51,7 @@ class Journal(EntryLog, Tables):
         return self._index().subjects()
 
     def _index(self) -> Index:
-        """The index, built by the first lookup: a journal without readers pays nothing for it."""
+        """The index, built by the first lookup: a journal without readers does not pay for it."""
         if self._built is None:
             self._built = Index(self)
         return self._built
@@ -59,13 +59,13 @@ class Journal(EntryLog, Tables):
     # ---- files -------------------------------------------------------------------------------------------------------
 
     def to_jsonl(self, path: str | PathLike[str]) -> None:
-        """Write a file of JSON Lines; `shareq.trace.journal.jsonl` documents the form."""
+        """Write a file of JSON Lines; `shareq.trace.journal.jsonl` documents the format."""
         jsonl.write(self, path)
 
     @classmethod
     def from_jsonl(cls, path: str | PathLike[str], *, strict: bool = True) -> Journal:
-        """Read a file that `to_jsonl` wrote. A bad line raises a JournalFileError that names it; with `strict=False` it
-        is left out and its error is in `errors`.
+        """Read a file of `to_jsonl`. A bad line raises a JournalFileError that names it; with `strict=False` it is left
+        out and its error is in `errors`.
         """
         return cls._from_file(jsonl.read(path, strict=strict))
 
@@ -75,7 +75,7 @@ class Journal(EntryLog, Tables):
 
     @classmethod
     def from_parquet(cls, path: str | PathLike[str]) -> Journal:
-        """Read a file that `to_parquet` wrote."""
+        """Read a file of `to_parquet`."""
         return cls._from_file(parquet.read(path))
 
     @classmethod
@@ -84,7 +84,7 @@ class Journal(EntryLog, Tables):
         journal.errors = file.errors
         return journal
 
-    # ---- showing -----------------------------------------------------------------------------------------------------
+    # ---- display -----------------------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
         kept = f"{len(self):,} events" if self.enabled else "off"
@@ -109,7 +109,7 @@ class Journal(EntryLog, Tables):
 
 
 def journal_of(source: Any) -> Journal:
-    """The journal of a source: the source itself, or its `.journal` (of a cluster, served or not, or an observer)."""
+    """The journal of a source: the source itself, or its `.journal` (of a cluster, a server or an observer)."""
     source = getattr(source, "cluster", source)
     journal = source if isinstance(source, Journal) else getattr(source, "journal", None)
     if not isinstance(journal, Journal):

@@ -1,4 +1,4 @@
-"""Version, content and error that both file forms of a journal share."""
+"""Version, content and error that both file formats of a journal share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ VERSION: Final = 1
 
 
 class JournalFileError(ValueError):
-    """A file does not hold a journal. `line` counts from 1; 0 where the error is not of a single line."""
+    """A file is not a journal. `line` counts from 1; 0 if the error is not of a single line."""
 
     def __init__(self, path: str | PathLike[str], line: int, why: str) -> None:
         super().__init__(f"{path}{f', line {line}' if line else ''}: {why}")

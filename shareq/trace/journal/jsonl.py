@@ -1,9 +1,9 @@
-"""The journal as JSON Lines: one object a line, for `jq`, pandas, Spark and a text editor.
+"""The journal as JSON Lines: one object per line, for `jq`, pandas, Spark and text editors.
 
 Line 1 is the header:   {"shareq_journal": 1, "origin_ms": 1767225600000}
 Each further line:      {"order": 0, "time_ms": ..., "broker": -1, "type": "BrokerStarted", <the event's fields>}
 
-`shareq_journal` is the version of this form; `order` counts up by one; `broker` -1 is a client or the cluster as a
+`shareq_journal` is the version of this format; `order` counts up by one; `broker` -1 is a client or the cluster as a
 whole; `type` and the remaining fields are those of `shareq.model.events`, offsets half-open, tuples as lists.
 """
 
@@ -22,12 +22,12 @@ from shareq.trace.journal.journal_file import VERSION, JournalFile, JournalFileE
 
 
 def header_line(log: EntryLog) -> str:
-    """Line 1."""
+    """The first line of a file."""
     return _dumps({"shareq_journal": VERSION, "origin_ms": log.origin_ms})
 
 
 def entry_line(entry: Entry) -> str:
-    """Each further line."""
+    """The line of an entry."""
     head = {"order": entry.order, "time_ms": entry.time_ms, "broker": entry.broker_id}
     return _dumps(head | {"type": type(entry.event).__name__} | encode(entry.event))
 
@@ -45,7 +45,7 @@ def write(log: EntryLog, path: str | PathLike[str]) -> None:
 def growing(log: EntryLog, path: str | PathLike[str]) -> Iterator[Callable[[], None]]:
     """Write a file that follows the log: each call of the yielded function appends the new entries, as does the end.
 
-    Entries that a bounded log drops between two calls are missing in the file; reading it names the gap.
+    Entries that a bounded log drops between two calls are missing in the file; reading it reports the gap.
     """
     order = 0
     with Path(path).open("w", encoding="utf-8", newline="\n") as file:
@@ -64,7 +64,7 @@ def growing(log: EntryLog, path: str | PathLike[str]) -> Iterator[Callable[[], N
 
 def read(path: str | PathLike[str], *, strict: bool = True) -> JournalFile:
     """Read a file. A bad line raises a JournalFileError; with `strict=False` it is left out, its error is in `errors`,
-    and the other entries keep the orders that were written.
+    and the other entries keep their orders.
     """
     errors: list[JournalFileError] = []
     entries: list[Entry] = []
@@ -83,20 +83,21 @@ def read(path: str | PathLike[str], *, strict: bool = True) -> JournalFile:
 
 
 def _header(path: str | PathLike[str], first: tuple[int, bytes]) -> int:
-    """The origin. A bad header is an error even where the reader is lenient: the lines cannot be read without it."""
+    """The origin. A bad header is an error even for a lenient reader: without it the lines cannot be read."""
     try:
         header = json.loads(first[1])
     except ValueError:
         header = None
     if not isinstance(header, dict) or "shareq_journal" not in header:
-        raise JournalFileError(path, 1, "not a journal: the first line must hold shareq_journal and origin_ms")
+        raise JournalFileError(path, 1, "not a journal: the first line must have shareq_journal and origin_ms")
     if header["shareq_journal"] != VERSION or not isinstance(header.get("origin_ms"), int):
-        raise JournalFileError(path, 1, f"version {header['shareq_journal']!r} with origin_ms; known is {VERSION}")
+        why = f"shareq_journal={header['shareq_journal']!r}: must be {VERSION}, with an integer origin_ms"
+        raise JournalFileError(path, 1, why)
     return int(header["origin_ms"])
 
 
 def _entries(lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, Entry | str]]:
-    """The entry of each line, or the error in it; empty lines are passed over."""
+    """The entry of each line, or its error; empty lines are skipped."""
     for number, line in lines:
         if line.strip():
             try:
@@ -107,7 +108,7 @@ def _entries(lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, Entry | 
 
 def _entry(fields: Any) -> Entry:
     if not isinstance(fields, dict):
-        raise BadEvent("an object is needed")
+        raise BadEvent("must be a JSON object")
     head = []
     for name in ("order", "time_ms", "broker"):
         value = fields.pop(name, None)
@@ -118,8 +119,8 @@ def _entry(fields: Any) -> Entry:
 
 
 def _out_of_order(entries: list[Entry], entry: Entry, *, gaps: bool) -> str | None:
-    """The error if the order is not the next one. `gaps`: lines were left out before, and their orders with them."""
+    """The error if the order is not the next one. `gaps`: earlier lines, and their orders, were left out."""
     if not entries:
         return None
     expected, got = entries[-1].order + 1, entry.order
-    return None if got == expected or (gaps and got > expected) else f"order {got} where {expected} was to come"
+    return None if got == expected or (gaps and got > expected) else f"order {got}, expected {expected}"

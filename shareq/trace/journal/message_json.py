@@ -1,6 +1,6 @@
-"""A protocol message as JSON for the journal: its fields by name, without those that have their default value.
+"""A protocol message as JSON for the journal: its fields by name, without those that have default values.
 
-Bytes are shortened: record batches to their offsets and sizes, other bytes to their size. Topic ids stay as they are;
+Bytes are shortened: record batches to their offsets and sizes, other bytes to their size. Topic ids stay;
 `analysis.exchanges` replaces them by names.
 """
 
@@ -19,7 +19,7 @@ from shareq.model.records import RecordBatch
 from shareq.model.states import AcknowledgeType
 
 MAX_ITEMS = 50
-"""Maximum number of items of a list; a last item gives the number of further ones."""
+"""Maximum number of items of a list; a last item has the number of further ones."""
 
 
 def message_json(message: object) -> str:
@@ -40,7 +40,7 @@ def _struct(message: Any) -> dict[str, Any]:
 
 
 def _produced_batches(records: bytes) -> Any:
-    """The record batches of a produce request. They may be corrupt: no broker has checked them yet."""
+    """The record batches of a produce request, which may be corrupt: no broker has checked them yet."""
     try:
         batches = split_batches(records)
     except CorruptBatch:
@@ -76,7 +76,7 @@ def _acquired(acquired: AcquiredRecords) -> str:
 
 
 def _acknowledged(batch: AcknowledgementBatch) -> str:
-    """Acknowledge types by name; one for each offset, or one for all."""
+    """Acknowledge types by name: one per offset, or one for all."""
     types = [AcknowledgeType(code).name if code in _CODES else str(code) for code in batch.acknowledge_types]
     return f"{_offsets(batch.first_offset, batch.last_offset)}: {' '.join(types)}"
 

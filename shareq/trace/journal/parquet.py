@@ -1,4 +1,4 @@
-"""The journal as a Parquet file: typed columns to filter and group by, and the whole event as JSON beside them.
+"""The journal as a Parquet file: typed columns for filters and groupings, and the whole event as JSON beside them.
 
 Columns (null where an event has no such field):
 
@@ -12,7 +12,7 @@ Columns (null where an event has no such field):
     cause, state, to_state string (available, acquired, ...); delivery_count int32; deadline_ms int64
     member_id, client_id string
     write_id int64; error int32; why string
-    payload string          all fields of the event as a JSON object; this is what is read back
+    payload string          all fields of the event as a JSON object; `read` uses only this column of them
 
 Metadata of the schema: `shareq_journal` (version, 1) and `origin_ms`. Needs pyarrow.
 """
@@ -82,7 +82,7 @@ def write(log: EntryLog, path: str | PathLike[str]) -> None:
 
 
 def read(path: str | PathLike[str]) -> JournalFile:
-    """Read a file; JournalFileError if it does not hold a journal."""
+    """Read a file; JournalFileError if it is not a journal."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

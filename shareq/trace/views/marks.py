@@ -1,4 +1,4 @@
-"""Marks on a timeline: the events that are worth going to, thinned to as many as fit."""
+"""Marks on a timeline: the notable events, thinned to a limit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KINDS = (
     "lock_timeout",
     "archived",
 )
-"""Kinds of marks, the rarest and most important first: of too many marks, those of the last kinds are thinned most."""
+"""Kinds of marks, the rarest and most important first; with too many marks, the last kinds are thinned most."""
 
 Mark = dict[str, Any]
 
@@ -77,7 +77,7 @@ class Marks:
         return ("log_start", f"log starts at {event.log_start_offset}") if isinstance(event, LogStartMoved) else None
 
     def shown(self) -> list[Mark]:
-        """At most MARKS of them, by order. Of a kind with too many, an evenly spaced selection."""
+        """At most MARKS marks, by order. Of a kind with too many, an evenly spaced selection."""
         total = sum(map(len, self._found.values()))
         if self._thinned[0] != total:
             self._thinned = (total, sorted(self._thin(), key=lambda mark: int(mark["order"])))
@@ -94,7 +94,7 @@ class Marks:
 
 
 def _of_records(event: RecordsChanged) -> tuple[str, str] | None:
-    """The mark of a lock that ran out, or of an archived record."""
+    """The mark of an expired lock, or of an archived record."""
     if event.cause == RecordEvent.LOCK_TIMEOUT:
         return "lock_timeout", "time-out"
     if event.state == RecordState.ARCHIVED and event.cause != PREPARED:

@@ -1,4 +1,4 @@
-"""Names and letters of a group's members; both stay the same at every point of a view."""
+"""Names and letters of a group's members, constant at every point of a view."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from shareq.trace.analysis.exchanges import Exchange, Fields, exchanges
 from shareq.trace.journal import journal_of
 
 SUMMARY_LENGTH = 90
-"""Number of characters of a message that is shown folded."""
+"""Number of characters of a folded message."""
 
 _PRE = "margin: 4px 0; white-space: pre-wrap; font-size: 90%"
 
@@ -72,10 +72,10 @@ def messages(
     since_ms: int | None = None,
     until_ms: int | None = None,
 ) -> Messages:
-    """The protocol exchanges of a journal. `source`: a `Journal`, or an object that has one as `.journal`.
+    """The protocol exchanges of a journal. `source`: a `Journal`, or an object with one as `.journal`.
 
     `client`: only those of this client id, connection or broker. `api`: only this one, such as "ShareFetch", or these.
-    `since_ms`, `until_ms`: only requests sent in this span of the cluster's time, its end excluded.
+    `since_ms`, `until_ms`: only requests in this span of the cluster's time, end exclusive.
     """
     journal = journal_of(source)
     apis = {api} if isinstance(api, str) else api
@@ -83,7 +83,7 @@ def messages(
     return Messages(found, journal.origin_ms)
 
 
-# ---- showing ---------------------------------------------------------------------------------------------------------
+# ---- formatting ------------------------------------------------------------------------------------------------------
 
 
 def _api(one: Exchange) -> str:
@@ -131,7 +131,7 @@ def _unbroken(text: str) -> Html:
 
 
 def _folded(fields: Fields) -> Html:
-    """The beginning of a message, with the rest folded if there is more."""
+    """The beginning of a message, and the rest folded if there is more."""
     if not fields:
         return Html("–")
     line = _line(fields)

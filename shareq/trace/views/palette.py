@@ -1,16 +1,16 @@
 """Colours, symbols and hatches of widgets, plots and HTML reprs.
 
-The hues are from the Okabe-Ito set, safe for the colour-blind; still every state is shown by fill *and* shape. `alarm`
-marks what needs attention (last attempt, lock about to expire, failed write, full window) and nothing else.
+The hues are from the Okabe-Ito set, safe for the colour-blind; nevertheless every state has its own fill *and* shape.
+`alarm` is only for what needs attention: last attempt, lock about to expire, failed write, full window.
 """
 
 from typing import Any, Final
 
 STATES: Final[tuple[str, ...]] = ("available", "acquired", "acknowledged", "archiving", "archived")
-"""The record states in the order in which legends, tables and plots name them."""
+"""The record states in the order of legends, tables and plots."""
 
 UNKNOWNS: Final[tuple[str, ...]] = ("returned", "unknown")
-"""The names for observed records that are available, or held by a member that reports nothing."""
+"""The names for observed records that are available, or held by a member that reports no deliveries."""
 
 SYMBOLS: Final[dict[str, str]] = {
     "available": "○",
@@ -81,4 +81,4 @@ SERIES: Final[tuple[tuple[str, Any], ...]] = (
     ("#56b4e9", (0, (6, 1, 1, 1, 1, 1))),
     ("#7a7f87", (0, (1, 1))),
 )
-"""Colour and dash of lines that stand for partitions; readable on light and dark, and repeated from the seventh on."""
+"""Colour and dash of lines, by partition; readable on light and dark, repeated from the seventh on."""

@@ -1,4 +1,4 @@
-"""Offset by time as a grid of states, for drawing: one sample for each pixel, at any length of the journal.
+"""Offset by time as a grid of states, for drawing: one sample per pixel, whatever the length of the journal.
 
 A sample is the state of one offset at one time, not a blend: a state that is shorter or thinner than a pixel appears in
 proportion to its share. With fewer offsets than rows, each offset has its own row.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 NOTHING = 0
 _DRAWN = (*STATES, *UNKNOWNS)
 PAST = len(_DRAWN)
-"""A code is 0 for no record, from 1 on a state in the palette's order, and PAST more below the SPSO."""
+"""Codes: 0 is no record, from 1 on a state in the palette's order; PAST is added below the SPSO."""
 COLUMNS, ROWS = 1000, 480
 _CODES = {name: code for code, name in enumerate(_DRAWN, start=1)}
 _NAMES = {int(state): state.name.lower() for state in RecordState}
@@ -39,9 +39,9 @@ _NAMES = {int(state): state.name.lower() for state in RecordState}
 
 @dataclass(slots=True)
 class Raster:
-    """`x` and `offsets` are the edges of columns and rows; `codes` has a row for each range of offsets, upwards.
+    """`x` and `offsets` are the edges of columns and rows; `codes` has a row for each range of offsets, ascending.
 
-    `timeouts`: (x, middle of the range) of each lock that ran out. `outcomes`: final state -> exact number of records.
+    `timeouts`: (x, middle of the range) of each expired lock. `outcomes`: final state -> exact number of records.
     """
 
     x: NDArray[Any]
@@ -113,7 +113,7 @@ class _Painter:
         self.outcomes = dict.fromkeys(("acknowledged", "archived"), 0)
 
     def column(self) -> NDArray[Any]:
-        """The codes after the last entry; those below the SPSO are PAST."""
+        """The codes after the last entry, with PAST added below the SPSO."""
         codes = self._codes.copy()
         below = codes[: bisect_left(self._offsets, self.spso)]
         below[below != NOTHING] += PAST
@@ -153,7 +153,7 @@ class _Painter:
 
 
 class _ObservedPainter(_Painter):
-    """The states of an observed share-partition after each entry, by the fold."""
+    """The states of an observed share-partition after each entry, computed by the fold."""
 
     def __init__(self, offsets: list[int], low: int) -> None:
         super().__init__(offsets, low)
@@ -172,7 +172,7 @@ class _ObservedPainter(_Painter):
                     self._settle(first, end, RecordStatus(RecordState(state), delivery_count))
 
     def _settle(self, first: int, end: int, status: RecordStatus) -> None:
-        """Count records that became terminal; the durable state repeats them in every read, so each counts once."""
+        """Count records that became terminal, once each: every read repeats the durable state."""
         self._paint(first, end, status.name)
         self.outcomes[status.name] += (
             end - first - sum(stop - begin for begin, stop, _ in self._completed.overlap(first, end))

@@ -1,4 +1,4 @@
-"""A share-partition as HTML: its window as a small strip, its figures, and the holders of its records."""
+"""A share-partition as HTML: its window as a short strip, its figures, and the holders of its records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shareq.trace.views.palette import LIGHT, STATES, SYMBOLS, UNKNOWNS
 from shareq.trace.views.strip_text import strip_text
 
 STRIP_CELLS = 48
-"""Number of offsets in the small strip; the number of further ones follows as text."""
+"""Number of offsets in the short strip; the number of further ones follows as text."""
 _CELL = "display: inline-block; min-width: 1.5em; padding: 1px 2px; margin: 0 1px 2px 0; border-radius: 4px"
 _VEIL = f"background: repeating-linear-gradient(0deg, transparent 0 3px, {LIGHT['unknown']}66 3px 5px)"
 _SHAPES = {
@@ -58,7 +58,7 @@ def share_partition_html(
 
 
 def _strip(state: SharePartitionState, letter: Callable[[str], str]) -> str:
-    """The first cells of the window, with its text form for screen readers."""
+    """The first cells of the window, with the text form for screen readers."""
     cells, position = [], state.spso
     for first, end, status in state.runs:
         cells += [_gap(offset) for offset in range(position, min(first, position + STRIP_CELLS))]
@@ -105,11 +105,11 @@ def _holders(state: SharePartitionState, name: Callable[[str], str]) -> str:
 
 
 class ShownState(SharePartitionState):
-    """A copy of a share-partition's state, with its text form and its HTML form."""
+    """A copy of a share-partition's state, with a text and an HTML form."""
 
     @classmethod
     def of(cls, state: SharePartitionState) -> Self:
-        """The state as it is now."""
+        """A copy of the state."""
         copied = state.copy()
         return cls(**{field.name: getattr(copied, field.name) for field in fields(copied)})
 

@@ -1,6 +1,6 @@
 """Diagram of the record states, drawn from the transition table.
 
-Needs matplotlib, which is imported when the picture is drawn. Text follows the light or dark style in force.
+Needs matplotlib, which is imported when it is drawn. The text colour follows the current light or dark style.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ACKNOWLEDGED, _ARCHIVED = RecordState.ACKNOWLEDGED, RecordState.ARCHIVED
 
 
 class Arrow(NamedTuple):
-    """All events that lead from `source` to `target`. `at_limit`: only for records at their delivery limit."""
+    """All events from `source` to `target`. `at_limit`: only for records at their delivery limit."""
 
     source: RecordState
     target: RecordState
@@ -28,7 +28,7 @@ class Arrow(NamedTuple):
 
 
 def arrows() -> list[Arrow]:
-    """The transition table as arrows, and an arrow for each rule that the delivery limit changes."""
+    """The transition table as arrows, and an arrow for each transition that the delivery limit changes."""
     found: dict[tuple[RecordState, RecordState, bool], list[RecordEvent]] = {}
     for (source, event), target in TRANSITIONS.items():
         found.setdefault((source, target, False), []).append(event)
@@ -39,7 +39,7 @@ def arrows() -> list[Arrow]:
 
 
 def state_diagram(ax: Axes | None = None) -> Plot:
-    """The states in the transition table, and an arrow for all events that lead from one to another."""
+    """The states of the transition table, with one arrow for all events from one state to another."""
     from matplotlib.figure import Figure
 
     drawn = arrows()
@@ -63,12 +63,12 @@ _PLACES: Final = {
     RecordState.ARCHIVING: (5.2, 0.4),
 }
 _SIDE = (1.1, 0.4)
-"""From the middle of a state to its edges."""
+"""The distances from the middle of a state to its edges."""
 
 
 class _Course(NamedTuple):
-    """Course of an arrow: its start and end in parts of a state's half width and height, its bend, and the middle of
-    its label."""
+    """The course of an arrow: its start and end in parts of a state's half width and height, its bend, and the middle
+    of its label."""
 
     leaves: tuple[float, float]
     arrives: tuple[float, float]

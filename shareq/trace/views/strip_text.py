@@ -15,10 +15,10 @@ _SHOWN_SINGLY = 6
 
 
 def strip_text(state: SharePartitionState, letter: Callable[[str], str] = lambda _: SYMBOLS["acquired"]) -> str:
-    """`SPSO 100 | A A ✓ A→✓ – ✕ ○2 B2×30 ... | SPEO 147`: a letter is the holder, a number the delivery count above
-    one, an arrow points to the state that a write under way leads to, a dash is a gap.
+    """`SPSO 100 | A A ✓ A→✓ – ✕ ○2 B2×30 ... | SPEO 147`: a letter is the holder, a number the delivery count if above
+    one, an arrow the target state of a state write in progress, a dash a gap.
 
-    Observed from outside: `SPSO 100 | ✓ ◌1 ?×30 | log end 147`; ◌1 is returned after one delivery, ? is unknown.
+    Of an observer: `SPSO 100 | ✓ ◌1 ?×30 | log end 147`; ◌1 is returned after one delivery, ? is unknown.
     """
     signs: list[str] = []
     position = state.spso
@@ -38,7 +38,7 @@ def strip_text(state: SharePartitionState, letter: Callable[[str], str] = lambda
 
 
 def _doubt(state: SharePartitionState) -> str:
-    """The reasons why the state of an observed share-partition may be another one."""
+    """The reasons why the state of an observed share-partition may differ."""
     doubts = ("" if state.loaded else "nothing durable", state.disturbed)
     return f" ({', '.join(filter(None, doubts))})" if any(doubts) else ""
 

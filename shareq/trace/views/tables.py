@@ -13,7 +13,7 @@ from shareq.trace.journal.event_text import member_name
 
 
 class GroupView(GroupFold, Tables):
-    """A share group after some entry."""
+    """A share group after an entry."""
 
     def tables(self) -> Iterator[Table]:
         """The epochs, and the members."""
@@ -45,7 +45,7 @@ def _assigned(assignment: Assignment) -> str:
 
 
 class ClusterView(ClusterFold, Tables):
-    """Brokers and topics after some entry; `brokers`: id -> True if it is running."""
+    """Brokers and topics after an entry; `brokers`: id -> True if it is running."""
 
     def tables(self) -> Iterator[Table]:
         """The brokers, and the partitions of topics that are not internal."""
@@ -73,7 +73,7 @@ class Ledger(TopicLedger, Tables):
     """
 
     def tables(self) -> Iterator[Table]:
-        """The figures by partition and in all, and how many deliveries the records needed."""
+        """The figures by partition and in total, and the delivery counts."""
         columns = ("partition", *(figure.replace("_", " ") for figure in self.FIGURES))
         rows = [(str(number), *(getattr(part, f) for f in self.FIGURES)) for number, part in self.items()]
         total = (strong("all"), *(strong(getattr(self, f)) for f in self.FIGURES))
@@ -82,7 +82,7 @@ class Ledger(TopicLedger, Tables):
 
 
 def ledger(source: Any, group: str, topic: str) -> Ledger:
-    """The ledger of a topic in a group. `source`: a `Journal`, or an object that has one as `.journal`.
+    """The ledger of a topic in a group. `source`: a `Journal`, or an object with one as `.journal`.
 
     Needs numpy, and the whole journal: ConfigException if a bounded journal has dropped entries, has no such topic, or
     is an observer's.
@@ -91,7 +91,7 @@ def ledger(source: Any, group: str, topic: str) -> Ledger:
 
 
 class Metrics(analysis.Metrics, Tables):
-    """The metrics after some entry of the journal. `value("share-group-count", state="Empty")` looks one up by name."""
+    """The metrics after an entry of the journal. `value("share-group-count", state="Empty")` looks one up by name."""
 
     def tables(self) -> Iterator[Table]:
         """Name, tags and value of each metric."""
@@ -105,6 +105,6 @@ class Metrics(analysis.Metrics, Tables):
 def metrics(source: Any, until: int | None = None) -> Metrics:
     """The metrics after the journal's entries below order `until` (None: all).
 
-    `source`: a `Journal`, or an object that has one as `.journal`. Of a bounded journal the kept entries count.
+    `source`: a `Journal`, or an object with one as `.journal`. Of a bounded journal only the kept entries count.
     """
     return Metrics(analysis.metrics(source, until))
