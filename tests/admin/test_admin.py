@@ -1,4 +1,4 @@
-"""Every call of the admin client: what it asks, what it makes of the answer, and what it refuses."""
+"""Every call of the admin client: its requests, its results, and its errors. BEHAVIOUR.md, 3.2 and 3.3."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ LOG_START, HIGH_WATERMARK, AT_A_TIME = 3, 50, 20
 
 
 def admin_on(fake: Fake | None = None, **answers: Any) -> tuple[Fake, Admin]:
-    """`answers`: what each kind of request, by its name without "Request", is answered."""
+    """`answers`: the answer to each type of request, by its name without "Request"."""
     fake = fake or Fake(t=[1, 2])
     for name, answer in answers.items():
         kind = next(k for k in KINDS if k.__name__ == f"{name}Request")
@@ -79,7 +79,7 @@ KINDS: list[Any] = [
 # ---- topics ----------------------------------------------------------------------------------------------------------
 
 
-def test_create_topics() -> None:
+def test_create_topics_sends_the_options_and_returns_results_by_topic() -> None:
     made = CreateTopicsResponse.Topic(name="a", topic_id=topic_id("a"), num_partitions=4, replication_factor=2)
     there = CreateTopicsResponse.Topic(name="b", error_code=Errors.TOPIC_ALREADY_EXISTS, error_message="why")
     fake, admin = admin_on(CreateTopics=CreateTopicsResponse(topics=(made, there)))
@@ -94,7 +94,7 @@ def test_create_topics() -> None:
         results.check()
 
 
-def test_delete_topics_and_grow_them() -> None:
+def test_delete_topics_and_create_partitions() -> None:
     gone = DeleteTopicsResponse.Topic(name="t")
     missing = DeleteTopicsResponse.Topic(name="u", error_code=Errors.UNKNOWN_TOPIC_OR_PARTITION)
     grown = CreatePartitionsResponse.Topic(name="t")
@@ -121,7 +121,7 @@ def test_describe_and_list_topics() -> None:
 
 
 def list_offsets(fake: Fake, node: int, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    """3 is the first offset, 50 the last, 20 the one at time 1000; nothing is newer than 2000."""
+    """Offset 3 is the first, 50 the end, 20 that of time 1000; no record is newer than 2000."""
 
     def partition(asked: ListOffsetsRequest.Partition) -> ListOffsetsResponse.Partition:
         assert fake.topics["t"][asked.partition_index] == node
@@ -144,7 +144,7 @@ def list_offsets(fake: Fake, node: int, request: ListOffsetsRequest) -> ListOffs
         pytest.param("latest", HIGH_WATERMARK, id="latest"),
         pytest.param(1500, AT_A_TIME, id="a timestamp"),
         pytest.param(datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), AT_A_TIME, id="a time"),
-        pytest.param(datetime(2100, 1, 1, tzinfo=UTC), None, id="a time after everything"),
+        pytest.param(datetime(2100, 1, 1, tzinfo=UTC), None, id="a time after all records"),
     ],
 )
 def test_list_offsets(spec: Any, offset: int | None) -> None:
@@ -182,7 +182,7 @@ def brokers_and_topics(fake: Fake, node: int, request: MetadataRequest) -> Metad
     )
 
 
-def test_list_groups_asks_every_broker() -> None:
+def test_list_groups_queries_every_broker() -> None:
     def answer(fake: Fake, node: int, request: ListGroupsRequest) -> ListGroupsResponse:
         group = ListGroupsResponse.Group(
             group_id=f"g{3 - node}", protocol_type="share", group_state="Stable", group_type="share"
@@ -198,7 +198,7 @@ def test_list_groups_asks_every_broker() -> None:
     assert fake.requests(ListGroupsRequest)[0].types_filter == ("share",)
 
 
-def test_list_groups_fails_as_a_whole() -> None:
+def test_list_groups_raises_if_all_brokers_refuse() -> None:
     _, admin = admin_on(
         ListGroups=ListGroupsResponse(error_code=Errors.CLUSTER_AUTHORIZATION_FAILED), Metadata=brokers_and_topics
     )
@@ -246,7 +246,7 @@ def test_delete_share_groups() -> None:
 
 
 def described(*partitions: tuple[int, int, int], error: Errors = Errors.NONE) -> DescribeShareGroupOffsetsResponse:
-    """(index, start offset, lag) each."""
+    """(index, start offset, lag) of each partition."""
     topic = DescribeShareGroupOffsetsResponse.Topic(
         topic_name="t",
         topic_id=topic_id("t"),
@@ -267,10 +267,10 @@ def described(*partitions: tuple[int, int, int], error: Errors = Errors.NONE) ->
     ("start", "lag", "expected"),
     [
         pytest.param(5, 7, (5, 4, 7), id="plain"),
-        pytest.param(0, 0, (0, 4, 0), id="nothing left"),
+        pytest.param(0, 0, (0, 4, 0), id="no lag"),
         pytest.param(5, -1, (5, 4, None), id="the lag is unknown"),
-        pytest.param(5000, -4995, (5000, 4, None), id="W8: beyond the end"),
-        pytest.param(-1, -1, (None, None, None), id="not initialised"),
+        pytest.param(5000, -4995, (5000, 4, None), id="a start beyond the log end"),
+        pytest.param(-1, -1, (None, None, None), id="not initialized"),
         pytest.param(-1, 3, (None, None, None), id="a lag without a start"),
     ],
 )
@@ -286,14 +286,14 @@ def test_total_lag_sums_the_known_lags() -> None:
     assert fake.requests(DescribeShareGroupOffsetsRequest)[0].groups[0].topics is None
 
 
-def test_offsets_of_some_partitions_are_asked_by_topic() -> None:
+def test_offsets_of_given_partitions_are_requested_by_topic() -> None:
     fake, admin = admin_on(DescribeShareGroupOffsets=described())
     admin.list_share_group_offsets("g", [T1, ("u", 0), T0])
     (group,) = fake.requests(DescribeShareGroupOffsetsRequest)[0].groups
     assert [(topic.topic_name, topic.partitions) for topic in group.topics] == [("t", (1, 0)), ("u", (0,))]
 
 
-def test_offsets_fail_as_a_whole() -> None:
+def test_an_error_of_the_group_raises_in_list_share_group_offsets() -> None:
     _, admin = admin_on(DescribeShareGroupOffsets=described(error=Errors.GROUP_AUTHORIZATION_FAILED))
     with pytest.raises(KafkaException, match="why"):
         admin.lag("g")
@@ -330,12 +330,12 @@ def alter(fake: Fake, node: int, request: AlterShareGroupOffsetsRequest) -> Alte
         pytest.param({"t": 4}, {T0: 4, T1: 4}, [], id="one offset for a whole topic"),
         pytest.param({T0: datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)}, {T0: AT_A_TIME}, [], id="a time"),
         pytest.param(
-            {T0: datetime(2100, 1, 1, tzinfo=UTC)}, {T0: HIGH_WATERMARK}, [], id="a time after everything: the end"
+            {T0: datetime(2100, 1, 1, tzinfo=UTC)}, {T0: HIGH_WATERMARK}, [], id="a time after all records: the end"
         ),
         pytest.param({T0: 1, ("t", 9): 1}, {T0: 1}, [("t", 9)], id="an unknown partition"),
         pytest.param({T0: 1, ("t", 9): "latest"}, {T0: 1}, [("t", 9)], id="an unknown partition by name"),
         pytest.param({T0: 1, "nope": 1}, {T0: 1}, [("nope", -1)], id="an unknown topic"),
-        pytest.param({"nope": "latest"}, {}, [("nope", -1)], id="nothing but an unknown topic"),
+        pytest.param({"nope": "latest"}, {}, [("nope", -1)], id="only an unknown topic"),
     ],
 )
 def test_alter_share_group_offsets(specs: Any, offsets: dict[Any, int], failed: list[tuple[str, int]]) -> None:
@@ -345,7 +345,7 @@ def test_alter_share_group_offsets(specs: Any, offsets: dict[Any, int], failed: 
     assert [(key.topic, key.partition) for key, row in results.items() if row.error] == failed
 
 
-def test_altering_the_offsets_of_a_group_with_members_fails_as_a_whole() -> None:
+def test_altering_the_offsets_of_a_group_with_members_raises() -> None:
     _, admin = admin_on(AlterShareGroupOffsets=AlterShareGroupOffsetsResponse(error_code=Errors.NON_EMPTY_GROUP))
     with pytest.raises(KafkaException) as raised:
         admin.alter_share_group_offsets("g", {T0: 1})
@@ -380,7 +380,7 @@ def test_describe_configs() -> None:
     assert (resource.resource_type, resource.configuration_keys) == (2, ("retention.ms",))
 
 
-def test_a_broker_is_asked_for_its_own_configuration() -> None:
+def test_the_configuration_of_a_broker_is_requested_from_it() -> None:
     result = DescribeConfigsResponse.Result(resource_type=4, resource_name="2")
     fake, admin = admin_on(DescribeConfigs=DescribeConfigsResponse(results=(result,)), Metadata=brokers_and_topics)
     admin.describe_configs("broker", "2")
@@ -390,7 +390,7 @@ def test_a_broker_is_asked_for_its_own_configuration() -> None:
         admin.describe_configs("broker", "7")
 
 
-def test_configurations_fail_as_a_whole() -> None:
+def test_an_error_of_the_resource_raises_in_describe_configs() -> None:
     result = DescribeConfigsResponse.Result(
         resource_type=2, resource_name="t", error_code=Errors.UNKNOWN_TOPIC_OR_PARTITION, error_message="why"
     )
@@ -410,9 +410,9 @@ def altered(error: Errors = Errors.NONE) -> IncrementalAlterConfigsResponse:
     ("change", "operation", "value"),
     [
         pytest.param(20000, AlterOperation.SET, "20000", id="a number"),
-        pytest.param("earliest", AlterOperation.SET, "earliest", id="a text"),
-        pytest.param(False, AlterOperation.SET, "false", id="a truth value"),
-        pytest.param(None, AlterOperation.DELETE, None, id="back to the default"),
+        pytest.param("earliest", AlterOperation.SET, "earliest", id="text"),
+        pytest.param(False, AlterOperation.SET, "false", id="a bool"),
+        pytest.param(None, AlterOperation.DELETE, None, id="the default"),
         pytest.param(("append", "x"), AlterOperation.APPEND, "x", id="append"),
         pytest.param(("subtract", "x"), AlterOperation.SUBTRACT, "x", id="subtract"),
     ],
@@ -439,38 +439,38 @@ def test_a_refused_change_is_raised() -> None:
 @pytest.mark.parametrize(
     ("call", "error"),
     [
-        pytest.param(lambda a: a.create_topics("t"), TypeError, id="create_topics: a text"),
+        pytest.param(lambda a: a.create_topics("t"), TypeError, id="create_topics: text"),
         pytest.param(lambda a: a.create_topics([""]), ValueError, id="create_topics: an empty name"),
         pytest.param(lambda a: a.create_topics([5]), TypeError, id="create_topics: a number"),
-        pytest.param(lambda a: a.create_topics([]), ValueError, id="create_topics: nothing"),
+        pytest.param(lambda a: a.create_topics([]), ValueError, id="create_topics: no topic"),
         pytest.param(lambda a: a.create_topics([NewTopic("")]), ValueError, id="create_topics: a topic without name"),
-        pytest.param(lambda a: a.delete_topics("t"), TypeError, id="delete_topics: a text"),
-        pytest.param(lambda a: a.delete_topics([]), ValueError, id="delete_topics: nothing"),
-        pytest.param(lambda a: a.describe_topics([]), ValueError, id="describe_topics: nothing"),
+        pytest.param(lambda a: a.delete_topics("t"), TypeError, id="delete_topics: text"),
+        pytest.param(lambda a: a.delete_topics([]), ValueError, id="delete_topics: no topic"),
+        pytest.param(lambda a: a.describe_topics([]), ValueError, id="describe_topics: no topic"),
         pytest.param(lambda a: a.describe_topics([5]), TypeError, id="describe_topics: a number"),
         pytest.param(lambda a: a.list_offsets({("t", -1): 0}), ValueError, id="list_offsets: partition -1"),
-        pytest.param(lambda a: a.list_offsets({T0: "first"}), ValueError, id="list_offsets: no such name"),
+        pytest.param(lambda a: a.list_offsets({T0: "first"}), ValueError, id="list_offsets: an unknown name"),
         pytest.param(lambda a: a.list_offsets({T0: True}), TypeError, id="list_offsets: a bool"),
         pytest.param(lambda a: a.delete_records({T0: -2}), ValueError, id="delete_records: below -1"),
-        pytest.param(lambda a: a.delete_records({T0: "3"}), ValueError, id="delete_records: a text"),
-        pytest.param(lambda a: a.list_groups("share"), TypeError, id="list_groups: a text"),
-        pytest.param(lambda a: a.describe_share_groups([]), ValueError, id="describe_share_groups: nothing"),
-        pytest.param(lambda a: a.delete_share_groups("g"), TypeError, id="delete_share_groups: a text"),
+        pytest.param(lambda a: a.delete_records({T0: "3"}), ValueError, id="delete_records: text"),
+        pytest.param(lambda a: a.list_groups("share"), TypeError, id="list_groups: text"),
+        pytest.param(lambda a: a.describe_share_groups([]), ValueError, id="describe_share_groups: no group"),
+        pytest.param(lambda a: a.delete_share_groups("g"), TypeError, id="delete_share_groups: text"),
         pytest.param(lambda a: a.lag(""), ValueError, id="lag: no group"),
         pytest.param(lambda a: a.lag(None), TypeError, id="lag: None"),
-        pytest.param(lambda a: a.alter_share_group_offsets("g", {}), ValueError, id="alter: nothing"),
-        pytest.param(lambda a: a.alter_share_group_offsets("g", {T0: 1.5}), ValueError, id="alter: half an offset"),
+        pytest.param(lambda a: a.alter_share_group_offsets("g", {}), ValueError, id="alter: no partition"),
+        pytest.param(lambda a: a.alter_share_group_offsets("g", {T0: 1.5}), ValueError, id="alter: a fraction"),
         pytest.param(
             lambda a: a.alter_share_group_offsets("g", {T0: datetime(2026, 1, 1)}),  # noqa: DTZ001
             ValueError,
             id="alter: a time without a zone",
         ),
-        pytest.param(lambda a: a.delete_share_group_offsets("g", "t"), TypeError, id="delete offsets: a text"),
+        pytest.param(lambda a: a.delete_share_group_offsets("g", "t"), TypeError, id="delete offsets: text"),
         pytest.param(lambda a: a.describe_configs("planet", "x"), ValueError, id="describe_configs: a planet"),
-        pytest.param(lambda a: a.alter_group_configs("g", {}), ValueError, id="alter configs: nothing"),
+        pytest.param(lambda a: a.alter_group_configs("g", {}), ValueError, id="alter configs: no change"),
         pytest.param(lambda a: a.alter_group_configs("g", {"k": ("add", 1)}), ValueError, id="alter configs: add"),
         pytest.param(lambda a: a.list_topics(timeout=-1), ValueError, id="a negative time-out"),
-        pytest.param(lambda a: a.list_topics(timeout="1"), TypeError, id="a time-out that is a text"),
+        pytest.param(lambda a: a.list_topics(timeout="1"), TypeError, id="a time-out as text"),
     ],
 )
 def test_invalid_arguments_raise_before_a_request_is_sent(call: Any, error: type[Exception]) -> None:
@@ -518,7 +518,7 @@ LAGS = Lag(
 )
 
 
-def test_results_show_themselves_as_tables() -> None:
+def test_results_are_displayed_as_tables() -> None:
     assert repr(LAGS).splitlines() == [
         "topic  partition  start offset  leader epoch  lag  error",
         "t      0          5             0             12   -",
@@ -531,7 +531,7 @@ def test_results_show_themselves_as_tables() -> None:
     assert repr(Results()) == "(nothing)"
 
 
-def test_rows_show_their_fields_and_an_error_only_where_there_is_one() -> None:
+def test_rows_show_their_fields_and_an_error_only_if_set() -> None:
     assert repr(Done(name="t")) == "Done(name='t')"
     assert repr(Done(name="t", error=KafkaError(3, "x"))).startswith("Done(name='t', error=KafkaError{")
     assert Done(name="t") == Done(name="t")

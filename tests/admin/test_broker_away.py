@@ -1,4 +1,4 @@
-"""One of two brokers is down: results have the other's answers, and an error for the rest when the time is up."""
+"""One of two brokers is down: the results have the other's answers, and an error for the rest. BEHAVIOUR.md, 3.2."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TIMED_OUT = KafkaError._TIMED_OUT
 
 @pytest.fixture(params=["disconnected", "silent"])
 def away(request: pytest.FixtureRequest) -> Errors | None:
-    """What a request to the broker that is away gets."""
+    """The error of a request to the broker that is down; None: no answer."""
     return Errors.NETWORK_EXCEPTION if request.param == "disconnected" else None
 
 
@@ -53,7 +53,7 @@ def test_list_groups(away: Errors | None) -> None:
         listed.check()
 
 
-def test_list_groups_of_a_broker_that_refuses() -> None:
+def test_list_groups_has_the_error_of_a_broker_that_refuses() -> None:
     refusal = ListGroupsResponse(error_code=Errors.CLUSTER_AUTHORIZATION_FAILED)
     _, admin = admin_on(Metadata=of_two, ListGroups=lambda f, node, r: ListGroupsResponse() if node == 1 else refusal)
     listed = admin.list_groups()
@@ -91,7 +91,7 @@ def test_groups_of_unreachable_coordinators_have_errors(away: Errors | None) -> 
     assert {name: row.error for name, row in results.items()} == {"away": TIMED_OUT, "here": None}
 
 
-def test_where_no_broker_answers_the_call_fails() -> None:
+def test_list_groups_raises_if_no_broker_answers() -> None:
     _, admin = admin_on(Metadata=of_two, ListGroups=lambda *_: Errors.NETWORK_EXCEPTION)
     with pytest.raises(KafkaException, match="NETWORK_EXCEPTION") as raised:
         admin.list_groups(timeout=5)
@@ -101,7 +101,7 @@ def test_where_no_broker_answers_the_call_fails() -> None:
 # ---- the core --------------------------------------------------------------------------------------------------------
 
 
-def test_an_operation_may_return_what_it_knows_when_its_time_is_up() -> None:
+def test_an_operation_may_return_a_partial_result_at_its_deadline() -> None:
     core = AdminCore(ClientConfig({"bootstrap.servers": "x"}, ()), Stage().core.backoff._rng)
 
     def operation() -> Operation[Any]:
@@ -118,8 +118,8 @@ def test_an_operation_may_return_what_it_knows_when_its_time_is_up() -> None:
     assert task.result() == [RESPONSE, None]
 
 
-@pytest.mark.parametrize("again", [[Ask(1, REQUEST)], Pause(5)], ids=["a question", "a pause"])
-def test_an_operation_whose_time_is_up_may_ask_nothing_more(again: Any) -> None:
+@pytest.mark.parametrize("again", [[Ask(1, REQUEST)], Pause(5)], ids=["a request", "a pause"])
+def test_an_operation_past_its_deadline_may_send_no_request(again: Any) -> None:
     stage = Stage()
 
     def operation() -> Operation[None]:
@@ -137,7 +137,7 @@ def test_an_operation_whose_time_is_up_may_ask_nothing_more(again: Any) -> None:
 
 
 def test_over_tcp() -> None:
-    """Broker 1 is gone from its port, and metadata does not know it yet."""
+    """Broker 1 does not listen on its port, and metadata still lists it as alive."""
     with Cluster(brokers=2, clock="wall") as cluster, socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         cluster.create_topic("t", partitions=2, replication_factor=1)

@@ -1,4 +1,4 @@
-"""The core of administration: questions and answers, pauses, deadlines; and how brokers are found."""
+"""The core of administration: requests and replies, pauses, deadlines; and routing. BEHAVIOUR.md, 3.1."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RESPONSE = MetadataResponse(brokers=(), cluster_id="c", controller_id=0)
 
 
 class Stage:
-    """A core on a clock of its own; a script answers what it asks."""
+    """A core on a virtual clock; a script answers its requests."""
 
     def __init__(self) -> None:
         self.core = AdminCore(ClientConfig({"bootstrap.servers": "x"}, ()), random.Random(1))
@@ -65,7 +65,7 @@ class Stage:
 
 
 def in_turn(*replies: Any) -> Callable[[int, Any], Any]:
-    """Answers in the order given, whatever is asked."""
+    """The replies in the given order, whatever the request."""
     queue = list(replies)
     return lambda node, request: queue.pop(0)
 
@@ -86,7 +86,7 @@ def test_replies_keep_the_order_of_their_requests() -> None:
     assert [node for _, node, _ in stage.asked] == [1, 2, 3]
 
 
-def test_answers_may_come_in_any_order() -> None:
+def test_answers_may_arrive_in_any_order() -> None:
     core = Stage().core
 
     def operation() -> Operation[Any]:
@@ -163,7 +163,7 @@ def test_two_operations_run_independently() -> None:
     assert (fast.done, slow.done, core.wake_at_ms) == (True, False, 50)
 
 
-# ---- how brokers are found -------------------------------------------------------------------------------------------
+# ---- routing ---------------------------------------------------------------------------------------------------------
 
 
 def found(**nodes: int | Errors) -> FindCoordinatorResponse:
@@ -194,7 +194,7 @@ def leaders(*nodes: int) -> MetadataResponse:
     return MetadataResponse(brokers=(), cluster_id="c", controller_id=0, topics=(topic,))
 
 
-def test_any_broker_is_asked_until_one_answers() -> None:
+def test_any_broker_retries_with_growing_pauses_until_one_answers() -> None:
     stage = Stage()
     answers = in_turn(Errors.NETWORK_EXCEPTION, Errors.REQUEST_TIMED_OUT, RESPONSE)
     assert stage.run(stage.routing.any_broker(REQUEST), answers) is RESPONSE
@@ -207,13 +207,13 @@ def test_any_broker_is_asked_until_one_answers() -> None:
     ("script", "answers"),
     [
         pytest.param([brokers(1, 2), "ok", "ok"], 2, id="all answer"),
-        pytest.param([brokers(1, 2), "ok", Errors.NETWORK_EXCEPTION, brokers(1, 2), "ok"], 2, id="one hesitates"),
+        pytest.param([brokers(1, 2), "ok", Errors.NETWORK_EXCEPTION, brokers(1, 2), "ok"], 2, id="one is retried"),
         pytest.param([brokers(1, 2), "ok", Errors.NETWORK_EXCEPTION, brokers(1)], 1, id="one has died"),
         pytest.param([brokers(1), "loading", brokers(1), "ok"], 1, id="one is loading"),
-        pytest.param([brokers()], 0, id="nobody there"),
+        pytest.param([brokers()], 0, id="no broker"),
     ],
 )
-def test_every_live_broker_is_asked(script: list[Any], answers: int) -> None:
+def test_every_live_broker_gets_the_request(script: list[Any], answers: int) -> None:
     stage = Stage()
     replies = {
         "ok": ListGroupsResponse(),
@@ -249,8 +249,8 @@ def test_coordinators_are_looked_up_until_each_is_found_or_fails() -> None:
         pytest.param(Errors.UNKNOWN_SERVER_ERROR, False, id="unknown error"),
     ],
 )
-def test_a_moved_or_busy_coordinator_is_asked_again(error: Errors, again: bool) -> None:
-    """Group a is well at once; b's first answer is the error."""
+def test_a_moved_or_busy_coordinator_is_retried(error: Errors, again: bool) -> None:
+    """Group a succeeds at once; the first answer for b is the error."""
     stage = Stage()
     asked: list[tuple[int, tuple[str, ...]]] = []
 
@@ -272,7 +272,7 @@ def test_a_moved_or_busy_coordinator_is_asked_again(error: Errors, again: bool) 
     assert done["b"][0] == (None if again else error)
 
 
-def test_a_group_without_coordinator_leaves_the_others_answered() -> None:
+def test_a_group_without_coordinator_does_not_fail_the_others() -> None:
     stage = Stage()
     answers = in_turn(found(a=Errors.INVALID_GROUP_ID, b=1), [("b", Errors.NONE, None, "x")])
     operation = stage.routing.by_coordinator(["a", "b"], lambda names: REQUEST, lambda response: response)
@@ -285,7 +285,7 @@ def by_leader(stage: Stage, *places: tuple[str, int]) -> Operation[Any]:
     return stage.routing.by_leader(places, lambda topics: ListOffsetsRequest(topics=()), lambda response: response)
 
 
-def test_leaders_are_asked_for_their_own_partitions() -> None:
+def test_leaders_get_requests_for_their_own_partitions() -> None:
     stage = Stage()
     answers = in_turn(
         leaders(1, 2, 1), [(("t", 0), Errors.NONE, "a"), (("t", 2), Errors.NONE, "c")], [(("t", 1), Errors.NONE, "b")]
@@ -357,8 +357,8 @@ def test_not_controller_leads_to_a_lookup_of_the_controller() -> None:
     assert [node for _, node, asked in stage.asked if asked is request] == [ANY_NODE, 5, 5]
 
 
-def test_a_topic_is_created_when_every_broker_knows_it() -> None:
-    """A broker that does not answer is not waited for."""
+def test_create_topics_waits_until_every_broker_has_the_topic() -> None:
+    """A broker that does not answer is skipped."""
     stage = Stage()
     brokers = tuple(MetadataResponse.Broker(node_id=node, host="h", port=node) for node in (1, 2, 3))
     slow = [Errors.UNKNOWN_TOPIC_OR_PARTITION] * 2
@@ -381,10 +381,10 @@ def test_a_topic_is_created_when_every_broker_knows_it() -> None:
     ("error", "validate_only"),
     [
         pytest.param(Errors.TOPIC_ALREADY_EXISTS, False, id="not created"),
-        pytest.param(Errors.NONE, True, id="only tried"),
+        pytest.param(Errors.NONE, True, id="only validated"),
     ],
 )
-def test_a_topic_that_was_not_created_is_not_waited_for(error: Errors, validate_only: bool) -> None:
+def test_create_topics_does_not_wait_for_topics_that_are_not_created(error: Errors, validate_only: bool) -> None:
     stage = Stage()
     stage.run(create_topics(stage.routing, [NewTopic("t")], validate_only=validate_only), in_turn(created(error)))
     assert len(stage.asked) == 1

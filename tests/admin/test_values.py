@@ -1,4 +1,4 @@
-"""What an Admin refuses where it is given, and what it takes, in process and over TCP alike."""
+"""Argument values of an Admin, refused or accepted, in process and over TCP alike. BEHAVIOUR.md, 3.2."""
 
 from __future__ import annotations
 
@@ -76,18 +76,18 @@ def admin(request: pytest.FixtureRequest, addresses: dict[str, str]) -> Iterator
             lambda a: a.alter_share_group_offsets("g", {T0: BIG}), ValueError, "offset of", id="alter: no int64"
         ),
         pytest.param(lambda a: a.alter_group_configs("g", {"k": "\udc80"}), ValueError, "k='", id="configs: surrogate"),
-        pytest.param(lambda a: a.alter_group_configs("g", {"k": ("append",)}), ValueError, "append", id="a lone word"),
+        pytest.param(lambda a: a.alter_group_configs("g", {"k": ("append",)}), ValueError, "append", id="no operand"),
         pytest.param(lambda a: a.describe_configs("topic", 5), TypeError, "name must be a str", id="configs: a number"),
         pytest.param(
             lambda a: a.describe_configs([], "t"),
             ValueError,
             "must be one of topic, broker, group",
-            id="configs: no kind",
+            id="configs: an unknown kind",
         ),
-        pytest.param(lambda a: a.list_topics(timeout=float("nan")), ValueError, "timeout=nan", id="no time at all"),
+        pytest.param(lambda a: a.list_topics(timeout=float("nan")), ValueError, "timeout=nan", id="a time-out of NaN"),
     ],
 )
-def test_a_bad_value_is_refused_and_the_admin_lives_on(
+def test_a_bad_value_is_refused_and_the_admin_stays_usable(
     admin: Admin, call: Any, error: type[Exception], text: str
 ) -> None:
     with pytest.raises(error, match=text):
@@ -109,7 +109,7 @@ def test_a_time_out_has_no_upper_limit(admin: Admin) -> None:
     assert "t" in admin.list_topics(timeout=1e300)
 
 
-def test_a_name_that_only_the_broker_refuses(admin: Admin) -> None:
+def test_an_illegal_topic_name_is_the_error_of_its_result(admin: Admin) -> None:
     results = admin.create_topics(["a b"])
     with pytest.raises(KafkaException, match="INVALID_TOPIC_EXCEPTION"):
         results.check()

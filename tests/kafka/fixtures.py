@@ -1,7 +1,7 @@
-"""Brokers to point clients at: `kafka` is Apache Kafka, `kafka_of_three` one of three brokers, `served` a cluster of
-ours, `broker` ours and then Apache's.
+"""Brokers for tests with clients: `kafka` is Apache Kafka with one broker, `kafka_of_three` with three, `served` a
+cluster of shareq, `broker` shareq and then Apache Kafka.
 
-They live as long as the run (of a worker), so tests take names of their own: the fixture `fresh` makes them.
+They live as long as the run (of a worker), so tests need unique names: the fixture `fresh` creates them.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
 START_S = 240
-"""How long a busy machine may take to start a Kafka."""
+"""The time limit of a start of Kafka on a busy machine."""
 
 _numbers = count(1)
 
 
 class Reachable(Protocol):
-    """What a client needs to know of a broker."""
+    """The attribute of a broker that clients need."""
 
     @property
     def bootstrap_servers(self) -> str: ...
 
 
 def kafka_or_skip(brokers: int, more: Mapping[str, object] = MappingProxyType({})) -> LocalKafka:
-    """A local Kafka that runs. Where there is none to be had, tests are left out in plain words, but never in CI."""
+    """A running local Kafka. If none can be started, the test is skipped with the reason; in CI that is an error."""
     from shareq.jvm import JavaNotFound
     from shareq.kafka import KafkaNotFound, LocalKafka
 
-    # A broker that stalls for longer than its session is fenced and comes back as a new leader, which knows nothing of
-    # the locks and deliveries of the old one. Of three one must be missed soon when it dies; one alone need not be.
+    # A broker that stalls for longer than its session is fenced and returns as a new leader without the locks and
+    # deliveries of the old one. With three brokers a dead one must be detected soon; a single one need not be.
     config: dict[str, object] = {"broker.session.timeout.ms": 120_000} if brokers == 1 else {}
     config.update(more)
     try:
@@ -48,7 +48,7 @@ def kafka_or_skip(brokers: int, more: Mapping[str, object] = MappingProxyType({}
     except (JavaNotFound, KafkaNotFound) as reason:
         if IN_CI:
             raise
-        pytest.skip(f"left out, Apache Kafka is not to be had here: {reason}")
+        pytest.skip(f"Apache Kafka is not available: {reason}")
 
 
 @pytest.fixture(scope="session")
@@ -60,14 +60,14 @@ def kafka() -> Iterator[LocalKafka]:
 
 @pytest.fixture(scope="session")
 def kafka_of_three() -> Iterator[LocalKafka]:
-    """Apache Kafka, three brokers. Who ends one starts it again."""
+    """Apache Kafka, three brokers. A test that ends a broker starts it again."""
     with kafka_or_skip(3) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def served() -> Iterator[Server]:
-    """A cluster of ours, one broker on a wall clock, configured like `kafka`; `served.cluster` is what is served."""
+    """A cluster of shareq, one broker on a wall clock, configured like `kafka`; `served.cluster` is the cluster."""
     from shareq import Cluster
     from shareq.kafka.local import laptop_config
     from shareq.model.configs import BROKER_CONFIGS
@@ -81,13 +81,13 @@ def served() -> Iterator[Server]:
 
 @pytest.fixture(params=["served", "kafka"], ids=["shareq", "apache-kafka"])
 def broker(request: pytest.FixtureRequest) -> Reachable:
-    """First ours, then Apache Kafka."""
+    """shareq, then Apache Kafka."""
     found: Reachable = request.getfixturevalue(request.param)
     return found
 
 
 @pytest.fixture
 def fresh(request: pytest.FixtureRequest) -> Callable[[str], str]:
-    """`fresh("orders")` is a name that no other test has for a topic or a group."""
+    """`fresh("orders")` is a unique name of a topic or a group."""
     test = re.sub(r"[^A-Za-z0-9]+", "-", request.node.name).strip("-")[:80]
     return lambda what: f"{what}-{test}-{next(_numbers)}"

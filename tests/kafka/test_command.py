@@ -1,4 +1,4 @@
-"""`shareq kafka start` and `shareq kafka run`, as a user types them."""
+"""`shareq kafka start` and `shareq kafka run` from a shell."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ SHAREQ = [sys.executable, "-u", "-m", "shareq.cli"]
 
 @contextmanager
 def started(*options: str) -> Iterator[tuple[subprocess.Popen[str], str, Path]]:
-    """`shareq kafka start`: its process, the printed address, and the folder of its logs."""
+    """`shareq kafka start`: its process, its printed address, and the folder of its logs."""
     command = [*SHAREQ, "kafka", "start", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None
         try:
             for line in process.stdout:
-                if told := re.search(r"Apache Kafka [\d.]+ serves at (\S+); logs in (\S+)", line):
-                    yield process, told[1], Path(told[2])
+                if found := re.search(r"Apache Kafka [\d.]+ serves at (\S+); logs in (\S+)", line):
+                    yield process, found[1], Path(found[2])
                     break
             else:
-                pytest.fail("it ended before it served")
+                pytest.fail("the process ended without an address")
         finally:
             process.kill()
 
@@ -55,21 +55,21 @@ def test_start_serves_until_a_signal(kafka: LocalKafka, end: signal.Signals) -> 
         assert "num.partitions=4" in (logs.parent / "broker-0.properties").read_text()
         process.send_signal(end)
         assert process.stdout is not None
-        said = process.stdout.read()
+        output = process.stdout.read()
         assert process.wait() == 0
-    assert f'servers = {{"bootstrap.servers": "{address}"}}' in said
-    assert f"shareq kafka run kafka-console-share-consumer --bootstrap-server {address}" in said
-    assert said.endswith("Ctrl-C stops it.\nApache Kafka has stopped; its data is removed.\n")
+    assert f'servers = {{"bootstrap.servers": "{address}"}}' in output
+    assert f"shareq kafka run kafka-console-share-consumer --bootstrap-server {address}" in output
+    assert output.endswith("Ctrl-C stops it.\nApache Kafka has stopped; its data is removed.\n")
     assert not logs.parent.exists()
 
 
-def test_a_kafka_that_ends_by_itself_is_an_error(kafka: LocalKafka) -> None:
+def test_an_unexpected_end_of_kafka_is_an_error(kafka: LocalKafka) -> None:
     with started() as (process, _, logs):
         os.kill(child(child(process.pid)), signal.SIGKILL)  # Java, below its supervisor
         assert process.stdout is not None
-        said = process.stdout.read()
+        output = process.stdout.read()
         assert process.wait() == 1
-    assert "Error: Kafka has ended unexpectedly:" in said
+    assert "Error: Kafka has ended unexpectedly:" in output
     assert not logs.parent.exists()
 
 
@@ -113,7 +113,7 @@ def test_a_tool_that_does_not_exist_is_refused() -> None:
 
 
 def test_every_tool_has_its_class(kafka: LocalKafka) -> None:
-    """The names in the table are classes of the jars, which are zip files."""
+    """The names in the table are classes in the jars, which are zip files."""
     names = {name for jar in kafka_jars().folder.glob("kafka*.jar") for name in zipfile.ZipFile(jar).namelist()}
     missing = [name for name, main in tools.TOOLS.items() if f"{main.replace('.', '/')}.class" not in names]
     assert missing == []

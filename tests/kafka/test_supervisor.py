@@ -1,6 +1,6 @@
-"""Whoever starts a broker may end in any way: the broker ends too, and its folder goes.
+"""A broker ends, and its folder is removed, however the process that started it ends.
 
-`sleep` stands for the broker here, which is all the same to the supervisor.
+`sleep` replaces the broker here.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import pytest
 from shareq.kafka import supervisor
 from tests.polling import PATIENCE_S
 
-# A parent that starts a supervisor as LocalKafka does, tells both process ids, and then does what the test says.
-# Who is run in the background ignores Ctrl-C, and so do its children: this one does not.
+# A parent that starts a supervisor as LocalKafka does, prints both process ids, and runs the code of the test. A
+# background process and its children ignore Ctrl-C, so this one restores the handler.
 PARENT = """\
 import os, signal, subprocess, sys
 
@@ -43,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run(folder: Path) -> Iterator[Callable[[str], tuple[subprocess.Popen[str], int, int]]]:
-    """`run(then)` starts the parent: it, the supervisor's process id, and the broker's."""
+    """`run(then)` starts the parent; returns it, the process id of the supervisor, and that of the broker."""
     started: list[subprocess.Popen[str]] = []
 
     def run(then: str = "sys.stdin.read()") -> tuple[subprocess.Popen[str], int, int]:
@@ -69,7 +69,7 @@ def until(condition: Callable[[], bool], what: str) -> None:
 
 
 def gone(pid: int) -> bool:
-    """True if a process has ended; a zombie (state Z) has."""
+    """True if a process has ended, or is a zombie (state Z)."""
     done = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
     return not done.stdout.strip() or done.stdout.startswith("Z")
 
@@ -98,7 +98,7 @@ def test_a_forked_sibling_that_holds_the_pipe_open_does_not_keep_the_broker(run:
     assert not folder.exists()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child of its parent's death")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux signals a child when its parent ends")
 def test_the_broker_ends_with_its_supervisor(run: Run) -> None:
     _, its_supervisor, broker = run("supervisor.wait()")
     subprocess.run(["kill", "-9", str(its_supervisor)], check=True)
@@ -125,13 +125,13 @@ def test_an_ordered_end_keeps_the_folder(run: Run, folder: Path, order: str, cod
     assert parent.stdout is not None
     assert int(parent.stdout.readline()) == code
     assert gone(broker)
-    assert (folder / "data").exists(), "it may be started again"
+    assert (folder / "data").exists(), "the broker may be started again"
 
 
 def test_a_command_that_cannot_run_is_reported(folder: Path) -> None:
     command = [sys.executable, "-I", "-S", supervisor.__file__, str(folder), "/no/such/java"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        said = process.stdout.read()
+        output = process.stdout.read()
     assert process.returncode == 127
-    assert said == "/no/such/java: [Errno 2] No such file or directory\n"
+    assert output == "/no/such/java: [Errno 2] No such file or directory\n"
