@@ -1,4 +1,4 @@
-"""One Spark for the whole run: starting one takes seconds."""
+"""One Spark session for the whole run: starting one takes seconds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whoever comes first waits until Spark is there."""
+    """The first test waits until Spark has started."""
     for item in items:
         if item.path.is_relative_to(HERE) and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(900))
@@ -25,7 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def spark() -> Iterator[SparkSession]:
     from shareq.spark import session
 
-    # Two cores. An attempt may find a worker that has died with another one's, and they are several.
+    # Two cores and eight attempts: an attempt may get one of several workers that died with an earlier attempt.
     made = session(master="local[2,8]", **{"spark.sql.streaming.stopTimeout": "300s"})
     yield made
     made.stop()

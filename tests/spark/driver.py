@@ -1,7 +1,7 @@
-"""A driver to be killed: reads a share group in small batches into files, and stops dead where it is told to.
+"""A driver to be killed: it reads a share group in small batches into files, and blocks at a given step.
 
-Words go to a file, for the reader and the sink live in processes of their own. At the fatal word the process that says
-it waits for its end, so that nothing happens after it.
+Steps are logged in a file, because the reader and the sink run in separate processes. The process that reaches the
+fatal step waits there to be killed, so that nothing happens after it.
 """
 
 from __future__ import annotations
@@ -25,62 +25,62 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class Teller:
-    """Says words, up to the `nth` time that one is the fatal one."""
+class StepLog:
+    """Logs steps in a file, and blocks when the fatal step is logged for the `nth` time."""
 
     def __init__(self, file: str, fatal: str, nth: int) -> None:
         self._file = file
         self._fatal = fatal
         self._left = nth
 
-    def __call__(self, word: str) -> None:
+    def __call__(self, step: str) -> None:
         with Path(self._file).open("a") as file:
-            file.write(f"{word}\n")
-        self._left -= word == self._fatal
+            file.write(f"{step}\n")
+        self._left -= step == self._fatal
         if not self._left:
             with Path(self._file).open("a") as file:
-                file.write("now\n")
+                file.write("blocked\n")
             signal.pause()
 
 
-class TellingReader(StreamReader):
-    """Says when records are acquired and not yet in Spark's offset log, and when Spark has told that it is done."""
+class LoggedReader(StreamReader):
+    """Logs when records are acquired and not yet in Spark's offset log, and when Spark has committed a batch."""
 
-    tell: Teller
+    log_step: StepLog
 
     def latestOffset(self, start: Mapping[str, Any], limit: Any) -> dict[str, Any]:  # noqa: N802    # Spark's name, as below
         while (end := super().latestOffset(start, limit)) == start:
-            continue  # no batch is empty, not even the first: whoever is killed in one has records in hand
-        self.tell("acquired")
+            continue  # no batch is empty, not even the first: a driver killed in one holds records
+        self.log_step("acquired")
         return end
 
     def commit(self, end: Mapping[str, Any]) -> None:
         super().commit(end)
-        self.tell("committed")
+        self.log_step("committed")
 
 
 def main(options: dict[str, str], folder: Path, fatal: str, nth: int) -> None:
-    tell = Teller(str(folder / "words"), fatal, nth)
+    log_step = StepLog(str(folder / "steps"), fatal, nth)
     attempts: Counter[int] = Counter()
 
-    class TellingSource(ShareGroupSource):
+    class LoggedSource(ShareGroupSource):
         def streamReader(self, schema: Any) -> StreamReader:  # noqa: N802
-            reader = TellingReader(parse(self.options), str(folder / "verdicts"))
-            reader.tell = tell
+            reader = LoggedReader(parse(self.options), str(folder / "verdicts"))
+            reader.log_step = log_step
             return reader
 
     def sink(df: DataFrame, number: int) -> None:
-        tell("begun")
+        log_step("begun")
         rows = [(row.partition, row.offset) for row in df.select("partition", "offset").collect()]
-        tell("read")
+        log_step("read")
         attempts[number] += 1
         draft = folder / f"{os.getpid()}.draft"
         draft.write_text(json.dumps(rows))
         draft.replace(folder / f"batch-{number}-{attempts[number]}-{os.getpid()}.json")
-        tell("written")
+        log_step("written")
 
     spark = session(master="local[1]")
-    spark.dataSource.register(TellingSource)
+    spark.dataSource.register(LoggedSource)
     stream = spark.readStream.format("shareq").options(**options).load().writeStream
     finish(stream.foreachBatch(sink).option("checkpointLocation", str(folder / "checkpoint")).start, None)
 

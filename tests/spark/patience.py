@@ -1,4 +1,4 @@
-"""Queries on a machine that is busy with other things."""
+"""Waiting for queries on a machine that may be busy with other work."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 TIMEOUT_S = 240
 
 BUSY = "Python worker failed to connect back"
-"""Spark gives a process of its own ten seconds to come up. Where that is too little, a query is started again."""
+"""Spark gives its Python processes ten seconds to start. Where that is too short, a query is started again."""
 
 
 def finish(start: Callable[[], Any], timeout_s: int | None = TIMEOUT_S) -> None:
-    """Start a query and wait for its end; what else goes wrong is raised."""
+    """Start a query and wait for its end; start it again after a failure that is due to a busy machine."""
     while True:
         try:
             query = start()
@@ -24,7 +24,7 @@ def finish(start: Callable[[], Any], timeout_s: int | None = TIMEOUT_S) -> None:
 
 
 def is_running(query: Any, seconds: float) -> bool:
-    """Whether a query goes on, after so many seconds; False where it is to be started again."""
+    """Whether a query is still running after so many seconds; False if it must be started again."""
     try:
         assert not query.awaitTermination(seconds), "the query has ended by itself"
         return True

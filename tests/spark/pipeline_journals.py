@@ -1,4 +1,4 @@
-"""Journals for the pipeline: clusters in trouble, a leader driven at random, and a story with all that is rare."""
+"""Journals for the pipeline: clusters under faults, a leader driven at random, and a written one with rare events."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ AVAILABLE, ACQUIRED, ACKNOWLEDGED, _, ARCHIVED = range(5)
 
 
 def in_trouble(seed: int, actions: int) -> Journal:
-    """A cluster under random faults, and in peace at last."""
+    """The journal of a cluster under random faults, which recovers at the end."""
     trouble = Trouble(seed)
     for action in trouble.rng.choices(list(WEIGHTS), list(WEIGHTS.values()), k=actions):
         try:
             getattr(trouble, action)()
-        except KafkaException:  # clients may fail in bad times
+        except KafkaException:  # clients may fail under faults
             continue
     trouble.make_peace()
     return trouble.cluster.journal
 
 
 def of_a_leader(seed: int, steps: int) -> Journal:
-    """Failed writes, renewals, gaps, a moving log start, locks that run out for the last time."""
+    """A leader with failed writes, renewals, gaps, a moving log start and locks that expire at the last delivery."""
     *_, (journal, _) = random_history(Random(seed), steps)
     return journal
 
 
 AT = ("007", "orders", 0)
-"""A group whose name looks like a number, as it stands in a folder's name."""
+"""A group whose name looks like a number in the name of a folder."""
 
 
 def _loaded(spso: int, speo: int, *runs: Run, locks: int = 100) -> SharePartitionLoaded:
@@ -93,7 +93,7 @@ STORY: tuple[tuple[int, int, Event], ...] = (
     (15, 0, RecordsChanged(*AT, "missing", 40, 42, ARCHIVED, 1)),
     (15, 0, _acquired(12, 14, "ben", 2)),
     (16, 0, StateWritePrepared(*AT, 1, 12, 17, ())),
-    # another broker loads it; the first one goes on for a while, which is nobody's truth
+    # another broker loads it; what the first one still does after that does not count
     (20, 2, _loaded(12, 60, Run(20, 25, ACKNOWLEDGED, 1), Run(50, 55, ARCHIVED, 1))),
     (21, 0, _became(12, 14, ACKNOWLEDGED, "accept", 2)),
     (21, 0, WindowMoved(*AT, 14, 60)),
@@ -101,7 +101,7 @@ STORY: tuple[tuple[int, int, Event], ...] = (
     (22, 2, _acquired(25, 30, "ben", 1)),
     (23, 2, RecordsChanged(*AT, "lock_timeout", 12, 16, AVAILABLE, 1)),
     (24, 2, RecordsChanged(*AT, "log_start", 12, 16, ARCHIVED, 1)),
-    (24, 2, WindowMoved(*AT, 18, 60)),  # the log starts at 18 now: 16 and 17 are passed while they are acquired
+    (24, 2, WindowMoved(*AT, 18, 60)),  # the log start has moved to 18 while 16 and 17 were acquired
     (25, 2, BrokerStopped(2, True)),
     (30, 1, MemberLeft("007", "ben", "session expired")),
     (31, 1, MemberJoined("007", "ben", "client-b", ("orders", "more"))),
@@ -121,7 +121,7 @@ STORY: tuple[tuple[int, int, Event], ...] = (
 
 
 def story() -> Journal:
-    """Leaders that come and go, a topic made anew, limits that change, records that nobody lets go of."""
+    """Leaders that change, a topic that is created again, limits that change, records that stay acquired."""
     journal = Journal(ORIGIN_MS)
     for seconds, broker, event in STORY:
         journal.record(ORIGIN_MS + 1000 * seconds, broker, event)
@@ -129,7 +129,7 @@ def story() -> Journal:
 
 
 def late_story() -> Journal:
-    """The story as a bounded journal has it that has dropped its beginning, the first leader's load too."""
+    """The story in a bounded journal that has dropped its beginning, including the first leader's load."""
     entries = story().entries()[:]
     (load, *_) = (entry.order for entry in entries if isinstance(entry.event, SharePartitionLoaded))
     return Journal.of(entries[load + 1 :], ORIGIN_MS)

@@ -1,7 +1,7 @@
-"""What the tables of a trace must be, by other means: DuckDB, record by record, on journals as the project reads them.
+"""An independent computation of the tables of a trace: in DuckDB, record by record, on the same journals.
 
-No run of offsets, no delivery count and no walk is used here: for each record and each acquisition the first event that
-ended it is looked for, whatever that costs.
+It uses no runs of offsets, no delivery counts and no pass over the events in order: for each record and each
+acquisition it looks for the first event that ended it, whatever that costs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KEY = "journal, group_id, topic, partition"
 BASE = f"""
     CREATE VIEW loads AS SELECT * FROM ev WHERE type = 'SharePartitionLoaded';
 
-    CREATE VIEW told AS
+    CREATE VIEW changes AS
         SELECT e.*, coalesce(l."order", -1) AS load FROM ev e ASOF LEFT JOIN loads l
           ON e.journal = l.journal AND e.group_id = l.group_id AND e.topic = l.topic AND e.partition = l.partition
          AND e."order" >= l."order"
@@ -68,7 +68,7 @@ BASE = f"""
     CREATE TABLE changed AS
         SELECT {KEY}, load, "order", time_ms, broker, cause, why, state, delivery_count, member_id,
                unnest(range("first", "end")) AS o
-        FROM told WHERE type = 'RecordsChanged';
+        FROM changes WHERE type = 'RecordsChanged';
 
     CREATE TABLE records AS
         WITH begun AS (
@@ -98,7 +98,7 @@ BASE = f"""
         LEFT JOIN changed e ON e.journal = b.journal AND e."order" = x.ended_by AND e.o = b.o
         LEFT JOIN leaderships l ON (l.journal, l.group_id, l.topic, l.partition, l.load)
                                  = (b.journal, b.group_id, b.topic, b.partition, b.load)
-        LEFT JOIN (SELECT {KEY}, load, max(spso) AS spso FROM told WHERE spso IS NOT NULL GROUP BY ALL) w
+        LEFT JOIN (SELECT {KEY}, load, max(spso) AS spso FROM changes WHERE spso IS NOT NULL GROUP BY ALL) w
           ON (w.journal, w.group_id, w.topic, w.partition, w.load)
            = (b.journal, b.group_id, b.topic, b.partition, b.load);
 
@@ -106,7 +106,7 @@ BASE = f"""
         SELECT {KEY}, load, "order", o FROM changed WHERE state IN ('acknowledged', 'archived')
         UNION ALL
         SELECT {KEY}, load, "order", unnest(range(run[1], run[2])) AS o
-        FROM (SELECT *, unnest(runs) AS run FROM told WHERE type = 'SharePartitionLoaded') WHERE run[3] IN (2, 4);
+        FROM (SELECT *, unnest(runs) AS run FROM changes WHERE type = 'SharePartitionLoaded') WHERE run[3] IN (2, 4);
 
     CREATE TABLE windows AS
         WITH moves AS (
@@ -114,13 +114,13 @@ BASE = f"""
                    (SELECT count(*) FROM done d WHERE d.journal = w.journal AND d.group_id = w.group_id
                     AND d.topic = w.topic AND d.partition = w.partition AND d.load = w.load
                     AND d."order" <= w."order" AND d.o >= w.spso) AS complete,
-                   (SELECT min(n."order") FROM told n WHERE n.journal = w.journal AND n.group_id = w.group_id
+                   (SELECT min(n."order") FROM changes n WHERE n.journal = w.journal AND n.group_id = w.group_id
                     AND n.topic = w.topic AND n.partition = w.partition AND n.load = w.load AND n.spso IS NOT NULL
                     AND n."order" > w."order") AS next_move,
                    (SELECT arg_max(coalesce(TRY_CAST(c.value AS BIGINT), 2000), c."order") FROM ev c
                     WHERE c.type = 'ConfigChanged' AND c.journal = w.journal AND c.resource = 'group:' || w.group_id
                     AND c.key = 'share.partition.max.record.locks' AND c."order" BETWEEN w.load AND w."order") AS locks
-            FROM told w WHERE w.spso IS NOT NULL
+            FROM changes w WHERE w.spso IS NOT NULL
         )
         SELECT *, log_end - spso - complete AS lag FROM (
         SELECT m.{KEY.replace(", ", ", m.")}, m.load, m."order", m.time_ms, coalesce(n.time_ms, l.until_ms) AS until_ms,
@@ -144,7 +144,7 @@ BASE = f"""
                delivery_count,
                CASE cause WHEN 'acquire' THEN 'acquired' WHEN 'renew' THEN 'renewed' ELSE 'timed_out' END AS event,
                member_id, deadline_ms, deadline_ms - time_ms AS lock_ms, state
-        FROM told WHERE type = 'RecordsChanged'
+        FROM changes WHERE type = 'RecordsChanged'
           AND (cause IN ('renew', 'lock_timeout') OR (cause = 'acquire' AND state = 'acquired'));
 
     CREATE VIEW members AS
@@ -271,8 +271,7 @@ FIGURES = f"""
 """
 
 BY_RECORD = {"attempts": "records", "poison": "poison"}
-"""Tables that are compared record by record, and what they are called here: how they are cut into runs is no fact about
-a journal."""
+"""Tables that are compared record by record, with their names here: how rows are cut into runs may differ."""
 
 
 def oracle(journals: Mapping[str, Journal]) -> Any:
@@ -299,13 +298,13 @@ def names_of(name: str) -> list[str]:
 
 
 def expected_of(oracle: Any, name: str) -> Counter[tuple[Any, ...]]:
-    """The rows that a table must have, one a record where runs are compared so."""
+    """The rows that a table must have, one per record in the tables of `BY_RECORD`."""
     names = ", ".join(f'"{column}"' for column in names_of(name))
     return counted(oracle.execute(f"SELECT {names} FROM {BY_RECORD.get(name, name)}").fetchall())
 
 
 def written(out: Path, name: str) -> Counter[tuple[Any, ...]]:
-    """The rows of a table that has been written; there is no file where there is no group."""
+    """The rows of a table on disk; without a group there is no file."""
     import duckdb
 
     if not any(out.glob(f"{name}/**/*.parquet")):
@@ -321,7 +320,7 @@ def written(out: Path, name: str) -> Counter[tuple[Any, ...]]:
 
 
 def counted(rows: list[Any]) -> Counter[tuple[Any, ...]]:
-    """How often each row is there, in a form that compares."""
+    """How often each row occurs, with values that can be compared."""
     return Counter(tuple(_plain(value) for value in row) for row in rows)
 
 
@@ -332,7 +331,7 @@ def _plain(value: Any) -> Any:
 
 
 def _row(journal: str, entry: Entry) -> dict[str, Any]:
-    """What an entry comes to; what is nested deeply matters to no table."""
+    """An entry as a row, without assignments: no table needs them."""
     order, time_ms, broker, event = entry
     row = {name: value for name, value in encode(event).items() if name != "assignment"}
     row |= {name: STATES[row[name]] for name in ("state", "to_state") if row.get(name) is not None}

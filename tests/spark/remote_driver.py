@@ -1,7 +1,7 @@
-"""A driver of a Spark that is not in its own process: reads a share group there, sweeps there, makes
-tables of a trace there, and tells what it found.
+"""A driver of a Spark in another process: it reads a share group there, runs a sweep, makes the tables of a trace, and
+writes what it found to a file.
 
-It is the main module of a process, so that its functions travel to the workers as they stand.
+It is the main module of a process, so that its functions are pickled by value for the workers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FEW = Scenario(records=20, max_poll_records=10, consumers=1)
 
 
 def where_from(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Where workers have the package from."""
+    """The file from which workers import the package."""
     import shareq
 
     for batch in batches:
@@ -35,7 +35,7 @@ def where_from(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def dies_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Take the executor down with rows in hand, at the first attempt of the first task."""
+    """Kill the executor in the middle of the rows, at the first attempt of the first task."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -48,7 +48,14 @@ def dies_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def main(
-    config: dict[str, str], options: dict[str, str], *, checkpoint: str, kills: bool, trace: str, out: str, told: Path
+    config: dict[str, str],
+    options: dict[str, str],
+    *,
+    checkpoint: str,
+    kills: bool,
+    trace: str,
+    out: str,
+    result: Path,
 ) -> None:
     def sink(df: DataFrame, number: int) -> None:
         rows = df.select("topic", "partition", "offset")
@@ -56,24 +63,24 @@ def main(
             rows = rows.mapInArrow(dies_once, rows.schema)
         places = sorted((row.partition, row.offset) for row in rows.collect())
         acknowledge(df.where("partition = 0 AND offset = 1 AND deliveryCount = 1"), "release")
-        (told.parent / f"rows-{number}.json").write_text(json.dumps(places))
+        (result.parent / f"rows-{number}.json").write_text(json.dumps(places))
 
-    if java := os.environ.get("SPARK_SUBMIT_OPTS"):  # executors as drivers
+    if java := os.environ.get("SPARK_SUBMIT_OPTS"):  # the same Java options for executors as for the driver
         config = {"spark.executor.extraJavaOptions": java, **config}
     spark = session(**config)
     stream = spark.readStream.format("shareq").options(**options).load().writeStream
     finish(stream.foreachBatch(sink).option("checkpointLocation", checkpoint).trigger(availableNow=True).start, None)
     files = spark.range(0, 4, 1, 4).mapInArrow(where_from, "file string").distinct().collect()
     found: dict[str, Any] = {
-        "batches": [json.loads(path.read_text()) for path in sorted(told.parent.glob("rows-*.json"))],
+        "batches": [json.loads(path.read_text()) for path in sorted(result.parent.glob("rows-*.json"))],
         "read": spark.read.format("shareq").options(**{**options, "group.id": "nobody"}).load().count(),
         "files": sorted(row.file for row in files),
         "sweep": repr(sweep({"consumers": [1, 2]}, 2, FEW, spark=spark, progress=False).table.to_pylist()),
     }
     pipeline.run(trace, out, spark=spark, progress=False, report=False)
-    told.write_text(json.dumps(found))
+    result.write_text(json.dumps(found))
     spark.stop()
 
 
 if __name__ == "__main__":
-    main(**json.loads(sys.argv[1]), told=Path(sys.argv[2]))
+    main(**json.loads(sys.argv[1]), result=Path(sys.argv[2]))

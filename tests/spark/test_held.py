@@ -1,4 +1,4 @@
-"""Ranges that a member holds, less others: beside the same over sets of offsets."""
+"""Ranges that a member holds, without others: compared with sets of offsets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def places(several: list[Held]) -> list[Place]:
 
 @pytest.mark.parametrize("same_node", [False, True])
 @given(several=st.lists(ANY, max_size=5), others=st.lists(ANY, max_size=5))
-def test_offsets_of_others_are_taken_out(same_node: bool, several: list[Held], others: list[Held]) -> None:
+def test_offsets_of_others_are_removed(same_node: bool, several: list[Held], others: list[Held]) -> None:
     holes = places(others)
     if same_node:
         expected = [place for place in places(several) if place not in holes]

@@ -1,4 +1,4 @@
-"""The tables of a trace equal what DuckDB makes of the same journals, record by record."""
+"""The tables of a trace equal those that DuckDB computes from the same journals, record by record."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.spark.pipeline_oracle import BY_RECORD, counted, expected_of, names_o
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.timeout(1200)  # some sixty jobs of Spark's are a lot for a machine that has other work, too
+pytestmark = pytest.mark.timeout(1200)  # about sixty Spark jobs, perhaps on a busy machine
 
 BAD_LINES = {
     '{"order": 9000, "time_ms": 1, "broker"': "not a JSON object, or a field has the wrong type",
@@ -45,18 +45,18 @@ BAD_LINES = {
 
 
 class Trace(NamedTuple):
-    """A folder of journals, what has become of it, and what should have."""
+    """Journals, the tables that were made of them, the output of the command, and the expected tables."""
 
     journals: Mapping[str, Journal]
     out: Path
-    said: str
+    output: str
     oracle: Any
 
 
 @pytest.fixture(scope="module")
 def trace(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Trace:
-    """The journals in a folder, one as Parquet, one with bad lines, through the command."""
-    del spark  # the command finds it
+    """The command on a folder of journals, one of them in Parquet and one with bad lines."""
+    del spark  # the command uses the running session
     folder, out = tmp_path_factory.mktemp("journals"), tmp_path_factory.mktemp("out") / "tables"
     in_trouble(11, 120).to_jsonl(folder / "faults.jsonl")
     lines = (folder / "faults.jsonl").read_text().splitlines()
@@ -73,13 +73,13 @@ def trace(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Trac
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_table_equals_an_independent_computation_to_the_row(trace: Trace, name: str) -> None:
+def test_each_table_equals_an_independent_computation(trace: Trace, name: str) -> None:
     expected = expected_of(trace.oracle, name)
     assert written(trace.out, name) == expected
     assert expected
 
 
-def test_tables_are_read_back_by_spark_as_they_are_documented(trace: Trace, spark: SparkSession) -> None:
+def test_spark_reads_tables_back_with_their_documented_columns(trace: Trace, spark: SparkSession) -> None:
     for name in TABLES:
         table = pipeline.read(spark, trace.out, name)
         if name in BY_RECORD:
@@ -87,8 +87,8 @@ def test_tables_are_read_back_by_spark_as_they_are_documented(trace: Trace, spar
         assert counted(table.select(*names_of(name)).collect()) == expected_of(trace.oracle, name), name
 
 
-def test_the_journals_have_every_kind_of_event(trace: Trace) -> None:
-    """Else the comparison would say little."""
+def test_the_journals_cover_every_outcome(trace: Trace) -> None:
+    """Otherwise the comparison would prove little."""
     found = {name for (name,) in trace.oracle.execute("SELECT DISTINCT outcome FROM records").fetchall()}
     assert found >= {
         "accept", "release", "reject", "gap", "lock_timeout", "session_release", "aborted", "log_start", "missing",
@@ -107,11 +107,11 @@ def test_every_event_is_in_the_table_of_events(trace: Trace, spark: SparkSession
     assert {name for name, _ in events.dtypes} == {*columns(), "batch"}
 
 
-def test_bad_lines_are_counted_and_kept_aside(trace: Trace) -> None:
+def test_bad_lines_are_counted_and_kept_apart(trace: Trace) -> None:
     kept = [json.loads(line) for part in (trace.out / "_bad").glob("*.json") for line in part.read_text().splitlines()]
     assert {row["line"]: row["journal"] for row in kept} == dict.fromkeys(BAD_LINES, "faults.jsonl")
     assert all(row["reason"].startswith(BAD_LINES[row["line"]]) for row in kept)
-    assert f"{len(BAD_LINES)} bad lines" in trace.said
+    assert f"{len(BAD_LINES)} bad lines" in trace.output
 
 
 def test_tables_are_partitioned_by_group_and_date(trace: Trace) -> None:
@@ -128,15 +128,15 @@ def test_the_schema_is_documented_and_versioned(trace: Trace, spark: SparkSessio
     for name, table in TABLES.items():
         there = dict(spark.read.parquet(str(trace.out / name)).dtypes)
         assert there.keys() == {column.name for column in table.columns} | ({"date"} if table.time else set())
-        said = {column["name"]: column["type"] for column in written["tables"][name]}
-        assert {column.name: column.type for column in table.columns}.items() <= said.items()
-        assert all(there[column] == kind for column, kind in said.items() if column not in ("group_id", "date"))
+        types = {column["name"]: column["type"] for column in written["tables"][name]}
+        assert {column.name: column.type for column in table.columns}.items() <= types.items()
+        assert all(there[column] == kind for column, kind in types.items() if column not in ("group_id", "date"))
 
 
 def test_the_report_has_a_sentence_for_each_chart(trace: Trace) -> None:
     report = (trace.out / "report.html").read_text()
     figures = re.findall(r'<figure>.*?<img src="(.*?)" alt=".+?"><figcaption>(.+?)</figcaption>', report)
-    assert len(figures) >= 6 * len(trace.journals) - 2  # one of them tells of no append, hence nothing of its latency
+    assert len(figures) >= 6 * len(trace.journals) - 2  # one of them has no append, so no chart of latency
     assert all(source.startswith("data:image/svg+xml;base64,") and re.search(r"\d", text) for source, text in figures)
     assert not re.search(r'(?:src|href)="(?!data:)', report)
     accepted = trace.oracle.execute(
@@ -145,7 +145,7 @@ def test_the_report_has_a_sentence_for_each_chart(trace: Trace) -> None:
     assert f"{accepted:,} accepted" in report
 
 
-def test_a_topic_is_read_and_followed_and_what_comes_twice_counts_once(
+def test_a_topic_is_read_and_followed_without_counting_duplicates(
     spark: SparkSession, served: Reachable, fresh: Callable[[str], str], tmp_path: Path
 ) -> None:
     topic, journal = fresh("trace"), story()
@@ -164,7 +164,7 @@ def test_a_topic_is_read_and_followed_and_what_comes_twice_counts_once(
         assert {name for name in TABLES if written(out, name) != expected_of(expected, name)} == set(), out
 
 
-def test_a_journal_in_memory_and_one_in_parts(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_journal_gives_the_same_events_in_memory_and_in_parts(spark: SparkSession, tmp_path: Path) -> None:
     journal = story()
     journal.to_jsonl(tmp_path / "whole.jsonl")
     lines = (tmp_path / "whole.jsonl").read_text().splitlines(keepends=True)
@@ -182,7 +182,7 @@ def test_a_journal_in_memory_and_one_in_parts(spark: SparkSession, tmp_path: Pat
     assert {row.journal for row in events_of(spark, str(parts)).select("journal").collect()} == {"two parts.jsonl"}
 
 
-def test_journals_that_come_into_a_folder_are_followed(spark: SparkSession, tmp_path: Path) -> None:
+def test_new_journals_in_a_folder_are_followed(spark: SparkSession, tmp_path: Path) -> None:
     folder, journal = tmp_path / "journals", story()
     folder.mkdir()
     for name, write in (("one.jsonl", journal.to_jsonl), ("two.parquet", journal.to_parquet)):
@@ -196,39 +196,41 @@ def test_journals_that_come_into_a_folder_are_followed(spark: SparkSession, tmp_
 
 
 @pytest.mark.parametrize(
-    ("trace", "said"),
+    ("trace", "message"),
     [
-        pytest.param("prose.txt", "no event in {}, and 1 bad line", id="no journal"),
+        pytest.param("prose.txt", "no event in {}, and 1 bad line", id="not a journal"),
         pytest.param("nothing.jsonl", "{} does not exist", id="no file"),
         pytest.param("empty.jsonl", "no event in {}, and 0 bad lines", id="an empty file"),
         pytest.param("folder", "there is no journal (*.jsonl, *.parquet) in {}", id="a folder without journals"),
-        pytest.param("torn.parquet", "torn.parquet", id="a torn file"),
+        pytest.param("damaged.parquet", "damaged.parquet", id="a damaged file"),
         pytest.param("kafka://host:9092", "must be kafka://HOST:PORT/TOPIC", id="no topic"),
     ],
 )
-def test_an_invalid_trace_is_refused(spark: SparkSession, tmp_path: Path, trace: str, said: str) -> None:
-    del spark  # the command finds it
+def test_an_invalid_trace_is_refused(spark: SparkSession, tmp_path: Path, trace: str, message: str) -> None:
+    del spark  # the command uses the running session
     (tmp_path / "prose.txt").write_text("It was a dark and stormy night.\n")
     (tmp_path / "empty.jsonl").touch()
-    (tmp_path / "torn.parquet").write_text("PAR1, and nothing more")
+    (tmp_path / "damaged.parquet").write_text("PAR1, and nothing more")
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "notes.txt").touch()
     where = trace if ":" in trace else str(tmp_path / trace)
     done = CliRunner().invoke(main, ["pipeline", "run", where, "--out", str(tmp_path / "out"), "--no-progress"])
     assert done.exit_code == 1
-    assert said.format(where) in done.output
+    assert message.format(where) in done.output
     assert len(done.output) < 1000
 
 
 @pytest.mark.parametrize(
-    ("trace", "said"),
+    ("trace", "message"),
     [
         pytest.param("one.jsonl", "Spark reads a file once, even if it grows", id="a file"),
         pytest.param("nothing", "does not exist", id="no folder"),
         pytest.param(7, "7 cannot be followed", id="a number"),
     ],
 )
-def test_a_trace_that_cannot_be_followed_is_refused(spark: SparkSession, tmp_path: Path, trace: Any, said: str) -> None:
+def test_a_trace_that_cannot_be_followed_is_refused(
+    spark: SparkSession, tmp_path: Path, trace: Any, message: str
+) -> None:
     (tmp_path / "one.jsonl").touch()
-    with pytest.raises((OSError, ValueError), match=said):
+    with pytest.raises((OSError, ValueError), match=message):
         pipeline.follow(tmp_path / trace if isinstance(trace, str) else trace, tmp_path / "out", spark=spark)

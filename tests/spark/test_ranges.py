@@ -1,4 +1,4 @@
-"""What an offset says, how ranges become tasks, and what options are taken."""
+"""Offsets of the source, tasks made of ranges, and options."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def ranges(*places: tuple[str, int, int, int, int]) -> tuple[Range, ...]:
 
 
 def offsets(several: tuple[Range, ...]) -> list[tuple[str, int, int, int]]:
-    """The oracle: each offset by itself."""
+    """The oracle: each offset separately."""
     return [(at.topic, at.partition, offset, at.delivery_count) for at in several for offset in range(at.first, at.end)]
 
 
@@ -38,7 +38,7 @@ some_ranges = st.lists(
 
 
 @given(some_ranges, st.integers(0, 1 << 40))
-def test_an_offset_survives_sparks_json(some: tuple[Range, ...], number: int) -> None:
+def test_an_offset_is_restored_from_json(some: tuple[Range, ...], number: int) -> None:
     batch = from_json(json.loads(json.dumps(to_json(Batch(number, some)))))
     assert batch.number == number
     assert sorted(batch.ranges) == sorted(some)
@@ -53,14 +53,14 @@ def test_an_invalid_offset_is_refused(offset: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("given", "joined"),
     [
-        pytest.param([("t", 0, 0, 5, 1), ("t", 0, 5, 9, 1)], [("t", 0, 0, 9, 1)], id="neighbours"),
+        pytest.param([("t", 0, 0, 5, 1), ("t", 0, 5, 9, 1)], [("t", 0, 0, 9, 1)], id="adjacent"),
         pytest.param([("t", 0, 5, 9, 1), ("t", 0, 0, 5, 1)], [("t", 0, 0, 9, 1)], id="in any order"),
-        pytest.param([("t", 0, 0, 5, 1), ("t", 0, 5, 9, 2)], None, id="delivered another number of times"),
-        pytest.param([("t", 0, 0, 5, 1), ("t", 0, 6, 9, 1)], None, id="with a hole"),
-        pytest.param([("t", 0, 0, 5, 1), ("t", 1, 5, 9, 1)], None, id="of two partitions"),
+        pytest.param([("t", 0, 0, 5, 1), ("t", 0, 5, 9, 2)], None, id="with different delivery counts"),
+        pytest.param([("t", 0, 0, 5, 1), ("t", 0, 6, 9, 1)], None, id="with a gap"),
+        pytest.param([("t", 0, 0, 5, 1), ("t", 1, 5, 9, 1)], None, id="in two partitions"),
     ],
 )
-def test_ranges_are_joined_where_they_agree(
+def test_adjacent_ranges_with_equal_delivery_counts_are_merged(
     given: list[tuple[str, int, int, int, int]], joined: list[tuple[str, int, int, int, int]] | None
 ) -> None:
     assert merged(ranges(*given)) == ranges(*(joined or given))
@@ -75,12 +75,12 @@ def test_tasks_cover_each_offset_once(some: tuple[Range, ...], tasks: int, at_le
 
 
 def test_one_task_reads_several_partitions() -> None:
-    """A task has its price: many small partitions do not make many tasks."""
+    """Each task has a cost: many small partitions do not make many tasks."""
     several = ranges(*(("t", partition, 0, 10, 1) for partition in range(4)))
     assert list(split(several, 2)) == [several[:2], several[2:]]
 
 
-def test_one_partition_feeds_several_tasks() -> None:
+def test_several_tasks_read_one_partition() -> None:
     assert list(split(ranges(("t", 0, 0, 100, 1)), 4)) == [
         ranges(("t", 0, first, first + 25, 1)) for first in (0, 25, 50, 75)
     ]
@@ -89,8 +89,8 @@ def test_one_partition_feeds_several_tasks() -> None:
 @given(st.integers(0, 9), st.integers(0, 20), st.dictionaries(st.integers(0, 30), st.sampled_from((2, 3))))
 def test_runs_keep_the_acknowledge_type_of_each_offset(first: int, size: int, verdicts: dict[int, int]) -> None:
     runs = cut(first, first + size, verdicts, 1)
-    said = [(offset, verdict) for low, high, verdict in runs for offset in range(low, high)]
-    assert said == [(offset, verdicts.get(offset, 1)) for offset in range(first, first + size)]
+    found = [(offset, verdict) for low, high, verdict in runs for offset in range(low, high)]
+    assert found == [(offset, verdicts.get(offset, 1)) for offset in range(first, first + size)]
 
 
 NEEDED = {"kafka.bootstrap.servers": "127.0.0.1:9092", "subscribe": "a, b", "group.id": "g"}
@@ -102,13 +102,13 @@ def test_options_have_defaults() -> None:
     assert (options.lock_renewal, options.min_partitions, options.max_records) == (True, None, 500_000)
 
 
-def test_options_come_in_any_case_and_configs_pass_through() -> None:
+def test_option_names_ignore_case_and_configs_are_passed_on() -> None:
     options = parse({**NEEDED, "MAXRECORDSPERBATCH": "7", "kafka.client.rack": "r1"})
     assert (options.max_records, options.conf["client.rack"]) == (7, "r1")
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "message"),
     [
         pytest.param({"startingOffsets": "earliest"}, "unknown option 'startingOffsets'", id="unknown"),
         pytest.param({"subscribe": ""}, "option 'subscribe' must be set", id="no topic"),
@@ -116,19 +116,19 @@ def test_options_come_in_any_case_and_configs_pass_through() -> None:
         pytest.param({"group.id": ""}, "option 'group.id' must be set", id="no group"),
         pytest.param({"kafka.bootstrap.servers": ""}, "must be set", id="no address"),
         pytest.param({"maxRecordsPerBatch": "0"}, "option 'maxRecordsPerBatch'='0'", id="no records"),
-        pytest.param({"minPartitions": "many"}, "option 'minPartitions'='many'", id="no number"),
+        pytest.param({"minPartitions": "many"}, "option 'minPartitions'='many'", id="not a number"),
         pytest.param({"lockRenewal": "perhaps"}, "option 'lockRenewal'='perhaps'", id="neither true nor false"),
-        pytest.param({"onFailure": "accept"}, "option 'onFailure'='accept'", id="no verdict"),
+        pytest.param({"onFailure": "accept"}, "option 'onFailure'='accept'", id="an invalid value"),
         pytest.param({"kafka.no.such.key": "1"}, "no.such.key", id="an unknown config"),
-        pytest.param({"kafka.max.poll.records": "5"}, "the source sets it", id="a config of the source's"),
+        pytest.param({"kafka.max.poll.records": "5"}, "the source sets it", id="a config that the source sets"),
     ],
 )
-def test_options_are_refused_by_name(changes: dict[str, str], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
+def test_invalid_options_are_refused_by_name(changes: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         parse({**NEEDED, **changes})
 
 
-def test_every_option_is_explained() -> None:
+def test_every_option_is_documented() -> None:
     """What `help(shareq.spark)` shows."""
     table = [line for line in (shareq.spark.__doc__ or "").splitlines() if line[:5].strip() and line.startswith("    ")]
     assert [line.split()[0] for line in table] == [*KNOWN, "kafka.*"]

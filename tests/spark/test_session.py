@@ -1,4 +1,4 @@
-"""The session for a laptop, and what is said where none fits."""
+"""The session for a laptop, and versions of PySpark that are refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("version", ["4.0.0", "4.1.0.dev1", "4.3.0", "5.0.0"])
-def test_a_pyspark_that_fits(version: str) -> None:
+def test_supported_versions_of_pyspark_are_accepted(version: str) -> None:
     check_pyspark(version)
 
 
@@ -25,18 +25,18 @@ def test_an_old_pyspark_is_refused_with_a_reason(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["4.0.5", "4.1.4"])
-def test_streams_need_a_spark_that_reports_finished_batches(version: str) -> None:
+def test_streams_are_refused_where_spark_does_not_report_finished_batches(version: str) -> None:
     reason = f"PySpark {version} does not support acknowledging streams.*4.2 does.*batch reads"
     with pytest.raises(SparkDoesNotFit, match=reason):
         check_pyspark(version, streaming=True)
 
 
 @pytest.mark.parametrize("version", ["4.2.0", "4.10.1", "5.0.0"])
-def test_a_pyspark_that_streams(version: str) -> None:
+def test_versions_of_pyspark_with_streams_are_accepted(version: str) -> None:
     check_pyspark(version, streaming=True)
 
 
-def test_a_master_and_spark_connect_are_too_much() -> None:
+def test_a_master_with_spark_connect_is_refused() -> None:
     with pytest.raises(ValueError, match="must not be set with Spark Connect"):
         session(master="local[2]", **{"spark.remote": "sc://127.0.0.1"})
 
@@ -46,7 +46,7 @@ def test_an_unknown_spark_key_is_refused() -> None:
         session(shuffle_partitions=2)
 
 
-def test_a_laptops_settings_and_the_users_own(spark: SparkSession) -> None:
+def test_settings_of_the_user_replace_those_for_a_laptop(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
     assert spark.conf.get("spark.ui.enabled") == "false"
     again = session(**{"spark.sql.shuffle.partitions": "3"})

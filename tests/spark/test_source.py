@@ -1,4 +1,4 @@
-"""A share group read by Spark: batch, streaming, limits, verdicts, failures, a restart, two queries in one group."""
+"""A share group read by Spark: batch, stream, limits, acknowledge types, failures, restarts, two queries in a group."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ MOMENT_MS = 1_760_000_000_123
 
 CONFIGS = {
     "share.auto.offset.reset": "earliest",
-    "share.session.timeout.ms": "6000",  # whoever was killed is soon forgotten
-    "share.record.lock.duration.ms": "60000",  # where the machine stands still for a while, no record comes twice
+    "share.session.timeout.ms": "6000",  # killed members are soon removed
+    "share.record.lock.duration.ms": "60000",  # a machine that stalls for a while causes no redelivery
 }
 
 Place = tuple[int, int]
@@ -42,7 +42,7 @@ Place = tuple[int, int]
 
 
 class Scene(NamedTuple):
-    """A topic with records, a group that begins at its beginning, and where Spark keeps its notes."""
+    """A topic with records, a group that reads it from its beginning, and Spark's checkpoint."""
 
     spark: SparkSession
     options: dict[str, str]
@@ -64,7 +64,7 @@ class Scene(NamedTuple):
 
 
 def prepare(broker: Reachable, name: Callable[[str], str], records: int) -> dict[str, str]:
-    """A topic of two partitions with records, and a group that begins at its beginning, as options of the source."""
+    """A topic of two partitions with records and a group that reads it from its beginning; the source's options."""
     topic, group, address = name("topic"), name("group"), broker.bootstrap_servers
     with Admin({"bootstrap.servers": address}) as admin:
         admin.create_topics([NewTopic(topic, 2)]).check()
@@ -93,7 +93,7 @@ def every_place(records: int) -> list[Place]:
 
 
 def logged_places(checkpoint: str, number: int) -> list[Place]:
-    """What Spark's offset log says of a batch."""
+    """The places of a batch in Spark's offset log."""
     logged = json.loads(Path(checkpoint, "offsets", str(number)).read_text().splitlines()[2])
     return sorted(
         (int(partition), offset)
@@ -112,7 +112,7 @@ def test_rows_are_those_of_sparks_kafka_source(
     address, topic = request.getfixturevalue(which).bootstrap_servers, fresh("topic")
     headers = [("n", b"3"), ("none", None), ("n", b"")]
     with Admin({"bootstrap.servers": address}) as admin, Producer({"bootstrap.servers": address}) as producer:
-        config = {"message.timestamp.type": time_type, "retention.ms": "-1"}  # such old records would soon be deleted
+        config = {"message.timestamp.type": time_type, "retention.ms": "-1"}  # keep such old records
         admin.create_topics([NewTopic(topic, 1, config=config)]).check()
         producer.produce(topic, b"value", b"key", headers=headers, timestamp=MOMENT_MS)
         producer.produce(topic, None, None, timestamp=MOMENT_MS + 1)
@@ -135,7 +135,7 @@ def test_an_unknown_option_is_refused_by_name(small: Scene) -> None:
 
 
 @pytest.mark.parametrize("which", ["served", "kafka"], ids=["shareq", "apache-kafka"])
-def test_what_is_available_now_arrives_within_limits_and_is_acknowledged(
+def test_available_now_reads_and_acknowledges_all_records_within_limits(
     which: str,
     request: pytest.FixtureRequest,
     spark: SparkSession,
@@ -150,7 +150,7 @@ def test_what_is_available_now_arrives_within_limits_and_is_acknowledged(
     assert at.lag() == 0
 
 
-def test_poison_is_rejected_and_what_was_released_comes_again(small: Scene) -> None:
+def test_rejected_records_are_archived_and_released_ones_delivered_again(small: Scene) -> None:
     seen: Counter[Place] = Counter()
     counts: dict[Place, int] = {}
 
@@ -168,7 +168,7 @@ def test_poison_is_rejected_and_what_was_released_comes_again(small: Scene) -> N
     assert small.lag() == 0
 
 
-def test_an_unfinished_batch_is_replayed_as_its_offset_says(small: Scene) -> None:
+def test_a_restart_replays_exactly_the_unfinished_batch(small: Scene) -> None:
     first: list[Place] = []
 
     def fails(df: DataFrame, _: int) -> None:
@@ -185,7 +185,7 @@ def test_an_unfinished_batch_is_replayed_as_its_offset_says(small: Scene) -> Non
 
 
 def test_a_broken_batch_is_rejected_and_the_stream_goes_on(small: Scene, served: Server) -> None:
-    """The progress of the query says how many records were left out."""
+    """The progress of the query has the number of records that were left out."""
     log = served.cluster.log(small.options["subscribe"], 1)
     log.append(support.broken(support.batch(b"lost", b"gone"), -1), now_ms=MOMENT_MS, leader_epoch=0, validate=False)
     with Producer({"bootstrap.servers": served.bootstrap_servers}) as producer:
@@ -207,12 +207,12 @@ def test_a_broken_batch_is_rejected_and_the_stream_goes_on(small: Scene, served:
 
 
 def dies_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Take Spark's Python workers down with rows in hand, at the first attempt of the first task."""
+    """Kill Spark's Python workers in the middle of the rows, at the first attempt of the first task."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
     assert context is not None
-    assert os.getpgrp() == os.getppid()  # the daemon that has forked the workers
+    assert os.getpgrp() == os.getppid()  # the daemon that forked the workers
     for batch in batches:
         if context.partitionId() == 0 and context.attemptNumber() == 0:
             os.killpg(os.getpgrp(), signal.SIGKILL)
@@ -220,7 +220,7 @@ def dies_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield batch.set_column(2, "attempt", attempts)
 
 
-def test_tasks_that_die_are_tried_again(small: Scene) -> None:
+def test_tasks_whose_worker_dies_are_run_again(small: Scene) -> None:
     found: list[tuple[int, int, int]] = []
 
     def sink(df: DataFrame, _: int) -> None:
@@ -234,7 +234,7 @@ def test_tasks_that_die_are_tried_again(small: Scene) -> None:
 
 
 def test_two_queries_of_a_group_share_the_work(small: Scene, tmp_path: Path) -> None:
-    """Each has records in hand at the same time as the other. A query may begin with a batch that has none."""
+    """Both hold records at the same time. The first batch of a query may be empty."""
     found: list[list[Place]] = [[], []]
     both = Barrier(2, timeout=TIMEOUT_S)
 

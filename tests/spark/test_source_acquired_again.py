@@ -1,4 +1,4 @@
-"""Locks of a query's member that are lost while it has records for later batches, and acquired again by itself."""
+"""Records for later batches whose locks are lost, and which the same member acquires again."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def at(tmp_path: Path) -> Iterator[Scene]:
 
 
 def lose_connection(at: Scene, reader: StreamReader) -> None:
-    """Brokers give back what the member has locked."""
+    """Brokers release the member's records."""
     assert reader._member is not None
     connection = reader._member.connection
     assert isinstance(connection, InProcessConnection)
@@ -56,10 +56,10 @@ def move_leader_and_back(at: Scene, reader: StreamReader) -> None:
 
 @pytest.mark.parametrize("lose", [lose_connection, move_leader, move_leader_and_back])
 @pytest.mark.parametrize("steps", [(0,), (1,), (0, 1), (1, 4, 6)], ids=str)
-def test_no_batch_has_a_record_that_is_accepted(
+def test_no_batch_has_a_record_that_was_accepted(
     at: Scene, lose: Callable[[Scene, StreamReader], None], steps: tuple[int, ...]
 ) -> None:
-    """The newer lock counts: the older copy of what waits for a batch is void."""
+    """The newer lock counts: the older copies of records that wait for a batch are dropped."""
     reader = at.reader(**{"kafka.share.acquire.mode": "batch_optimized"})
     offset, books, read, step = reader.initialOffset(), Books(GROUP), 0, 0
     found: set[tuple[int, int]] = set()
@@ -82,7 +82,7 @@ def test_no_batch_has_a_record_that_is_accepted(
 
 
 def test_no_batch_has_a_record_twice(at: Scene) -> None:
-    """The leader moves while a batch is filled: what the new one gives takes the place of the older copy."""
+    """The leader moves while a batch is filled: records from the new leader replace the older copies."""
     reader = at.reader(**{"kafka.share.acquire.mode": "batch_optimized"})
     plan(reader, reader.initialOffset(), LIMIT)
     member = reader._member

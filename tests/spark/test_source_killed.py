@@ -1,6 +1,6 @@
-"""kill -9 of the driver at points drawn from the run's seed: every record reaches the sink, and none is stuck.
+"""kill -9 of the driver at points drawn from the run's seed: every record reaches the sink, and none stays locked.
 
-SHAREQ_KILLS says how many drivers are killed, one after the other; 50 make the full proof.
+SHAREQ_KILLS is the number of drivers that are killed, one after the other; the full check takes 50.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 KILLS = int(os.environ.get("SHAREQ_KILLS", "2"))
 POINTS = ("acquired", "begun", "read", "written", "committed")
-"""Before the offset log, at the begin and in the middle of a batch, after the sink before the commit, after that."""
+"""Before the offset log, at the beginning and in the middle of a batch, between sink and commit, after the commit."""
 
 PER_BATCH = 10
 ROOT = Path(__file__).parents[2]
@@ -36,7 +36,7 @@ PATIENCE_S = 300
 
 
 def session_of(driver: int) -> list[int]:
-    """The processes that a driver has started, itself included: a session of the operating system's."""
+    """The driver and the processes that it has started: a session in the sense of the operating system."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -45,23 +45,23 @@ def session_of(driver: int) -> list[int]:
     return found
 
 
-def run_and_kill(arguments: list[str], words: Path, *, everything: bool) -> None:
-    """Run a driver to its fatal word, then kill it: its JVM and what belongs to it, or all its processes at once."""
-    words.write_text("")
+def run_and_kill(arguments: list[str], steps: Path, *, everything: bool) -> None:
+    """Run a driver up to its fatal step, then kill its process group or all processes of its session."""
+    steps.write_text("")
     command = [sys.executable, "-m", "tests.spark.driver", *arguments]
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     ) as driver:
         deadline = time.monotonic() + PATIENCE_S
-        while not words.read_text().endswith("now\n"):
-            assert time.monotonic() < deadline, words.read_text()
+        while not steps.read_text().endswith("blocked\n"):
+            assert time.monotonic() < deadline, steps.read_text()
             with suppress(subprocess.TimeoutExpired):
                 pytest.fail(f"the driver ended by itself, with {driver.wait(0.1)}")
-        if not everything:  # Spark's Python workers notice, and its reader says goodbye to the group
+        if not everything:  # Spark's Python workers notice, and the reader leaves the group
             os.killpg(driver.pid, signal.SIGKILL)
             driver.wait()
         for pid in session_of(driver.pid) if everything or arguments[-2] in {"acquired", "committed"} else []:
-            with suppress(ProcessLookupError):  # it has just gone by itself: others of the session are dead already
+            with suppress(ProcessLookupError):  # it has just ended, since others of the session are dead
                 os.kill(pid, signal.SIGKILL)
 
 
@@ -78,8 +78,8 @@ def test_a_killed_drivers_records_reach_the_sink(
     points = rng.sample(POINTS, len(POINTS))
     for number in range(KILLS):
         point, nth, everything = points[number % len(points)], rng.randint(1, 2), rng.random() < 0.5
-        print(f"{number}: killed {'with all its processes' if everything else ''} when {point} for the {nth}. time")
-        run_and_kill([options, str(tmp_path), point, str(nth)], tmp_path / "words", everything=everything)
+        print(f"{number}: killed{' with all its processes' if everything else ''} at step {point}, time {nth}")
+        run_and_kill([options, str(tmp_path), point, str(nth)], tmp_path / "steps", everything=everything)
     last: dict[int, list[Place]] = {}
     at.run(lambda df, number: last.update({number: places(df)}), maxRecordsPerBatch="1000")
     arrived = {place for batch in last.values() for place in batch}
@@ -96,11 +96,11 @@ def test_a_killed_drivers_records_reach_the_sink(
 def test_records_of_a_killed_query_are_delivered_to_others(
     spark: SparkSession, served: Reachable, fresh: Callable[[str], str], tmp_path: Path
 ) -> None:
-    """Two queries in one group know nothing of each other's checkpoints."""
+    """The other query has its own checkpoint."""
     at = scene(spark, served, fresh, tmp_path, 40)
     options = json.dumps({**at.options, "maxRecordsPerBatch": str(PER_BATCH)})
     (theirs := tmp_path / "theirs").mkdir()
-    run_and_kill([options, str(theirs), "read", "1"], theirs / "words", everything=True)
+    run_and_kill([options, str(theirs), "read", "1"], theirs / "steps", everything=True)
     arrived: list[Place] = []
     at.run(lambda df, _: arrived.extend(places(df)))
     assert sorted(arrived) == every_place(at.records)

@@ -1,4 +1,4 @@
-"""The source as Spark drives it, without a Spark: plan, read, settle, restart; on a cluster in this process."""
+"""The source called as Spark calls it, without Spark, on a cluster in this process: plan, read, settle, restart."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TOPIC, GROUP = "orders", "g"
 RECORDS = 40
 LOCK_MS = 2000
 PATIENCE = 60
-"""How often a query asks, half a second of virtual time each."""
+"""How often `plan` asks for the next offset; each call takes up to half a second of virtual time."""
 
 Place = tuple[int, int]
 """(partition, offset)."""
@@ -48,13 +48,13 @@ class Scene(NamedTuple):
         return StreamReader(parse({**needed, **strict, **options}), self.folder)
 
     def lag(self) -> int:
-        """How many records the group has not finished with; all of a partition where it has not begun."""
+        """How many records the group has not finished; all records of a partition that it has not begun."""
         with Admin({"bootstrap.servers": self.cluster.bootstrap_servers}) as admin:
             lags = {at.partition: row.lag for at, row in admin.list_share_group_offsets(GROUP).items()}
         return sum(RECORDS // 2 if (lag := lags.get(partition)) is None else lag for partition in (0, 1))
 
     def crash(self, reader: StreamReader) -> None:
-        """The driver's machine loses power, and its locks run out."""
+        """The driver's machine loses power, and its locks expire."""
         assert reader._member is not None
         self.cluster.crash(reader._member)
         reader._member._closing.set()  # its thread dies with it
@@ -81,22 +81,22 @@ def at_most(rows: int) -> ReadMaxRows:
 
 
 def through_json(offset: Offset) -> Offset:
-    """As Spark keeps it."""
-    told: Offset = json.loads(json.dumps(offset))
-    return told
+    """An offset after a round trip through JSON, in which Spark keeps it."""
+    restored: Offset = json.loads(json.dumps(offset))
+    return restored
 
 
 def plan(reader: StreamReader, start: Offset, limit: int = RECORDS) -> Offset:
-    """The next offset; `start` where none comes: a query asks again and again, joining a group takes some time."""
-    return asked(lambda: reader.latestOffset(start, at_most(limit)), start)
+    """The next offset, or `start` if there is none after many calls: joining a group takes some time."""
+    return poll_offset(lambda: reader.latestOffset(start, at_most(limit)), start)
 
 
-def asked(question: Callable[[], Offset], start: Offset) -> Offset:
-    return next((told for _ in range(PATIENCE) if (told := through_json(question())) != start), start)
+def poll_offset(latest: Callable[[], Offset], start: Offset) -> Offset:
+    return next((offset for _ in range(PATIENCE) if (offset := through_json(latest())) != start), start)
 
 
 def rows(reader: StreamReader, start: Offset, end: Offset) -> list[tuple[int, int, int]]:
-    """What tasks make of a batch: (partition, offset, delivery_count)."""
+    """The rows of all tasks of a batch: (partition, offset, delivery_count)."""
     found = [batch for task in reader.partitions(start, end) for batch in reader.read(task)]
     columns = (("partition", "offset", "deliveryCount"), found)
     return [tuple(row.values()) for batch in columns[1] for row in batch.select(list(columns[0])).to_pylist()]
@@ -107,7 +107,7 @@ def places(several: Sequence[tuple[int, int, int]]) -> list[Place]:
 
 
 def drain(reader: StreamReader, offset: Offset) -> list[tuple[int, int, int]]:
-    """Run batches until none comes any more."""
+    """Run batches until there are no more."""
     found: list[tuple[int, int, int]] = []
     while (end := plan(reader, offset)) != offset:
         found += rows(reader, offset, end)
@@ -117,7 +117,7 @@ def drain(reader: StreamReader, offset: Offset) -> list[tuple[int, int, int]]:
 
 
 @pytest.mark.parametrize("limit", [1, 7, 25, RECORDS])
-def test_no_batch_is_larger_than_the_limit_and_all_records_come_once(at: Scene, limit: int) -> None:
+def test_batches_keep_the_limit_and_deliver_all_records_once(at: Scene, limit: int) -> None:
     reader = at.reader()
     offset, sizes, found = reader.initialOffset(), [], []
     while (end := plan(reader, offset, limit)) != offset:
@@ -131,25 +131,25 @@ def test_no_batch_is_larger_than_the_limit_and_all_records_come_once(at: Scene, 
     reader.stop()
 
 
-def test_a_batch_goes_to_as_many_tasks_as_were_asked_for(at: Scene) -> None:
+def test_a_batch_has_as_many_tasks_as_requested(at: Scene) -> None:
     reader = at.reader(minPartitions="8")
     end = plan(reader, reader.initialOffset())
     assert len(reader.partitions(reader.initialOffset(), end)) == 8
     reader.stop()
 
 
-def test_a_batch_is_acknowledged_when_the_next_one_is_asked_for(at: Scene) -> None:
+def test_planning_the_next_batch_acknowledges_the_last_one(at: Scene) -> None:
     reader = at.reader()
     zero = reader.initialOffset()
     one = plan(reader, zero, 10)
     assert len(rows(reader, zero, one)) == 10
-    assert at.lag() == RECORDS  # read, and not known to be done
+    assert at.lag() == RECORDS  # they have been read, but not finished as far as the source knows
     plan(reader, one, 10)
     assert at.lag() == RECORDS - 10
     reader.stop()
 
 
-def test_commit_acknowledges_too_and_may_come_twice(at: Scene) -> None:
+def test_commit_acknowledges_and_may_be_repeated(at: Scene) -> None:
     reader = at.reader()
     one = plan(reader, reader.initialOffset(), 10)
     for _ in range(2):
@@ -158,14 +158,14 @@ def test_commit_acknowledges_too_and_may_come_twice(at: Scene) -> None:
     reader.stop()
 
 
-def test_a_planned_batch_that_was_never_run_is_planned_again(at: Scene) -> None:
+def test_a_planned_batch_that_was_not_run_is_planned_again(at: Scene) -> None:
     reader = at.reader()
     zero = reader.initialOffset()
     assert plan(reader, zero, 10) == plan(reader, zero, 10)
     reader.stop()
 
 
-def test_a_restart_reads_exactly_what_the_offset_says_though_the_locks_are_gone(at: Scene) -> None:
+def test_a_restart_reads_exactly_the_batch_of_the_offset_without_its_locks(at: Scene) -> None:
     first = at.reader()
     zero = first.initialOffset()
     one = plan(first, zero, 15)
@@ -173,7 +173,7 @@ def test_a_restart_reads_exactly_what_the_offset_says_though_the_locks_are_gone(
     at.crash(first)
     second = at.reader()
     assert rows(second, zero, one) == before
-    assert set(places(drain(second, one))) == set(EVERY)  # those of the replayed batch, too: nobody has accepted them
+    assert set(places(drain(second, one))) == set(EVERY)  # with the replayed batch: it was not accepted
     assert at.lag() == 0
 
 
@@ -208,7 +208,7 @@ def test_two_queries_of_a_group_share_the_work(at: Scene) -> None:
         pytest.param("release", True, True, id="released when it failed"),
         pytest.param("release", False, True, id="released when it never began"),
         pytest.param("reject", True, False, id="rejected when it failed"),
-        pytest.param("reject", False, True, id="given back when it never began: no restart would read it"),
+        pytest.param("reject", False, True, id="released, not rejected, when it never began"),
     ],
 )
 def test_a_batch_of_an_ended_query_is_settled_or_released(at: Scene, on_failure: str, begun: bool, again: bool) -> None:
@@ -233,7 +233,7 @@ def test_acknowledge_types_apply_to_their_own_batch(at: Scene) -> None:
         letter = {"verdict": verdict, "places": {TOPIC: {"0": [number]}}}
         (box / f"{number}.json").write_text(json.dumps(letter))
     two = plan(reader, one)
-    assert rows(reader, one, two) == [(0, 0, 2)]  # released; the rejected one does not come again
+    assert rows(reader, one, two) == [(0, 0, 2)]  # the released record; the rejected one is not delivered again
     assert plan(reader, two) == two
     assert at.lag() == 0
     reader.stop()
@@ -241,7 +241,7 @@ def test_acknowledge_types_apply_to_their_own_batch(at: Scene) -> None:
 
 
 def test_acknowledge_types_of_a_replayed_batch_are_dropped(at: Scene) -> None:
-    """They end with the batch: its records are not held, and come again with verdicts of their own."""
+    """The records of a replayed batch are not held: they are delivered again, and get other acknowledge types then."""
     first = at.reader()
     zero = first.initialOffset()
     one = plan(first, zero, 15)
@@ -258,14 +258,14 @@ def test_acknowledge_types_of_a_replayed_batch_are_dropped(at: Scene) -> None:
     assert at.lag() == 0
 
 
-def test_a_reader_without_a_query_leaves_nothing(at: Scene) -> None:
+def test_a_reader_without_a_query_leaves_no_folder(at: Scene) -> None:
     at.reader().stop()
     assert not Path(at.folder).exists()
 
 
 @pytest.mark.parametrize("renews", [True, False], ids=["renewed", "not renewed"])
 def test_a_batch_may_take_longer_than_its_locks(at: Scene, renews: bool) -> None:
-    """The thread that renews goes by the wall, so its work is done here by hand."""
+    """The renewing thread uses the wall clock, so the test calls `renew` itself."""
     reader = at.reader(lockRenewal=str(renews))
     zero = reader.initialOffset()
     held = plan(reader, zero, 10)
@@ -282,7 +282,7 @@ def test_a_batch_may_take_longer_than_its_locks(at: Scene, renews: bool) -> None
     reader.stop()
 
 
-def test_what_is_available_now_ends_where_the_logs_end_now(at: Scene) -> None:
+def test_available_now_ends_at_the_current_log_ends(at: Scene) -> None:
     reader = at.reader()
     reader.prepareForTriggerAvailableNow()
     with Producer({"bootstrap.servers": at.cluster.bootstrap_servers}) as producer:
@@ -290,10 +290,10 @@ def test_what_is_available_now_ends_where_the_logs_end_now(at: Scene) -> None:
     assert places(drain(reader, reader.initialOffset())) == EVERY
     assert at.lag() == 1
     other = at.reader()
-    assert places(drain(other, other.initialOffset())) == [(0, RECORDS // 2)]  # however often it was in the way
+    assert places(drain(other, other.initialOffset())) == [(0, RECORDS // 2)]  # still available
 
 
-def test_available_now_waits_for_what_others_have_locked(at: Scene) -> None:
+def test_available_now_waits_for_records_that_others_have_locked(at: Scene) -> None:
     other = at.reader(lockRenewal="false", maxRecordsPerBatch="12")
     plan(other, other.initialOffset())
     reader = at.reader()
@@ -313,8 +313,8 @@ def test_connection_settings_apply_to_tasks_and_admin_calls(at: Scene) -> None:
     reader.prepareForTriggerAvailableNow()
     start = through_json(reader.initialOffset())
     assert len(rows(reader, start, plan(reader, start))) == RECORDS
-    asked = {exchange.api for exchange in messages(at.cluster, client="night")}
-    assert {"ShareFetch", "Fetch", "ListOffsets"} <= asked
+    apis = {exchange.api for exchange in messages(at.cluster, client="night")}
+    assert {"ShareFetch", "Fetch", "ListOffsets"} <= apis
     reader.stop()
 
 
@@ -330,9 +330,11 @@ def bad_compression(values: Sequence[bytes]) -> bytes:
 @pytest.mark.parametrize(
     ("damaged", "on_failure", "fate", "left_out"),
     [
-        pytest.param(bad_crc, "release", "reject", 3, id="bad bytes are rejected"),
-        pytest.param(bad_compression, "reject", "reject", 3, id="what cannot be decompressed is rejected if so asked"),
-        pytest.param(bad_compression, "release", "release", 15, id="or released until it has been delivered too often"),
+        pytest.param(bad_crc, "release", "reject", 3, id="bad CRC: always rejected"),
+        pytest.param(bad_compression, "reject", "reject", 3, id="bad compression: rejected with onFailure=reject"),
+        pytest.param(
+            bad_compression, "release", "release", 15, id="bad compression: released up to the delivery limit"
+        ),
     ],
 )
 def test_unreadable_records_do_not_block_a_stream(
@@ -350,12 +352,12 @@ def test_unreadable_records_do_not_block_a_stream(
     offset, found = reader.initialOffset(), []
     while (end := plan(reader, offset)) != offset:
         found.append(rows(reader, offset, end))
-        assert at.reader().partitions(offset, end)  # as it is planned again after a restart
+        assert at.reader().partitions(offset, end)  # it is planned again after a restart
         assert rows(at.reader(), offset, end) == found[-1]
         offset = end
     reader.stop()
     assert places([row for each in found for row in each]) == everything
-    assert len(values) <= offset["unreadable"] <= left_out  # what is known when the last batch is planned
+    assert len(values) <= offset["unreadable"] <= left_out  # as known when the last batch was planned
     assert at.lag() == 0
     lost = [
         entry.event
@@ -370,7 +372,7 @@ def test_unreadable_records_do_not_block_a_stream(
 
 
 def test_a_task_raises_for_unreadable_records(at: Scene) -> None:
-    """The member has seen it whole, and will accept it: left out, it would be lost."""
+    """The member received the records intact and will accept them: without the error they would be lost."""
     reader = at.reader()
     start = reader.initialOffset()
     end = plan(reader, start)
@@ -396,8 +398,8 @@ def test_a_batch_read_leaves_out_unreadable_records(at: Scene, caplog: pytest.Lo
 
 
 def test_locks_are_renewed_on_the_wall_clock(served: Server, fresh: Callable[[str], str], tmp_path: Path) -> None:
-    """A batch outlives its locks. Where the machine is too busy to renew in time its records come again, and with them
-    another chance."""
+    """A batch takes longer than its locks. If the machine is too busy to renew in time, its records come again, and
+    the test is repeated."""
     cluster, topic, group = served.cluster, fresh("topic"), fresh("group")
     cluster.create_topic(topic)
     limits = {"share.auto.offset.reset": "earliest", "share.delivery.count.limit": 25}
@@ -408,8 +410,8 @@ def test_locks_are_renewed_on_the_wall_clock(served: Server, fresh: Callable[[st
     reader = StreamReader(parse(options), str(tmp_path))
 
     def since(begun: int) -> list[tuple[str, int]]:
-        told = ((entry.event, entry.time_ms) for entry in cluster.journal.entries())
-        mine = [(e.cause, t) for e, t in told if isinstance(e, RecordsChanged) and e.group_id == group and t >= begun]
+        events = ((entry.event, entry.time_ms) for entry in cluster.journal.entries())
+        mine = [(e.cause, t) for e, t in events if isinstance(e, RecordsChanged) and e.group_id == group and t >= begun]
         return [(cause, at - begun) for cause, at in mine]
 
     def overruns(begun: int) -> bool:
@@ -420,10 +422,10 @@ def test_locks_are_renewed_on_the_wall_clock(served: Server, fresh: Callable[[st
 
     for _ in range(20):
         begun, zero = cluster.now_ms, reader.initialOffset()
-        end = asked(lambda: reader.latestOffset(zero, at_most(1)), zero)  # noqa: B023    # asked at once
+        end = poll_offset(lambda: reader.latestOffset(zero, at_most(1)), zero)  # noqa: B023    # called at once
         assert cluster.wait(lambda: overruns(begun) or is_lost(begun), 60)  # noqa: B023    # as above
         reader.commit(end)
-        if not is_lost(begun):  # not on the way to the broker either
+        if not is_lost(begun):  # nor while the commit was on its way to the broker
             break
         reader.stop()
         reader = StreamReader(parse(options), str(tmp_path))

@@ -1,4 +1,4 @@
-"""Past one machine: source, sweep and pipeline on a standalone cluster, whose executor dies, and on Spark Connect."""
+"""Source, sweep and pipeline on a standalone cluster that loses an executor, and on Spark Connect."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def environment() -> dict[str, str]:
 
 
 class Daemon:
-    """One of a cluster's processes, in a folder of its own, which is also all that it sees of relative paths."""
+    """A process of a standalone cluster, with a separate working folder, so that relative paths are not shared."""
 
     def __init__(self, folder: Path, main_class: str, *arguments: str) -> None:
         import pyspark
@@ -56,10 +56,10 @@ class Daemon:
                 stderr=subprocess.STDOUT,
             )
 
-    def said(self, begin: str) -> str:
-        """The word of its log that begins so, once it is there."""
+    def wait_for_word(self, prefix: str) -> str:
+        """The first word with a prefix in its log, once it is there."""
         deadline = time.monotonic() + PATIENCE_S
-        while not (words := [word for word in self.log.read_text().split() if word.startswith(begin)]):
+        while not (words := [word for word in self.log.read_text().split() if word.startswith(prefix)]):
             assert time.monotonic() < deadline, self.log.read_text()
             with suppress(subprocess.TimeoutExpired):
                 pytest.fail(f"it ended with {self.process.wait(0.1)}: {self.log.read_text()}")
@@ -76,7 +76,7 @@ def master(tmp_path: Path) -> Iterator[str]:
     with ExitStack() as running:
         head = Daemon(tmp_path / "master", "master.Master")
         running.callback(head.stop)
-        url = head.said("spark://")
+        url = head.wait_for_word("spark://")
         for number in range(2):
             worker = Daemon(tmp_path / f"worker-{number}", "worker.Worker", "--cores", "1", "--memory", "1g", url)
             running.callback(worker.stop)
@@ -84,21 +84,21 @@ def master(tmp_path: Path) -> Iterator[str]:
 
 
 def drive(config: dict[str, str], options: dict[str, str], folder: Path, *, kills: bool) -> dict[str, Any]:
-    """Run the driver of `remote_driver`, and hear what it has to tell."""
-    (told := folder / "told").mkdir()
+    """Run `remote_driver`; return what it found."""
+    (result := folder / "result").mkdir()
     (folder / "journals").mkdir()
     story().to_jsonl(folder / "journals" / "story.jsonl")
     places = {name: str(folder / place) for name, place in PLACES.items()}
     arguments = json.dumps({"config": config, "options": options, "kills": kills, **places})
-    command = [sys.executable, "-m", "tests.spark.remote_driver", arguments, str(told / "told.json")]
+    command = [sys.executable, "-m", "tests.spark.remote_driver", arguments, str(result / "result.json")]
     subprocess.run(command, check=True, env={**environment(), "PYTHONPATH": str(ROOT)}, cwd=folder, timeout=PATIENCE_S)
-    found: dict[str, Any] = json.loads((told / "told.json").read_text())
+    found: dict[str, Any] = json.loads((result / "result.json").read_text())
     return found
 
 
 def check(found: dict[str, Any], options: dict[str, str], records: int, tables: Path) -> None:
     arrived = [tuple(place) for batch in found["batches"] for place in batch]
-    assert sorted(arrived) == sorted([*every_place(records), (0, 1)])  # one was released, and came again
+    assert sorted(arrived) == sorted([*every_place(records), (0, 1)])  # one was released and delivered again
     assert found["read"] == records
     with Admin({"bootstrap.servers": options["kafka.bootstrap.servers"]}) as admin:
         assert [row.lag for row in admin.list_share_group_offsets(options["group.id"]).values()] == [0, 0]
@@ -109,10 +109,10 @@ def check(found: dict[str, Any], options: dict[str, str], records: int, tables: 
 
 
 @pytest.mark.timeout(1200)
-def test_a_standalone_cluster_that_loses_an_executor(
+def test_a_standalone_cluster_survives_the_loss_of_an_executor(
     master: str, served: Reachable, fresh: Callable[[str], str], tmp_path: Path
 ) -> None:
-    """Workers get the package and share no folder with the driver that is not named; tasks that die are tried again."""
+    """Workers get the package from the driver, share only the named folders with it, and run killed tasks again."""
     options = prepare(served, fresh, 40)
     config = {"spark.master": master, "spark.executor.memory": "512m", "spark.executor.cores": "1"}
     found = drive(config, {**options, "minPartitions": "2"}, tmp_path, kills=True)
@@ -121,7 +121,7 @@ def test_a_standalone_cluster_that_loses_an_executor(
 
 
 @pytest.mark.timeout(1200)
-def test_spark_connect(served: Reachable, fresh: Callable[[str], str], tmp_path: Path) -> None:
+def test_everything_works_with_spark_connect(served: Reachable, fresh: Callable[[str], str], tmp_path: Path) -> None:
     options = prepare(served, fresh, 40)
     found = drive({"spark.remote": "local[2]"}, {**options, "minPartitions": "2"}, tmp_path, kills=False)
     check(found, options, 40, tmp_path / "tables")

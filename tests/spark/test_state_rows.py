@@ -1,4 +1,4 @@
-"""The log of the state topic as rows, without Spark: what is told of each record, and states as the coordinator's."""
+"""The log of the state topic as rows, without Spark: columns of each record, and states equal to the coordinator's."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def log_of(*entries: StateRecord | CoordinatorRecord) -> list[Any]:
     return [encode(entry) if isinstance(entry, StateRecord) else entry for entry in entries]
 
 
-def known(row: dict[str, Any]) -> dict[str, Any]:
-    """A row as the coordinator's state would say it."""
+def as_state(row: dict[str, Any]) -> dict[str, Any]:
+    """The fields of the coordinator's state in a row."""
     found = {name: value for name, value in row.items() if name in KeyState.__slots__}
     found["state_batches"] = tuple(StateBatch(**each) for each in row["state_batches"])
     for name in ("create_timestamp", "write_timestamp"):
@@ -60,8 +60,8 @@ def known(row: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def said(state: KeyState) -> dict[str, Any]:
-    """A state without what no log says: how many updates a snapshot takes is a matter of configuration."""
+def logged_state(state: KeyState) -> dict[str, Any]:
+    """A state without its count of updates, which is not in the log."""
     return {name: value for name, value in asdict(state).items() if name != "update_count"}
 
 
@@ -72,8 +72,8 @@ def by_key(rows: Iterable[dict[str, Any]]) -> dict[SharePartitionKey, dict[str, 
 # ---- records ---------------------------------------------------------------------------------------------------------
 
 
-def told(entry: Any) -> dict[str, Any]:
-    """What is told of a record at offset 4, without what is null."""
+def row_of(entry: Any) -> dict[str, Any]:
+    """The columns of a record at offset 4, without those that are null."""
     (batch,) = records(table([entry], first=4).to_batches(), NAMES)
     assert batch.schema == RECORDS
     (row,) = batch.to_pylist()
@@ -110,12 +110,12 @@ NAMED = {"group_id": "g1", "topic_id": TOPIC, "topic": "orders", "partition": 3}
         ),
     ],
 )
-def test_columns_of_a_state_record(entry: Any, expected: dict[str, Any]) -> None:
-    assert told(entry) == PLACE | expected
+def test_a_state_record_has_the_expected_columns(entry: Any, expected: dict[str, Any]) -> None:
+    assert row_of(entry) == PLACE | expected
 
 
 def test_an_unknown_topic_id_has_no_name() -> None:
-    assert "topic" not in told(encode(StateTombstone(OLD)))
+    assert "topic" not in row_of(encode(StateTombstone(OLD)))
 
 
 # ---- states ----------------------------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ def test_a_state_is_a_snapshot_with_its_updates() -> None:
     assert found.schema == STATES
     (row,) = found.to_pylist()
     assert (row["kind"], row["offset"], row["topic"], row["complete"]) == ("update", 1, "orders", True)
-    assert known(row) == {
+    assert as_state(row) == {
         "snapshot_epoch": 2,
         "state_epoch": 5,
         "leader_epoch": 8,
@@ -145,9 +145,9 @@ def test_a_state_is_a_snapshot_with_its_updates() -> None:
     [
         pytest.param(0, log_of(UPDATE), True, id="an update that begins the log"),
         pytest.param(5, log_of(UPDATE), False, id="an update whose snapshot has been pruned"),
-        pytest.param(5, log_of(SNAPSHOT, UPDATE), True, id="a pruned log from a snapshot on"),
-        pytest.param(0, [*log_of(SNAPSHOT), BROKEN], False, id="something that cannot be read after it"),
-        pytest.param(0, [BROKEN, *log_of(SNAPSHOT)], True, id="something that cannot be read before it"),
+        pytest.param(5, log_of(SNAPSHOT, UPDATE), True, id="a pruned log that begins with a snapshot"),
+        pytest.param(0, [*log_of(SNAPSHOT), BROKEN], False, id="an unreadable record after it"),
+        pytest.param(0, [BROKEN, *log_of(SNAPSHOT)], True, id="an unreadable record before it"),
         pytest.param(0, [*log_of(SNAPSHOT), UNKNOWN], True, id="a key of another type"),
         pytest.param(0, [*log_of(SNAPSHOT), NO_KEY, *log_of(UPDATE)], True, id="no key"),
         pytest.param(5, log_of(StateTombstone(KEY), UPDATE), True, id="an update after a tombstone"),
@@ -161,7 +161,7 @@ def test_a_state_without_gaps_is_complete(first: int, log: list[Any], complete: 
 def test_a_gap_makes_states_incomplete_until_the_next_snapshot() -> None:
     other = SNAPSHOT._replace(key=OLD)
     log = table(log_of(SNAPSHOT, other, UPDATE, UPDATE, other))
-    found = states(log.take([4, 0, 1, 3]), moment=Moment(), names={})  # in any order, without what is at 2
+    found = states(log.take([4, 0, 1, 3]), moment=Moment(), names={})  # in any order, without the record at 2
     assert {key: row["complete"] for key, row in by_key(found.to_pylist()).items()} == {KEY: False, OLD: True}
 
 
@@ -183,16 +183,16 @@ def test_the_history_has_the_state_after_each_record() -> None:
         pytest.param(0, [], id="before anything"),
         pytest.param(1, [100], id="an end of the log"),
         pytest.param(99, [120], id="an end beyond it"),
-        pytest.param({3: 2}, [105], id="an end by partition"),
-        pytest.param({4: 2}, [], id="an end of another partition alone"),
+        pytest.param({3: 2}, [105], id="an end per partition"),
+        pytest.param({4: 2}, [], id="an end of only another partition"),
         pytest.param(datetime.fromtimestamp(1, UTC), [105], id="a time, to the microsecond"),
         pytest.param(datetime.fromtimestamp(0.999999, UTC), [100], id="just before"),
-        pytest.param(datetime.fromtimestamp(1, timezone(timedelta(hours=5))), [105], id="a time somewhere else"),
-        pytest.param(datetime.fromtimestamp(1), [105], id="a local time"),  # noqa: DTZ006    # as people write it
-        pytest.param(datetime(1969, 1, 1, tzinfo=UTC), [], id="before all time"),
+        pytest.param(datetime.fromtimestamp(1, timezone(timedelta(hours=5))), [105], id="a time in another zone"),
+        pytest.param(datetime.fromtimestamp(1), [105], id="a local time"),  # noqa: DTZ006    # a naive time, as users write it
+        pytest.param(datetime(1969, 1, 1, tzinfo=UTC), [], id="before the epoch"),
     ],
 )
-def test_states_at_a_moment(at: Any, spso: list[int]) -> None:
+def test_states_are_those_at_a_moment(at: Any, spso: list[int]) -> None:
     log = log_of(SNAPSHOT, UPDATE, UPDATE._replace(start_offset=120, state_batches=()))
     found = states(table(log), moment=Moment.of(at), names={}).to_pylist()
     assert [row["start_offset"] for row in found] == spso
@@ -204,13 +204,13 @@ def test_invalid_moments_are_refused(at: Any) -> None:
         Moment.of(at)
 
 
-# ---- the coordinator's own -------------------------------------------------------------------------------------------
+# ---- the coordinator's states ----------------------------------------------------------------------------------------
 
 KEYS = [SharePartitionKey(group, topic, p) for group in ("g", "h:i") for topic in (TOPIC, OTHER) for p in (0, 1)]
 
 
 def coordinated(rng: random.Random, steps: int) -> tuple[list[Any], list[tuple[int, dict[Any, KeyState]]]]:
-    """The log of a share coordinator with one partition, and what it knew when its log ended where."""
+    """The log of a share coordinator with one partition, and its states at several ends of the log."""
     stage = Stage(
         image(
             *(topic_image(name, topic, 2) for name, topic in (("t", TOPIC), ("u", OTHER))),
@@ -238,26 +238,28 @@ def coordinated(rng: random.Random, steps: int) -> tuple[list[Any], list[tuple[i
     return stage.logs[0], moments
 
 
-def test_states_are_the_coordinators_at_every_moment(seed: int) -> None:
+def test_states_equal_the_coordinators_at_every_moment(seed: int) -> None:
     log, moments = coordinated(random.Random(seed), 120)
     for end, truth in moments:
         found = by_key(states(table(log), moment=Moment(end=end), names={}).to_pylist())
-        assert {key: known(row) for key, row in found.items()} == {key: said(state) for key, state in truth.items()}
+        assert {key: as_state(row) for key, row in found.items()} == {
+            key: logged_state(state) for key, state in truth.items()
+        }
         assert all(row["complete"] for row in found.values())
 
 
-def test_complete_states_of_a_truncated_log_are_true(seed: int) -> None:
-    """Wherever it is cut, as far as the log says it: fences are what the coordinator remembers."""
+def test_complete_states_of_a_truncated_log_are_right(seed: int) -> None:
+    """Wherever the log is cut. Fences are not compared: they may come from records before the cut."""
     log, moments = coordinated(random.Random(seed), 120)
     end, truth = moments[-1]
     assert end == len(log)
     for first in range(0, end, 7):
         rows = by_key(states(table(log[first:], first), moment=Moment(), names={}).to_pylist())
-        found = {key: known(row) for key, row in rows.items() if row["complete"]}
+        found = {key: as_state(row) for key, row in rows.items() if row["complete"]}
         for state in found.values():
             del state["leader_epoch_fence"], state["state_epoch_fence"]
         for key, row in found.items():
-            expected = said(truth[key])
+            expected = logged_state(truth[key])
             assert {name: expected[name] for name in row} == row
 
 
@@ -265,7 +267,7 @@ def test_complete_states_of_a_truncated_log_are_true(seed: int) -> None:
 
 
 def files(**contents: bytes) -> list[pa.RecordBatch]:
-    """As Spark reads files."""
+    """Files as Spark's source for binary files gives them."""
     paths = [f"file:/data/{path}" for path in contents]
     return [pa.RecordBatch.from_pydict({"path": paths, "content": list(contents.values())})]
 
@@ -284,11 +286,11 @@ HOME = f"{SHARE_STATE_TOPIC}-3/00000000000000000000.log"
     [
         pytest.param(b"", [], id="an empty segment"),
         pytest.param(segment(0, 2), [0, 1, 2, 3], id="two batches"),
-        pytest.param(segment(0, 2)[:-1], [0, 1], id="the last one is still being written"),
-        pytest.param(segment(0) + bytes(500), [0, 1], id="room that was made beforehand"),
+        pytest.param(segment(0, 2)[:-1], [0, 1], id="a last batch that is still being written"),
+        pytest.param(segment(0) + bytes(500), [0, 1], id="preallocated space"),
     ],
 )
-def test_a_segment_holds_batches_one_after_the_other(content: bytes, offsets: list[int]) -> None:
+def test_the_batches_of_a_segment_are_read(content: bytes, offsets: list[int]) -> None:
     rows = [row for batch in segments(files(**{HOME: content})) for row in batch.to_pylist()]
     assert [row["offset"] for row in rows] == offsets
     assert {row["partition"] for row in rows} <= {3}
@@ -299,11 +301,11 @@ def test_a_segment_holds_batches_one_after_the_other(content: bytes, offsets: li
 @pytest.mark.parametrize(
     ("path", "content", "reason"),
     [
-        pytest.param(HOME, segment(0)[:-1] + b"?", "the CRC does not match", id="a byte that has changed"),
-        pytest.param(HOME, bytes(11) + b"2" + b"\1" * 50, "magic is 1", id="batches of another kind"),
-        pytest.param("orders-3/0.log", segment(0), "is not in a folder named", id="another topic's"),
+        pytest.param(HOME, segment(0)[:-1] + b"?", "the CRC does not match", id="a changed byte"),
+        pytest.param(HOME, bytes(11) + b"2" + b"\1" * 50, "magic is 1", id="batches of an old format"),
+        pytest.param("orders-3/0.log", segment(0), "is not in a folder named", id="a segment of another topic"),
     ],
 )
-def test_a_file_that_is_no_segment_is_named(path: str, content: bytes, reason: str) -> None:
+def test_a_file_that_is_not_a_segment_is_refused_by_name(path: str, content: bytes, reason: str) -> None:
     with pytest.raises(ValueError, match=rf"file:/data/{path}: .*{reason}"):
         list(segments(files(**{path: content})))

@@ -1,4 +1,4 @@
-"""The state topic of a cluster of ours and of Apache Kafka in Spark: states are what the share coordinator answers."""
+"""The state topic of ShareQ and of Apache Kafka in Spark: states equal the answers of the share coordinator."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from shareq.spark.state_topic import StateTopic
 
 RECORDS = 40
-VERDICTS = [AcknowledgeType.ACCEPT, AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT]
+TYPES = [AcknowledgeType.ACCEPT, AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT]
 
 
 class Group(NamedTuple):
@@ -46,12 +46,12 @@ class Group(NamedTuple):
     name: str
 
     def of(self, df: DataFrame) -> list[Any]:
-        """The rows about this group, others being about, too."""
+        """The rows of this group; the state topic may have others."""
         return df.where(f"group_id = '{self.name}'").orderBy("partition", "offset").collect()
 
 
 def group_at_work(address: str, fresh: Callable[[str], str], seed: int) -> Group:
-    """Somebody passes a verdict on all records, batch by batch; what was released is delivered again, and kept."""
+    """A consumer acknowledges all records at random, batch by batch; it releases records again on redelivery."""
     group = Group(address, fresh("topic"), fresh("group"))
     rng = random.Random(seed)
     with Admin({"bootstrap.servers": address}) as admin:
@@ -70,54 +70,54 @@ def group_at_work(address: str, fresh: Callable[[str], str], seed: int) -> Group
             for message in take(consumer, 1):
                 again = message.delivery_count() > 1
                 first_time += not again
-                consumer.acknowledge(message, AcknowledgeType.RELEASE if again else rng.choice(VERDICTS))
+                consumer.acknowledge(message, AcknowledgeType.RELEASE if again else rng.choice(TYPES))
             assert not any(consumer.commit_sync().values())
     return group
 
 
-def ask(address: str, request: Request) -> Any:
-    """One partition's entry in what the only broker answers."""
-    conf = ClientConfig({"bootstrap.servers": address}, (), client="asker")
+def response_partition(address: str, request: Request) -> Any:
+    """The one partition in the response of the only broker."""
+    conf = ClientConfig({"bootstrap.servers": address}, (), client="state-reader")
     transport = transport_for(address)
     core = AdminCore(conf, transport.rng())
-    connection = transport.connect(core, "asker")
+    connection = transport.connect(core, "state-reader")
 
-    def asking() -> Operation[Any]:
+    def operation() -> Operation[Any]:
         ((response, error, reason),) = yield [Ask(ANY_NODE, request)]
         assert response is not None, error or reason
         return response.results[0].partitions[0]
 
     try:
-        task = perform(connection, core.calls, lambda now_ms: core.start(asking(), 60_000, now_ms))
+        task = perform(connection, core.calls, lambda now_ms: core.start(operation(), 60_000, now_ms))
         connection.wait(lambda: task.done, None)
         return task.result()
     finally:
         connection.close()
 
 
-def answered(group: Group, row: Any) -> dict[str, Any]:
-    """What the share coordinator says of a share-partition. Reading with its own epoch leaves its state alone."""
+def coordinator_state(group: Group, row: Any) -> dict[str, Any]:
+    """The share coordinator's state of a share-partition. Reading it with its current epoch does not change it."""
     found: dict[str, Any] = {}
     kinds: tuple[Any, ...] = (ReadShareGroupStateRequest, ReadShareGroupStateSummaryRequest)
     for kind in kinds:
         entry = kind.Partition(partition=row.partition, leader_epoch=row.leader_epoch_fence)
         topic = kind.Topic(topic_id=TopicId(row.topic_id), partitions=(entry,))
-        answer = ask(group.address, kind(group_id=group.name, topics=(topic,)))
+        answer = response_partition(group.address, kind(group_id=group.name, topics=(topic,)))
         assert not answer.error_code
-        found |= {name: getattr(answer, name) for name in SAID if hasattr(answer, name)}
+        found |= {name: getattr(answer, name) for name in FIELDS if hasattr(answer, name)}
     return found
 
 
-SAID = ("state_epoch", "leader_epoch", "start_offset", "delivery_complete_count", "state_batches")
+FIELDS = ("state_epoch", "leader_epoch", "start_offset", "delivery_complete_count", "state_batches")
 
 
-def said(row: Any) -> dict[str, Any]:
-    """A row of states as the coordinator answers it."""
-    found = {name: row[name] for name in SAID}
+def row_state(row: Any) -> dict[str, Any]:
+    """The state in a row, in the form of `coordinator_state`."""
+    found = {name: row[name] for name in FIELDS}
     return found | {"state_batches": tuple(StateBatch(*batch) for batch in row.state_batches)}
 
 
-def test_states_are_what_the_share_coordinator_answers(
+def test_states_equal_the_answers_of_the_share_coordinator(
     spark: SparkSession, broker: Reachable, fresh: Callable[[str], str], seed: int
 ) -> None:
     group = group_at_work(broker.bootstrap_servers, fresh, seed)
@@ -125,7 +125,7 @@ def test_states_are_what_the_share_coordinator_answers(
     now = group.of(topic.states())
     assert [(row.topic, row.partition, row.complete) for row in now] == [(group.topic, p, True) for p in (0, 1)]
     for row in now:
-        assert said(row) == answered(group, row)
+        assert row_state(row) == coordinator_state(group, row)
     history = group.of(topic.history())
     assert [row for row in history if (row.partition, row.offset) in {(r.partition, r.offset) for r in now}] == now
     assert_every_record_counts(group, topic, history)
@@ -137,7 +137,7 @@ def test_states_are_what_the_share_coordinator_answers(
 
 
 def assert_every_record_counts(group: Group, topic: StateTopic, history: list[Any]) -> None:
-    """A group's records are those of its history: first a snapshot, then updates with the SPSO never falling back."""
+    """The group's records are those of its history: first a snapshot, then updates, and the SPSO never decreases."""
     records = group.of(topic.records())
     assert [(row.state_partition, row.offset, row.kind) for row in records] == [
         (row.state_partition, row.offset, row.kind) for row in history
@@ -149,7 +149,7 @@ def assert_every_record_counts(group: Group, topic: StateTopic, history: list[An
         assert list(spsos) == sorted(spsos)
 
 
-def test_segments_and_rows_say_the_same_as_brokers(
+def test_segments_and_rows_give_the_same_states_as_brokers(
     spark: SparkSession, served: Any, fresh: Callable[[str], str], seed: int, tmp_path: Path
 ) -> None:
     group = group_at_work(served.bootstrap_servers, fresh, seed)
@@ -165,7 +165,7 @@ def test_segments_and_rows_say_the_same_as_brokers(
         assert group.of(state_topic(spark, path).states().drop("topic")) == expected
 
 
-def test_the_folder_of_a_broker_of_apache_kafka_is_read(
+def test_the_log_folder_of_apache_kafka_is_read(
     spark: SparkSession, kafka: Any, fresh: Callable[[str], str], seed: int
 ) -> None:
     group = group_at_work(kafka.bootstrap_servers, fresh, seed)
@@ -176,18 +176,18 @@ def test_the_folder_of_a_broker_of_apache_kafka_is_read(
 
 @contextmanager
 def unserved() -> Iterator[Cluster]:
-    """A cluster that nobody outside this process can reach, on virtual time."""
+    """A cluster on virtual time that other processes cannot reach."""
     config = {"share.coordinator.state.topic.num.partitions": 5}
     with Cluster(brokers=1, config=config) as cluster:
         yield cluster
 
 
-def test_a_cluster_in_this_process_is_read_too(spark: SparkSession, fresh: Callable[[str], str], seed: int) -> None:
+def test_a_cluster_in_this_process_is_read(spark: SparkSession, fresh: Callable[[str], str], seed: int) -> None:
     with unserved() as cluster:
         group = group_at_work(cluster.bootstrap_servers, fresh, seed)
         now = group.of(state_topic(spark, cluster).states())
         for row in now:
-            assert said(row) == answered(group, row)
+            assert row_state(row) == coordinator_state(group, row)
         with Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
             admin.delete_share_groups([group.name]).check()
         topic = state_topic(spark, cluster)

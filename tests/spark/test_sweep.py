@@ -19,7 +19,7 @@ from shareq.spark import sweep
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-sweep_module = import_module("shareq.spark.sweep")  # its name in the room is the function's
+sweep_module = import_module("shareq.spark.sweep")  # `shareq.spark.sweep` as an attribute is the function
 
 SMALL = Scenario(records=40, max_poll_records=10, consumers=2, failure_rate=0.1, arrival_rate=100.0)
 GRID: dict[str, list[Any]] = {"consumers": [1, 3], "lock_duration_ms": [1000, 5000], "arrival_rate": [None, 50.0]}
@@ -35,7 +35,7 @@ def plain() -> shareq.sim.Sweep:
     return shareq.sim.sweep(GRID, 3, SMALL, progress=False)
 
 
-def test_the_same_rows_with_spark_and_without(spark: SparkSession, plain: shareq.sim.Sweep) -> None:
+def test_rows_are_the_same_with_and_without_spark(spark: SparkSession, plain: shareq.sim.Sweep) -> None:
     found = sweep(GRID, 3, SMALL, spark=spark, progress=False)
     assert rows(found) == rows(plain)
     assert found.table.schema == plain.table.schema
@@ -45,12 +45,12 @@ def test_the_same_rows_with_spark_and_without(spark: SparkSession, plain: shareq
 @pytest.mark.parametrize(
     ("seconds", "jobs_at_once"),
     [
-        pytest.param(1e-9, 16, id="each run a job"),
-        pytest.param(1e-9, 1, id="two tasks a job"),
-        pytest.param(1e9, 16, id="jobs as large as what is left allows"),
+        pytest.param(1e-9, 16, id="each run is a job"),
+        pytest.param(1e-9, 1, id="jobs of two tasks"),
+        pytest.param(1e9, 16, id="jobs as large as possible"),
     ],
 )
-def test_how_the_work_is_cut_does_not_show_in_the_rows(
+def test_rows_do_not_depend_on_the_size_of_jobs_and_tasks(
     spark: SparkSession, plain: shareq.sim.Sweep, monkeypatch: pytest.MonkeyPatch, seconds: float, jobs_at_once: int
 ) -> None:
     monkeypatch.setattr(sweep_module, "SECONDS_PER_TASK", seconds)
@@ -63,11 +63,11 @@ def test_how_the_work_is_cut_does_not_show_in_the_rows(
     ("cost", "sizes"),
     [
         pytest.param(0.1, [4, 49, 36, 27, 21, 15, 12, 10, 10, 10, 6], id="cheap runs: the last tasks take a second"),
-        pytest.param(1.0, [4, *[5] * 36, 4, 3, 2, *[1] * 7], id="dear runs: five seconds, in the end a run"),
-        pytest.param(60.0, [4, *[1] * 196], id="very dear runs: each by itself"),
+        pytest.param(1.0, [4, *[5] * 36, 4, 3, 2, *[1] * 7], id="expensive runs: five seconds, at the end one run"),
+        pytest.param(60.0, [4, *[1] * 196], id="very expensive runs: one per task"),
     ],
 )
-def test_tasks_follow_what_runs_cost_and_get_smaller_in_the_end(cost: float, sizes: list[int]) -> None:
+def test_the_size_of_tasks_follows_the_cost_of_runs_and_shrinks_at_the_end(cost: float, sizes: list[int]) -> None:
     shares, cut = sweep_module._Shares([SweepRun(SMALL, seed) for seed in range(200)]), []
     while share := shares.next(2, 1):
         cut.append(share)
@@ -76,7 +76,9 @@ def test_tasks_follow_what_runs_cost_and_get_smaller_in_the_end(cost: float, siz
     assert {setting.seed for share in cut for setting in share} == set(range(200))
 
 
-def test_each_goes_on_where_the_other_stopped(spark: SparkSession, plain: shareq.sim.Sweep, tmp_path: Path) -> None:
+def test_a_sweep_is_continued_with_and_without_spark(
+    spark: SparkSession, plain: shareq.sim.Sweep, tmp_path: Path
+) -> None:
     shareq.sim.sweep(GRID, 1, SMALL, checkpoint=tmp_path, progress=False)
     found = sweep(GRID, 3, SMALL, spark=spark, checkpoint=tmp_path, progress=False)
     assert (found.computed, rows(found)) == (16, rows(plain))
@@ -84,14 +86,14 @@ def test_each_goes_on_where_the_other_stopped(spark: SparkSession, plain: shareq
     assert (again.computed, rows(again)) == (0, rows(plain))
 
 
-def test_the_rows_that_came_before_a_broken_job_are_kept(
+def test_rows_of_jobs_before_a_failed_one_are_kept(
     spark: SparkSession, plain: shareq.sim.Sweep, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A driver that is lost half-way: the fifth job is never carried out."""
+    """The driver is lost half-way: the fifth job is not run."""
     carry_out, jobs = sweep_module._job, count(1)
 
     def breaking(session: SparkSession, settings: list[SweepRun], tasks: int) -> Any:
-        if next(jobs) == 5:  # of several threads, one draws it
+        if next(jobs) == 5:  # in one of several threads
             raise ConnectionError("the driver is gone")
         return carry_out(session, settings, tasks)
 
@@ -101,12 +103,12 @@ def test_the_rows_that_came_before_a_broken_job_are_kept(
     with pytest.raises(ConnectionError):
         sweep(GRID, 3, SMALL, spark=spark, checkpoint=tmp_path, progress=False)
     kept = sum(pq.read_metadata(path).num_rows for path in tmp_path.glob("rows-*.parquet"))
-    assert 2 <= kept < 24  # three at once: the fifth begins when two are through
+    assert 2 <= kept < 24  # three at once: the fifth begins when two have ended
     monkeypatch.setattr(sweep_module, "_job", carry_out)
     found = sweep(GRID, 3, SMALL, spark=spark, checkpoint=tmp_path, progress=False)
     assert (found.computed, rows(found)) == (24 - kept, rows(plain))
 
 
-def test_absurd_values_are_named_before_spark_has_anything_to_do() -> None:
+def test_invalid_values_are_refused_before_spark_starts() -> None:
     with pytest.raises(ConfigException, match=r"consumers=0: must be a whole number in 1..1000"):
         sweep({"consumers": [0]}, 3, SMALL, progress=False)
