@@ -83,11 +83,11 @@ class Admin(UntilClosed):
         self, counts: Mapping[str, int], *, validate_only: bool = False, timeout: float = 60
     ) -> Results[str, Done]:
         """Add partitions to topics: {topic: new partition count}."""
-        asked = {
+        requested = {
             name_of("topic", topic): whole(f"the partition count of {topic!r}", count, -1, INT32_MAX)
             for topic, count in mapping("counts", counts).items()
         }
-        return self._do(topics.create_partitions(self._routing, asked, validate_only=validate_only), timeout)
+        return self._do(topics.create_partitions(self._routing, requested, validate_only=validate_only), timeout)
 
     def describe_topics(self, names: Iterable[str], *, timeout: float = 60) -> Results[str, TopicDescription]:
         """Describe topics by name: id and partitions with leader, replicas, ISR. `timeout` in seconds."""
@@ -105,24 +105,24 @@ class Admin(UntilClosed):
         timeout: float = 60,
     ) -> Results[TopicPartition, OffsetInfo]:
         """Log offsets by partition; a spec is "earliest", "latest", a datetime, or a timestamp in ms."""
-        asked: dict[PartitionKey, int] = {}
+        requested: dict[PartitionKey, int] = {}
         for place, spec in mapping("specs", specs).items():
             timestamp = timestamp_of(spec)
             if timestamp is None:
                 timestamp = whole(f"the timestamp of {place!r}", spec, LEAST_TIMESTAMP, INT64_MAX)
-            asked[partition_of(place)] = timestamp
+            requested[partition_of(place)] = timestamp
         level = whole("isolation_level", isolation_level, min(IsolationLevel), max(IsolationLevel))
-        return self._do(topics.list_offsets(self._routing, asked, level), timeout)
+        return self._do(topics.list_offsets(self._routing, requested, level), timeout)
 
     def delete_records(
         self, before: Mapping[PartitionLike, int], *, timeout: float = 60
     ) -> Results[TopicPartition, DeletedRecords]:
         """Delete all records below an offset; -1 deletes all records."""
-        asked = {partition_of(place): offset for place, offset in mapping("before", before).items()}
-        for place, offset in asked.items():
+        requested = {partition_of(place): offset for place, offset in mapping("before", before).items()}
+        for place, offset in requested.items():
             if isinstance(offset, bool) or not isinstance(offset, int) or not -1 <= offset <= INT64_MAX:
                 raise ValueError(f"{place[0]} [{place[1]}]: {offset!r} must be an offset of 0..{INT64_MAX}, or -1")
-        return self._do(topics.delete_records(self._routing, asked), timeout)
+        return self._do(topics.delete_records(self._routing, requested), timeout)
 
     # ---- groups ------------------------------------------------------------------------------------------------------
 
@@ -169,14 +169,16 @@ class Admin(UntilClosed):
 
         A group that does not exist is created. Raises KafkaException with NON_EMPTY_GROUP if the group has members.
         """
-        asked: dict[tuple[str, int | None], OffsetSpec] = {}
+        requested: dict[tuple[str, int | None], OffsetSpec] = {}
         for place, spec in mapping("specs", specs).items():
             if timestamp_of(spec) is None:
                 whole(f"the offset of {place!r}", spec, -INT64_MAX, INT64_MAX)
-            asked[(name_of("topic", place), None) if isinstance(place, str) else partition_of(place)] = spec
-        if not asked:
+            requested[(name_of("topic", place), None) if isinstance(place, str) else partition_of(place)] = spec
+        if not requested:
             raise ValueError("specs must not be empty")
-        return self._do(offsets.alter_share_group_offsets(self._routing, name_of("group", group_id), asked), timeout)
+        return self._do(
+            offsets.alter_share_group_offsets(self._routing, name_of("group", group_id), requested), timeout
+        )
 
     def delete_share_group_offsets(
         self, group_id: str, topic_names: Iterable[str], *, timeout: float = 60

@@ -67,17 +67,17 @@ class BrokerRouting:
 
     def metadata(self, topics: Iterable[str] | None) -> Operation[MetadataResponse]:
         """The brokers and the named topics; None means all topics."""
-        asked = None if topics is None else tuple(MetadataRequest.Topic(name=name) for name in sorted(set(topics)))
-        response: MetadataResponse = yield from self.any_broker(MetadataRequest(topics=asked))
+        requested = None if topics is None else tuple(MetadataRequest.Topic(name=name) for name in sorted(set(topics)))
+        response: MetadataResponse = yield from self.any_broker(MetadataRequest(topics=requested))
         return response
 
     def wait_until_known(self, topics: Iterable[str]) -> Operation[None]:
         """Wait until every broker that answers has the topics in its metadata."""
-        asked = MetadataRequest(topics=tuple(MetadataRequest.Topic(name=name) for name in topics))
-        image = yield from self.any_broker(asked)
+        requested = MetadataRequest(topics=tuple(MetadataRequest.Topic(name=name) for name in topics))
+        image = yield from self.any_broker(requested)
         attempts = 0
         while True:
-            replies = yield [Ask(broker.node_id, asked) for broker in image.brokers]
+            replies = yield [Ask(broker.node_id, requested) for broker in image.brokers]
             answers = [reply.response for reply in replies if reply.response is not None]
             error = next((topic.error_code for answer in answers for topic in answer.topics if topic.error_code), None)
             if error is None:
@@ -99,15 +99,15 @@ class BrokerRouting:
             waiting = alive if waiting is None else waiting & alive
             return [Ask(node, request) for node in sorted(waiting)]
 
-        def take(asked: Ask, reply: Reply) -> Errors:
+        def take(requested: Ask, reply: Reply) -> Errors:
             error: Errors = reply.error if reply.response is None else reply.response.error_code
             if error:
-                errors[asked.node] = KafkaError(error, reply.reason or None)
+                errors[requested.node] = KafkaError(error, reply.reason or None)
             else:
                 responses.append(reply.response)
-                errors.pop(asked.node, None)
+                errors.pop(requested.node, None)
             if waiting is not None and not error.retriable:
-                waiting.discard(asked.node)
+                waiting.discard(requested.node)
             return error
 
         late = yield from self._rounds(ask, take, lambda: waiting is None or waiting, "a broker")
@@ -130,25 +130,25 @@ class BrokerRouting:
 
         Returns None, or OutOfTime after taking the replies that had arrived.
         """
-        asked: list[Ask] = []
+        pending: list[Ask] = []
         attempts = 0
         try:
             while waiting():
-                asked = yield from ask()
-                replies, questions = (yield asked), asked
-                asked = []
+                pending = yield from ask()
+                replies, sent = (yield pending), pending
+                pending = []
                 why, reason = Errors.NONE, ""
-                for question, reply in zip(questions, replies, strict=True):
-                    error = take(question, reply)
+                for each, reply in zip(sent, replies, strict=True):
+                    error = take(each, reply)
                     if error:
                         why, reason = error, reply.reason
                 if waiting():
                     attempts += 1
                     yield self.pause(attempts, why, what, reason)
         except OutOfTime as late:
-            for question, answer in zip(asked, late.replies, strict=False):
+            for each, answer in zip(pending, late.replies, strict=False):
                 if answer is not None:
-                    take(question, answer)
+                    take(each, answer)
             return late
         return None
 
@@ -193,18 +193,18 @@ class BrokerRouting:
         def ask() -> Operation[list[Ask]]:
             nodes, errors = yield from self.coordinators(waiting)
             settle({group: (error, None, ANY_NODE) for group, error in errors.items()})
-            asked: dict[int, list[str]] = {}
+            requested: dict[int, list[str]] = {}
             for group in waiting:
-                asked.setdefault(nodes[group], []).append(group)
-            return [Ask(node, make_request(tuple(names))) for node, names in asked.items()]
+                requested.setdefault(nodes[group], []).append(group)
+            return [Ask(node, make_request(tuple(names))) for node, names in requested.items()]
 
-        def take(asked: Ask, reply: Reply) -> Errors:
+        def take(requested: Ask, reply: Reply) -> Errors:
             why = reply.error
             for group, error, message, result in () if reply.response is None else results_of(reply.response):
                 if error in COORDINATOR_MOVED or error in COORDINATOR_BUSY:
                     why = error
                 else:
-                    settle({group: (failure(error, message), result, asked.node)})
+                    settle({group: (failure(error, message), result, requested.node)})
             return why
 
         def settle(found: dict[str, tuple[KafkaError | None, Any, int]]) -> None:
@@ -246,17 +246,17 @@ class BrokerRouting:
         def ask() -> Operation[list[Ask]]:
             response = yield from self.metadata(topic for topic, _ in waiting)
             leaders = _leaders(response)
-            asked: dict[int, dict[str, list[int]]] = {}
+            requested: dict[int, dict[str, list[int]]] = {}
             for place in sorted(waiting):
                 topic, index = place
                 if place not in leaders:
                     settle(place, KafkaError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"{topic} [{index}]"), None)
                 elif leaders[place] >= 0:
-                    asked.setdefault(leaders[place], {}).setdefault(topic, []).append(index)
-            return [Ask(node, make_request(topics)) for node, topics in asked.items()]
+                    requested.setdefault(leaders[place], {}).setdefault(topic, []).append(index)
+            return [Ask(node, make_request(topics)) for node, topics in requested.items()]
 
-        def take(asked: Ask, reply: Reply) -> Errors:
-            del asked
+        def take(requested: Ask, reply: Reply) -> Errors:
+            del requested
             why = reply.error
             for place, error, result in () if reply.response is None else results_of(reply.response):
                 if error.retriable:

@@ -48,14 +48,14 @@ def incremental_alter_configs(
 ) -> IncrementalAlterConfigsResponse:
     """Set, delete, append to and subtract from single configurations."""
 
-    def altered(asked: IncrementalAlterConfigsRequest.Resource) -> ErrorWithMessage:
-        refused = _refuse_operations(asked)
+    def altered(requested: IncrementalAlterConfigsRequest.Resource) -> ErrorWithMessage:
+        refused = _refuse_operations(requested)
         if refused is not None:
             return refused
-        target = _target(asked, controller, broker_id)
+        target = _target(requested, controller, broker_id)
         if not isinstance(target, _Target):
             return target
-        changes = {config.name: _new_value(config, target.overrides) for config in asked.configs}
+        changes = {config.name: _new_value(config, target.overrides) for config in requested.configs}
         return target.alter(changes, request.validate_only)
 
     return IncrementalAlterConfigsResponse(
@@ -66,15 +66,15 @@ def incremental_alter_configs(
 def alter_configs(request: AlterConfigsRequest, controller: Controller, broker_id: int) -> AlterConfigsResponse:
     """Replace all overrides of a resource: a key that the request does not name gets its default."""
 
-    def altered(asked: AlterConfigsRequest.Resource) -> ErrorWithMessage:
-        target = _target(asked, controller, broker_id)
+    def altered(requested: AlterConfigsRequest.Resource) -> ErrorWithMessage:
+        target = _target(requested, controller, broker_id)
         if not isinstance(target, _Target):
             return target
-        names = Counter(config.name for config in asked.configs)
-        for config in asked.configs:
+        names = Counter(config.name for config in requested.configs)
+        for config in requested.configs:
             if names[config.name] > 1 or config.value is None:
                 return Errors.INVALID_REQUEST, f"{config.name}={config.value!r}: must be named once, with a value"
-        changes = dict.fromkeys(target.overrides) | {config.name: config.value for config in asked.configs}
+        changes = dict.fromkeys(target.overrides) | {config.name: config.value for config in requested.configs}
         return target.alter(changes, request.validate_only)
 
     results = _one_by_one(request.resources, altered, AlterConfigsResponse.Result)
@@ -85,12 +85,12 @@ def _one_by_one(
     resources: Sequence[R], altered: Callable[[R], ErrorWithMessage], result: Callable[..., T]
 ) -> tuple[T, ...]:
     """A result for each resource; a resource that is named twice is not altered."""
-    named = Counter((asked.resource_type, asked.resource_name) for asked in resources)
+    named = Counter((requested.resource_type, requested.resource_name) for requested in resources)
     results = []
-    for asked in resources:
-        kind, name = asked.resource_type, asked.resource_name
+    for requested in resources:
+        kind, name = requested.resource_type, requested.resource_name
         twice = Errors.INVALID_REQUEST, f"resource {name!r} of type {kind}: named twice in the request"
-        error, why = altered(asked) if named[kind, name] == 1 else twice
+        error, why = altered(requested) if named[kind, name] == 1 else twice
         results.append(result(resource_type=kind, resource_name=name, error_code=error, error_message=why))
     return tuple(results)
 
@@ -98,20 +98,20 @@ def _one_by_one(
 # ---- the resource ----------------------------------------------------------------------------------------------------
 
 
-def _target(asked: _Resource, controller: Controller, broker_id: int) -> _Target | ErrorWithMessage:
+def _target(requested: _Resource, controller: Controller, broker_id: int) -> _Target | ErrorWithMessage:
     """The resource of a request, or the error of its type or name."""
-    name, image = asked.resource_name, controller.image
-    if asked.resource_type == ResourceType.TOPIC:
+    name, image = requested.resource_name, controller.image
+    if requested.resource_type == ResourceType.TOPIC:
         topic = image.topics.get(name)
         return no_topic(name) if topic is None else _Target(topic.configs, partial(_alter_topic, controller, name))
-    if asked.resource_type == ResourceType.GROUP:
+    if requested.resource_type == ResourceType.GROUP:
         return _Target(image.group_configs.get(name, {}), partial(_alter_group, controller, name))
-    if asked.resource_type == ResourceType.BROKER and not name:
+    if requested.resource_type == ResourceType.BROKER and not name:
         return _Target(image.dynamic_configs, partial(_alter_brokers, controller))
-    if asked.resource_type == ResourceType.BROKER_LOGGER and name == str(broker_id):
+    if requested.resource_type == ResourceType.BROKER_LOGGER and name == str(broker_id):
         return Errors.INVALID_CONFIG, "there are no configurable loggers"
-    why = _REFUSED.get(asked.resource_type)
-    return unknown_type(asked.resource_type) if why is None else (Errors.INVALID_REQUEST, why)
+    why = _REFUSED.get(requested.resource_type)
+    return unknown_type(requested.resource_type) if why is None else (Errors.INVALID_REQUEST, why)
 
 
 _REFUSED: dict[int, str] = {
@@ -139,9 +139,9 @@ def _alter_brokers(controller: Controller, changes: Changes, validate_only: bool
 # ---- the changes -----------------------------------------------------------------------------------------------------
 
 
-def _refuse_operations(asked: IncrementalAlterConfigsRequest.Resource) -> ErrorWithMessage | None:
-    names = Counter(config.name for config in asked.configs)
-    for config in asked.configs:
+def _refuse_operations(requested: IncrementalAlterConfigsRequest.Resource) -> ErrorWithMessage | None:
+    names = Counter(config.name for config in requested.configs)
+    for config in requested.configs:
         operation = config.config_operation
         if names[config.name] > 1:
             return Errors.INVALID_REQUEST, f"{config.name} is altered twice in one request"
@@ -149,7 +149,7 @@ def _refuse_operations(asked: IncrementalAlterConfigsRequest.Resource) -> ErrorW
             return Errors.INVALID_REQUEST, f"{config.name}: unknown operation {operation}"
         if operation != AlterOperation.DELETE and config.value is None:
             return Errors.INVALID_REQUEST, f"{config.name}=None: a value is required"
-        if operation in _ON_LISTS and not is_list(asked.resource_type, config.name):
+        if operation in _ON_LISTS and not is_list(requested.resource_type, config.name):
             return Errors.INVALID_CONFIG, f"{config.name} is not a list: it can only be set or deleted"
     return None
 

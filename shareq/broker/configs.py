@@ -173,13 +173,13 @@ def _text(value: object) -> str:
 
 def describe_configs(request: DescribeConfigsRequest, image: ClusterImage, broker_id: int) -> DescribeConfigsResponse:
     results = []
-    for asked in request.resources:
-        (error, why), entries = _described(asked, image, broker_id)
-        keys = asked.configuration_keys
+    for requested in request.resources:
+        (error, why), entries = _described(requested, image, broker_id)
+        keys = requested.configuration_keys
         results.append(
             DescribeConfigsResponse.Result(
-                resource_type=asked.resource_type,
-                resource_name=asked.resource_name,
+                resource_type=requested.resource_type,
+                resource_name=requested.resource_name,
                 configs=tuple(_config(entry, request) for entry in entries if not keys or entry.key in keys),
                 error_code=error,
                 error_message=why,
@@ -189,24 +189,24 @@ def describe_configs(request: DescribeConfigsRequest, image: ClusterImage, broke
 
 
 def _described(
-    asked: DescribeConfigsRequest.Resource, image: ClusterImage, broker_id: int
+    requested: DescribeConfigsRequest.Resource, image: ClusterImage, broker_id: int
 ) -> tuple[ErrorWithMessage, Iterable[DescribedConfig]]:
-    name = asked.resource_name
-    if asked.resource_type == ResourceType.TOPIC:
+    name = requested.resource_name
+    if requested.resource_type == ResourceType.TOPIC:
         topic = image.topics.get(name)
         return (NO_ERROR, topic_configs(topic.configs, image)) if topic else (no_topic(name), ())
-    if asked.resource_type in (ResourceType.GROUP, ResourceType.CLIENT_METRICS):
+    if requested.resource_type in (ResourceType.GROUP, ResourceType.CLIENT_METRICS):
         if not name:
             return (Errors.INVALID_REQUEST, "the name is empty"), ()
-        is_group = asked.resource_type == ResourceType.GROUP
+        is_group = requested.resource_type == ResourceType.GROUP
         return NO_ERROR, group_configs(image.group_configs.get(name, {}), image) if is_group else ()
-    if asked.resource_type == ResourceType.BROKER and not name:  # only the dynamic defaults
+    if requested.resource_type == ResourceType.BROKER and not name:  # only the dynamic defaults
         return NO_ERROR, (entry for entry in broker_configs(image) if entry.key in image.dynamic_configs)
-    if asked.resource_type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
+    if requested.resource_type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
         if name != str(broker_id):
             return (Errors.INVALID_REQUEST, f"broker {name!r}: this is broker {broker_id}"), ()
-        return NO_ERROR, broker_configs(image) if asked.resource_type == ResourceType.BROKER else ()
-    return unknown_type(asked.resource_type), ()
+        return NO_ERROR, broker_configs(image) if requested.resource_type == ResourceType.BROKER else ()
+    return unknown_type(requested.resource_type), ()
 
 
 def no_topic(name: str) -> ErrorWithMessage:

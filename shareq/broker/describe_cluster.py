@@ -32,12 +32,12 @@ def list_partition_reassignments(_: ListPartitionReassignmentsRequest) -> ListPa
 def describe_log_dirs(request: DescribeLogDirsRequest, data: DataPlane) -> DescribeLogDirsResponse:
     """The replicas of this broker and their sizes, in one log directory."""
     topics = []
-    wanted = None if request.topics is None else {asked.topic: asked.partitions for asked in request.topics}
+    wanted = None if request.topics is None else {requested.topic: requested.partitions for requested in request.topics}
     for topic in data.image.topics.values():
         partitions = []
         for index, partition in enumerate(topic.partitions):
-            asked = wanted is None or index in wanted.get(topic.name, ())
-            if asked and data.broker_id in partition.replicas:
+            requested = wanted is None or index in wanted.get(topic.name, ())
+            if requested and data.broker_id in partition.replicas:
                 log = data.storage.log(topic.name, index)
                 size = log.size_in_bytes if log else 0
                 partitions.append(DescribeLogDirsResponse.Partition(partition_index=index, partition_size=size))

@@ -84,7 +84,7 @@ def metadata(request: MetadataRequest, controller: Controller, api_version: int 
     """
     image = controller.image
     if api_version < BY_ID and any(t.name is None or t.topic_id != ZERO_TOPIC_ID for t in request.topics or ()):
-        topics = [_refused(asked) for asked in request.topics or ()]
+        topics = [_refused(requested) for requested in request.topics or ()]
     else:
         operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
         topics = list(_topics(request, image, operations))
@@ -104,8 +104,10 @@ def metadata(request: MetadataRequest, controller: Controller, api_version: int 
     return response
 
 
-def _refused(asked: MetadataRequest.Topic) -> MetadataResponse.Topic:
-    return MetadataResponse.Topic(name=asked.name or "", topic_id=asked.topic_id, error_code=Errors.INVALID_REQUEST)
+def _refused(requested: MetadataRequest.Topic) -> MetadataResponse.Topic:
+    return MetadataResponse.Topic(
+        name=requested.name or "", topic_id=requested.topic_id, error_code=Errors.INVALID_REQUEST
+    )
 
 
 def _topics(request: MetadataRequest, image: ClusterImage, operations: int) -> Iterator[MetadataResponse.Topic]:
@@ -113,14 +115,14 @@ def _topics(request: MetadataRequest, image: ClusterImage, operations: int) -> I
         for topic in image.topics.values():
             yield _topic(topic, image, operations)
         return
-    ids = dict.fromkeys(asked.topic_id for asked in request.topics if asked.topic_id != ZERO_TOPIC_ID)
+    ids = dict.fromkeys(requested.topic_id for requested in request.topics if requested.topic_id != ZERO_TOPIC_ID)
     if ids:  # a single id makes the whole request one by ids
         for topic_id in ids:
             found = image.topics_by_id.get(topic_id)
             missing = MetadataResponse.Topic(name=None, topic_id=topic_id, error_code=Errors.UNKNOWN_TOPIC_ID)
             yield _topic(found, image, operations) if found else missing
         return
-    for name in dict.fromkeys(asked.name or "" for asked in request.topics):
+    for name in dict.fromkeys(requested.name or "" for requested in request.topics):
         found = image.topics.get(name)
         missing = MetadataResponse.Topic(name=name, topic_id=ZERO_TOPIC_ID, error_code=_absent(name))
         yield _topic(found, image, operations) if found else missing
@@ -166,7 +168,7 @@ def describe_cluster(request: DescribeClusterRequest, image: ClusterImage) -> De
         error = Errors.MISMATCHED_ENDPOINT_TYPE if wrong else Errors.UNSUPPORTED_ENDPOINT_TYPE
         why = f"endpoint type {request.endpoint_type}: this is a broker, which is {BROKER_ENDPOINTS}"
         return DescribeClusterResponse(error_code=error, error_message=why)
-    asked = request.include_cluster_authorized_operations
+    requested = request.include_cluster_authorized_operations
     return DescribeClusterResponse(
         cluster_id=image.cluster_id,
         controller_id=_controller_id(image),
@@ -177,7 +179,7 @@ def describe_cluster(request: DescribeClusterRequest, image: ClusterImage) -> De
             for b in image.brokers.values()
             if b.alive or request.include_fenced_brokers
         ),
-        cluster_authorized_operations=CLUSTER_OPERATIONS if asked else NOT_ASKED,
+        cluster_authorized_operations=CLUSTER_OPERATIONS if requested else NOT_ASKED,
     )
 
 
@@ -186,10 +188,10 @@ def describe_topic_partitions(
 ) -> DescribeTopicPartitionsResponse:
     """Topics sorted by name, in pages; a page that ends at the limit has a cursor to the next one."""
     first = request.cursor or Cursor(topic_name="", partition_index=0)
-    asked = {topic.name for topic in request.topics} or set(image.topics)
+    requested = {topic.name for topic in request.topics} or set(image.topics)
     left = max(1, min(request.response_partition_limit, MAX_PARTITIONS_DESCRIBED))
     topics: list[DescribeTopicPartitionsResponse.Topic] = []
-    for name in sorted(name for name in asked if name >= first.topic_name):
+    for name in sorted(name for name in requested if name >= first.topic_name):
         start = max(0, first.partition_index) if name == first.topic_name else 0
         topic = image.topics.get(name)
         if topic is None:

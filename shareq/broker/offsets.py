@@ -26,10 +26,10 @@ SINCE_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST
 
 def list_offsets(request: ListOffsetsRequest, client: ClientContext, data: DataPlane) -> ListOffsetsResponse:
     """The offsets of timestamps; a partition that is named twice is an INVALID_REQUEST."""
-    asked = Counter((topic.name, part.partition_index) for topic in request.topics for part in topic.partitions)
+    requested = Counter((topic.name, part.partition_index) for topic in request.topics for part in topic.partitions)
 
     def found(topic: str, part: ListOffsetsRequest.Partition) -> ListOffsetsResponse.Partition:
-        if asked[topic, part.partition_index] > 1:
+        if requested[topic, part.partition_index] > 1:
             result = OffsetForTimestamp(Errors.INVALID_REQUEST)
         elif client.api_version < SINCE_VERSION.get(part.timestamp, 0):
             result = OffsetForTimestamp(Errors.UNSUPPORTED_VERSION)
@@ -63,19 +63,19 @@ def _find(data: DataPlane, topic: str, part: ListOffsetsRequest.Partition, isola
 
 
 def offsets_for_leader_epochs(request: OffsetForLeaderEpochRequest, data: DataPlane) -> OffsetForLeaderEpochResponse:
-    def found(topic: str, asked: OffsetForLeaderEpochRequest.Partition) -> OffsetForLeaderEpochResponse.Partition:
-        error, log, _ = data.led_log(topic, asked.partition, asked.current_leader_epoch)
+    def found(topic: str, requested: OffsetForLeaderEpochRequest.Partition) -> OffsetForLeaderEpochResponse.Partition:
+        error, log, _ = data.led_log(topic, requested.partition, requested.current_leader_epoch)
         if error or log is None:
-            return OffsetForLeaderEpochResponse.Partition(partition=asked.partition, error_code=error)
-        end = log.end_offset_for_epoch(asked.leader_epoch)
+            return OffsetForLeaderEpochResponse.Partition(partition=requested.partition, error_code=error)
+        end = log.end_offset_for_epoch(requested.leader_epoch)
         return OffsetForLeaderEpochResponse.Partition(
-            partition=asked.partition, leader_epoch=end.leader_epoch, end_offset=end.end_offset
+            partition=requested.partition, leader_epoch=end.leader_epoch, end_offset=end.end_offset
         )
 
     return OffsetForLeaderEpochResponse(
         topics=tuple(
             OffsetForLeaderEpochResponse.Topic(
-                topic=topic.topic, partitions=tuple(found(topic.topic, asked) for asked in topic.partitions)
+                topic=topic.topic, partitions=tuple(found(topic.topic, requested) for requested in topic.partitions)
             )
             for topic in request.topics
         )
@@ -83,19 +83,19 @@ def offsets_for_leader_epochs(request: OffsetForLeaderEpochRequest, data: DataPl
 
 
 def delete_records(request: DeleteRecordsRequest, data: DataPlane) -> DeleteRecordsResponse:
-    def deleted(topic: str, asked: DeleteRecordsRequest.Partition) -> DeleteRecordsResponse.Partition:
-        error, _, _ = data.led_log(topic, asked.partition_index)
+    def deleted(topic: str, requested: DeleteRecordsRequest.Partition) -> DeleteRecordsResponse.Partition:
+        error, _, _ = data.led_log(topic, requested.partition_index)
         low = -1
         if not error:
-            error, low = data.storage.delete_records(TopicPartition(topic, asked.partition_index), asked.offset)
+            error, low = data.storage.delete_records(TopicPartition(topic, requested.partition_index), requested.offset)
         return DeleteRecordsResponse.Partition(
-            partition_index=asked.partition_index, low_watermark=low, error_code=error
+            partition_index=requested.partition_index, low_watermark=low, error_code=error
         )
 
     return DeleteRecordsResponse(
         topics=tuple(
             DeleteRecordsResponse.Topic(
-                name=topic.name, partitions=tuple(deleted(topic.name, asked) for asked in topic.partitions)
+                name=topic.name, partitions=tuple(deleted(topic.name, requested) for requested in topic.partitions)
             )
             for topic in request.topics
         )

@@ -42,48 +42,48 @@ def _twice(names: list[str]) -> set[str]:
 
 
 def create_topics(request: CreateTopicsRequest, controller: Controller) -> CreateTopicsResponse:
-    twice = _twice([asked.name for asked in request.topics])
-    once = {asked.name: asked for asked in request.topics}
-    too_many = sum(max(1, asked.num_partitions) for asked in request.topics) > MAX_NEW_PARTITIONS
+    twice = _twice([requested.name for requested in request.topics])
+    once = {requested.name: requested for requested in request.topics}
+    too_many = sum(max(1, requested.num_partitions) for requested in request.topics) > MAX_NEW_PARTITIONS
     results = []
-    for name, asked in once.items():
+    for name, requested in once.items():
         if too_many:
             results.append(_refused(name, _TOO_MANY))
         elif name in twice:
             results.append(_refused(name, (Errors.INVALID_REQUEST, f"topic {name!r}: named twice in the request")))
         else:
-            results.append(_create(asked, controller, validate_only=request.validate_only))
+            results.append(_create(requested, controller, validate_only=request.validate_only))
     return CreateTopicsResponse(topics=tuple(results))
 
 
 def _create(
-    asked: CreateTopicsRequest.Topic, controller: Controller, *, validate_only: bool
+    requested: CreateTopicsRequest.Topic, controller: Controller, *, validate_only: bool
 ) -> CreateTopicsResponse.Topic:
-    nulls = [key for key, value in asked.configs if value is None]
-    if nulls and asked.name not in controller.image.topics:
-        return _refused(asked.name, (Errors.INVALID_CONFIG, f"{nulls[0]}=None: a value is required"))
-    problem, assigned = _assignments(asked)
+    nulls = [key for key, value in requested.configs if value is None]
+    if nulls and requested.name not in controller.image.topics:
+        return _refused(requested.name, (Errors.INVALID_CONFIG, f"{nulls[0]}=None: a value is required"))
+    problem, assigned = _assignments(requested)
     if problem is not None:
-        return _refused(asked.name, problem)
+        return _refused(requested.name, problem)
     outcome, topic = controller.create_topic(
-        asked.name,
-        asked.num_partitions,
-        asked.replication_factor,
-        {key: value for key, value in asked.configs if value is not None},
+        requested.name,
+        requested.num_partitions,
+        requested.replication_factor,
+        {key: value for key, value in requested.configs if value is not None},
         assigned=assigned,
         validate_only=validate_only,
     )
-    return _refused(asked.name, outcome) if topic is None else _created(topic, controller.image)
+    return _refused(requested.name, outcome) if topic is None else _created(topic, controller.image)
 
 
-def _assignments(asked: CreateTopicsRequest.Topic) -> tuple[ErrorWithMessage | None, list[Replicas]]:
+def _assignments(requested: CreateTopicsRequest.Topic) -> tuple[ErrorWithMessage | None, list[Replicas]]:
     """The assigned replicas in the order of partitions, or the error of the assignments."""
-    by_hand = {a.partition_index: a.broker_ids for a in asked.assignments}
-    if by_hand and (asked.num_partitions, asked.replication_factor) != (-1, -1):
-        why = f"topic {asked.name!r}: with assigned replicas, num_partitions and replication_factor must be -1"
+    by_hand = {a.partition_index: a.broker_ids for a in requested.assignments}
+    if by_hand and (requested.num_partitions, requested.replication_factor) != (-1, -1):
+        why = f"topic {requested.name!r}: with assigned replicas, num_partitions and replication_factor must be -1"
         return (Errors.INVALID_REQUEST, why), []
-    if sorted(by_hand) != list(range(len(asked.assignments))):
-        why = f"topic {asked.name!r}: assigned partitions must be numbered from 0 without gaps, each once"
+    if sorted(by_hand) != list(range(len(requested.assignments))):
+        why = f"topic {requested.name!r}: assigned partitions must be numbered from 0 without gaps, each once"
         return (Errors.INVALID_REPLICA_ASSIGNMENT, why), []
     return None, [by_hand[index] for index in range(len(by_hand))]
 
@@ -107,18 +107,18 @@ def _created(topic: TopicImage, image: ClusterImage) -> CreateTopicsResponse.Top
 
 
 def create_partitions(request: CreatePartitionsRequest, controller: Controller) -> CreatePartitionsResponse:
-    twice = _twice([asked.name for asked in request.topics])
+    twice = _twice([requested.name for requested in request.topics])
     known = controller.image.topics
     grown = [t.count - (len(known[t.name].partitions) if t.name in known else 0) for t in request.topics]
     too_many = sum(max(0, more) for more in grown) > MAX_NEW_PARTITIONS
     results = []
-    for name, asked in {asked.name: asked for asked in request.topics}.items():
+    for name, requested in {requested.name: requested for requested in request.topics}.items():
         outcome: ErrorWithMessage = (Errors.INVALID_REQUEST, f"topic {name!r}: named twice in the request")
         if too_many:
             outcome = _TOO_MANY
         elif name not in twice:
-            assigned = None if asked.assignments is None else [a.broker_ids for a in asked.assignments]
-            outcome = controller.create_partitions(name, asked.count, assigned, validate_only=request.validate_only)
+            assigned = None if requested.assignments is None else [a.broker_ids for a in requested.assignments]
+            outcome = controller.create_partitions(name, requested.count, assigned, validate_only=request.validate_only)
         results.append(CreatePartitionsResponse.Topic(name=name, error_code=outcome[0], error_message=outcome[1]))
     return CreatePartitionsResponse(results=tuple(results))
 
@@ -129,35 +129,35 @@ def create_partitions(request: CreatePartitionsRequest, controller: Controller) 
 def delete_topics(request: DeleteTopicsRequest, controller: Controller) -> DeleteTopicsResponse:
     """Delete topics by name or by id. A topic that is named twice, even by name and by id, is not deleted."""
     image = controller.image
-    meant = Counter(_meant(asked, image) for asked in request.topics)
+    meant = Counter(_meant(requested, image) for requested in request.topics)
     results: dict[DeleteTopicsRequest.Topic, DeleteTopicsResponse.Topic] = {}
-    for asked in request.topics:
-        name, topic_id = _meant(asked, image)
-        if asked.name is not None and asked.topic_id != ZERO_TOPIC_ID:
+    for requested in request.topics:
+        name, topic_id = _meant(requested, image)
+        if requested.name is not None and requested.topic_id != ZERO_TOPIC_ID:
             error, why = Errors.INVALID_REQUEST, "a topic must be named by name or by id, not by both"
-        elif asked.name is None and asked.topic_id == ZERO_TOPIC_ID:
+        elif requested.name is None and requested.topic_id == ZERO_TOPIC_ID:
             error, why = Errors.INVALID_REQUEST, "a topic must be named by name or by id"
         elif meant[name, topic_id] > 1:
             error, why = Errors.INVALID_REQUEST, f"topic {name or topic_id!r}: named twice in the request"
-            name, topic_id = asked.name, asked.topic_id
+            name, topic_id = requested.name, requested.topic_id
         elif name is None:
             error, why = Errors.UNKNOWN_TOPIC_ID, f"no topic has the id {topic_id}"
         else:
             error, reason = controller.delete_topic(name)
             why = reason or ""
-        results[asked] = DeleteTopicsResponse.Topic(
+        results[requested] = DeleteTopicsResponse.Topic(
             name=name, topic_id=topic_id, error_code=error, error_message=why or None
         )
     return DeleteTopicsResponse(responses=tuple(results.values()))
 
 
-def _meant(asked: DeleteTopicsRequest.Topic, image: ClusterImage) -> tuple[str | None, TopicId]:
+def _meant(requested: DeleteTopicsRequest.Topic, image: ClusterImage) -> tuple[str | None, TopicId]:
     """The name and the id of a requested topic, as far as the topic exists."""
-    if asked.name is not None:
-        found = image.topics.get(asked.name)
-        return asked.name, found.topic_id if found else asked.topic_id
-    found = image.topics_by_id.get(asked.topic_id)
-    return found.name if found else None, asked.topic_id
+    if requested.name is not None:
+        found = image.topics.get(requested.name)
+        return requested.name, found.topic_id if found else requested.topic_id
+    found = image.topics_by_id.get(requested.topic_id)
+    return found.name if found else None, requested.topic_id
 
 
 # ---- ElectLeaders ----------------------------------------------------------------------------------------------------

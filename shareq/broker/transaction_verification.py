@@ -135,8 +135,8 @@ class TransactionVerification:
         if not producers:
             return [Admit(incoming)]
         if len(producers) > 1:  # a transaction has one producer
-            asked = [at for epochs in producers.values() for at in epochs]
-            return [Admit(incoming, dict.fromkeys(asked, Errors.INVALID_PRODUCER_ID_MAPPING))]
+            requested = [at for epochs in producers.values() for at in epochs]
+            return [Admit(incoming, dict.fromkeys(requested, Errors.INVALID_PRODUCER_ID_MAPPING))]
         ((producer, epochs),) = producers.items()
         patience_ms: int = self._data.image.broker_config["add.partitions.to.txn.retry.backoff.max.ms"]
         return self._ask(_PendingProduce(incoming, producer, epochs, now_ms + patience_ms))

@@ -84,8 +84,8 @@ class RangeFetcher:
 
     def _fetch(self, wanted: Range, cursor: int) -> Operation[tuple[int, Sequence[RecordBatch]]]:
         """Records from `cursor` on, and the next cursor. Retries retriable errors until the time-out."""
-        asked = FetchRequest.Partition(partition=wanted.partition, fetch_offset=cursor, partition_max_bytes=FETCH_BYTES)
-        topic = FetchRequest.Topic(topic_id=TopicId(wanted.topic_id), partitions=(asked,))
+        place = FetchRequest.Partition(partition=wanted.partition, fetch_offset=cursor, partition_max_bytes=FETCH_BYTES)
+        topic = FetchRequest.Topic(topic_id=TopicId(wanted.topic_id), partitions=(place,))
         request = FetchRequest(max_wait_ms=0, max_bytes=FETCH_BYTES, topics=(topic,))
         attempts = 0
         while True:

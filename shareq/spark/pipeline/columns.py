@@ -62,7 +62,7 @@ def columns(text: str) -> tuple[Column, ...]:
     found = []
     for part in filter(None, map(str.strip, text.splitlines())):
         for name in part.split() if ";" not in part else [part]:
-            name, _, said = (f"{name} {_KNOWN[name]}" if ";" not in name else name).partition(" ")
-            kind, _, says = said.partition("; ")
+            name, _, rest = (f"{name} {_KNOWN[name]}" if ";" not in name else name).partition(" ")
+            kind, _, says = rest.partition("; ")
             found.append(Column(name, _KINDS[kind], says))
     return tuple(found)

@@ -191,13 +191,13 @@ def _requests(reader: JournalReader) -> Pairs:
 def _expired(request: RequestSent, response: ResponseSent, duration_ms: int) -> bool:
     """True for a share fetch that was answered because max_wait_ms had passed: it lasted that long, and has no records
     unless min_bytes is above 1."""
-    asked = json.loads(request.body or "{}")
-    max_wait_ms = asked.get("max_wait_ms", _SHARE_FETCH.max_wait_ms)
+    body = json.loads(request.body or "{}")
+    max_wait_ms = body.get("max_wait_ms", _SHARE_FETCH.max_wait_ms)
     if not 0 < max_wait_ms <= duration_ms or response.error:
         return False
     answered = json.loads(response.body or "{}").get("responses", ())
     empty = not any(part.get("acquired_records") for topic in answered for part in topic.get("partitions", ()))
-    return empty or asked.get("min_bytes", _SHARE_FETCH.min_bytes) > 1
+    return empty or body.get("min_bytes", _SHARE_FETCH.min_bytes) > 1
 
 
 # ---- share coordinator -----------------------------------------------------------------------------------------------

@@ -169,11 +169,11 @@ class BrokerConnection:
         self._put(_PendingRequest(None, request, deadline_ms), version)
         self._watch(deadline_ms)
 
-    def _negotiated(self, answer: ApiVersionsResponse, asked: int) -> None:
+    def _negotiated(self, answer: ApiVersionsResponse, version: int) -> None:
         """Store the versions of the broker, or retry ApiVersions in a version that it supports, 0 if it names none."""
-        if answer.error_code is Errors.UNSUPPORTED_VERSION and asked > 0:
+        if answer.error_code is Errors.UNSUPPORTED_VERSION and version > 0:
             known = (api.max_version for api in answer.api_keys if api.api_key == ApiVersionsRequest.API_KEY)
-            self._negotiate(min(next(known, 0), asked - 1))
+            self._negotiate(min(next(known, 0), version - 1))
             return
         if answer.error_code:
             raise MalformedFrame(f"ApiVersions was answered with {answer.error_code.name}")

@@ -127,7 +127,7 @@ class TcpClientHost:
             if isinstance(effect, Call):
                 self._send(effect)
             else:
-                tell(self.now_ms(), effect)  # type: ignore[arg-type]    # a client's actor asks for calls only
+                tell(self.now_ms(), effect)  # type: ignore[arg-type]    # a client's actor sends no other requests
         due_ms = self._actor.wake_at_ms
         if due_ms is not None and (self._due_ms is None or due_ms < self._due_ms):
             self._due_ms = due_ms
