@@ -15,7 +15,7 @@ from typing import Any, Final
 import anywidget
 import traitlets
 
-from shareq import trace
+from shareq import observer
 from shareq_widgets.look import THEMES, look, palette
 from shareq_widgets.picture import draw
 from shareq_widgets.playback import Playback, View
@@ -217,7 +217,7 @@ def strip(
     _check(group=group, topic=topic, partition=partition, theme=theme)
     end = None
     if view is None:
-        view = made = trace.view(source, group, topic, partition)
+        view = made = observer.view(source, group, topic, partition)
         source, end = made.source, made.close
     playback = Playback(view, source, time_scale=_time_scale(source))
     playback.set_speed(speed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from weakref import finalize
 
@@ -16,23 +17,23 @@ from shareq.trace.journal.event_text import event_text, list_text, range_text, w
 from shareq.trace.views.marks import Mark, Marks
 from shareq.trace.views.member_names import MemberNames
 from shareq.trace.views.share_partition_html import ShownState, share_partition_html
-from shareq.trace.views.sources import check_subject, open_source
 from shareq.trace.views.strip_text import strip_text
+from shareq.trace.views.subjects import check_subject
 
 VERSION = 1
 Snapshot = dict[str, Any]
 
 
-def view(source: Any, group: str, topic: str, partition: int = 0) -> View:
-    """View of one share-partition. `source`: a `Journal`, or an object that has one as `.journal`, such as a cluster;
-    or the bootstrap address of a Kafka cluster, which is observed from outside until the view is closed.
+def view(source: Any, group: str, topic: str, partition: int = 0, *, close: Callable[[], None] | None = None) -> View:
+    """View of one share-partition. `source`: a `Journal`, or an object that has one as `.journal`, such as a cluster.
 
     The share-partition may have no events yet. ConfigException for an invalid argument, and for a group, topic or
-    partition that the journal does not have while it has others.
+    partition that the journal does not have while it has others. `close` is called when the view is closed, or no
+    longer referenced.
     """
     if isinstance(partition, bool) or not isinstance(partition, int) or partition < 0:
         raise ConfigException(f"partition={partition!r}: must be a whole number from 0")
-    return View(source, group, topic, partition)
+    return View(source, group, topic, partition, close)
 
 
 class View:
@@ -42,19 +43,20 @@ class View:
     members stay the same for the life of the view. For use by one thread, while another one may write the journal.
     """
 
-    def __init__(self, source: Any, group: str, topic: str, partition: int) -> None:
+    def __init__(
+        self, source: Any, group: str, topic: str, partition: int, close: Callable[[], None] | None = None
+    ) -> None:
         self.group, self.topic, self.partition = group, topic, partition
-        self.source, close = open_source(source, group, topic)
-        self._close = None if close is None else finalize(self, close)
+        self.source = getattr(source, "cluster", source)
         self._journal = journal_of(self.source)
-        if close is None:  # a new observer has not asked its cluster yet
-            check_subject(self._journal, group, topic, partition)
+        check_subject(self._journal, group, topic, partition)
+        self._close = None if close is None else finalize(self, close)
         self._timeline = PartitionTimeline(self._journal, group, topic, partition)
         self._members = MemberNames()
         self._marks = Marks()
 
     def close(self) -> None:
-        """Close the observer that was made for this view, if there is one; its journal stays. Repeatable."""
+        """Close what was opened for this view only, such as an observer; its journal stays. Repeatable."""
         if self._close is not None:
             self._close()
 
