@@ -54,6 +54,10 @@ def topic_id(name: str) -> TopicId:
     return TopicId(name.ljust(22, "x"))
 
 
+_fakes: list[Fake] = []
+"""Addresses stay valid for tests that keep the address only."""
+
+
 class Fake:
     """Both sides of a connection. `topics`: name -> leader of each partition."""
 
@@ -73,6 +77,7 @@ class Fake:
         self._ready: deque[Answer] = deque()
         self._later: list[tuple[int, int, Answer]] = []
         self.address = publish(self, random.Random(0))
+        _fakes.append(self)
 
     # ---- the transport -----------------------------------------------------------------------------------------------
 
