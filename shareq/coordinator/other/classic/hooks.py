@@ -1,4 +1,4 @@
-"""What happens to classic groups when their shard comes and goes."""
+"""The hooks of classic groups: what the group coordinator runs when a shard is loaded or resigned."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from shareq.model.workflow import Workflow
 
 
 def _loaded(context: Context, group: ClassicGroup) -> Iterable[Workflow[object]]:
-    """Every member gets a full new session. A group that has become too large makes its members compete for places."""
+    """Start a full session for each member. A group with more members than `group.max.size` rebalances: the first
+    members to rejoin stay."""
     for member in group.members.values():
         due = Due(What.CLASSIC_SESSION, group.group_id, member.member_id)
         context.deadlines.restart(due, context.now_ms + member.session_timeout_ms)
@@ -35,7 +36,7 @@ def _rebalance(context: Context, group: ClassicGroup) -> Workflow[None]:
 
 
 def _resigned(context: Context, group: ClassicGroup) -> None:
-    """Requests that wait are sent to the new coordinator."""
+    """Answer waiting requests with NOT_COORDINATOR, so that clients send them to the new coordinator."""
     del context
     for member in group.members.values():
         if member.awaiting_join:

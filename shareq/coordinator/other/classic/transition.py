@@ -1,7 +1,7 @@
-"""A classic group on its way from one state to the next, and what follows once that is committed.
+"""One change of a classic group: new state, records, deadlines, responses and events, applied with the commit.
 
-The steps are Kafka's, in its order: a rebalance is prepared, members join, the generation begins, their assignment is
-awaited. Source: Kafka's GroupMetadataManager, the methods about classic groups.
+The steps are Kafka's, in its order: a rebalance is prepared, members join, the generation begins, the leader sends the
+assignment. Source: Kafka's GroupMetadataManager, the methods about classic groups.
 """
 
 from __future__ import annotations
@@ -29,15 +29,14 @@ from shareq.model.records import CoordinatorRecord
 from shareq.model.workflow import Workflow
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
-"""Session time-out of a member without its first response: its client may have disconnected."""
+"""Session timeout of a member whose first JoinGroup is not answered yet: its client may have disconnected."""
 
 _EMPTY, _PREPARING, _COMPLETING, _STABLE, _ = ClassicGroupState
 
 
 class Transition:
-    """A copy of a group, changed step by step. Answers to those who wait, deadlines and events are collected, and
-    happen with the commit, when the copy takes the group's place; without it nothing has happened.
-    """
+    """Changes a copy of a group. Responses to waiting requests, deadlines and events are collected and take effect with
+    the commit, when the copy replaces the group. If the append fails, nothing has changed."""
 
     def __init__(self, context: Context, shard: GroupShard, group: ClassicGroup) -> None:
         self.context, self.shard, self.now_ms = context, shard, context.now_ms
@@ -48,7 +47,7 @@ class Transition:
         self._events: list[Event] = []
 
     def append(self) -> Workflow[Errors]:
-        """Append the records, then let the copy take the group's place. Returns the error of the append."""
+        """Append the records, then replace the group by the copy. Returns the error of the append."""
         error: Errors = yield Append(self.records)
         if not error:
             self._commit()
@@ -70,7 +69,7 @@ class Transition:
     # ---- deadlines ---------------------------------------------------------------------------------------------------
 
     def watch(self, member: Member, duration_ms: int | None = None) -> None:
-        """Restart the member's session; it ends after its session time-out, or after `duration_ms`."""
+        """Restart the member's session; it expires after `duration_ms`, by default the session timeout."""
         due = Due(What.CLASSIC_SESSION, self.group.group_id, member.member_id)
         self._deadlines[due] = member.session_timeout_ms if duration_ms is None else duration_ms
 
@@ -85,7 +84,7 @@ class Transition:
     # ---- members -----------------------------------------------------------------------------------------------------
 
     def add(self, member: Member, protocol_type: str) -> None:
-        """A new member, whose request waits. The first one leads."""
+        """Add a new member whose JoinGroup waits. The first member becomes leader."""
         group = self.group
         group.pending -= {member.member_id}
         if not group.members:
@@ -98,7 +97,7 @@ class Transition:
         self.watch(member, NEW_MEMBER_JOIN_TIMEOUT_MS)
 
     def update(self, member: Member) -> None:
-        """A member is not what it was. A request that it already had waiting is answered: it asks again."""
+        """Store the changed member. Its earlier waiting request is answered with REBALANCE_IN_PROGRESS."""
         former = self.group.members[member.member_id]
         if former.awaiting_join and former.awaiting_join is not member.awaiting_join:
             self._answer_join(former, Errors.REBALANCE_IN_PROGRESS)
@@ -107,7 +106,7 @@ class Transition:
         self.group.members[member.member_id] = member
 
     def replace(self, former: Member, member: Member) -> None:
-        """A static member comes back under a new member id; whoever still waits under the old one is fenced."""
+        """Replace a static member that rejoins under a new member id; requests waiting under the old id are fenced."""
         group = self.group
         self._dismiss(former, Errors.FENCED_INSTANCE_ID)
         del group.members[former.member_id]
@@ -116,7 +115,7 @@ class Transition:
             group.leader_id = member.member_id
         self.watch(member)
         self._events.append(MemberLeft(group.group_id, former.member_id, "replaced"))
-        self._told_of(member)
+        self._trace_joined(member)
 
     def remove(self, member_id: str, reason: str) -> None:
         """Remove a member or a pending member id. If it was the leader, the next member leads."""
@@ -148,7 +147,7 @@ class Transition:
             self._answers.append(partial(member.awaiting_sync.keep, SyncGroupResponse(error_code=error)))
 
     def synced(self, member_id: str) -> None:
-        """One less whose SyncGroup is awaited."""
+        """The member's SyncGroup is not awaited any more; without such members the sync timeout ends."""
         group = self.group
         group.pending_sync -= {member_id}
         if not group.pending_sync:
@@ -157,8 +156,10 @@ class Transition:
     # ---- the join phase ----------------------------------------------------------------------------------------------
 
     def rebalance(self) -> None:
-        """Members have to join anew. The phase ends when all of them have, for a group that was empty when no more
-        come; one that is under way ends if this was what it waited for."""
+        """Begin the join phase, or end the running one if all members have joined.
+
+        A group that was Empty waits for the initial rebalance delay, any other group for all members.
+        """
         group = self.group
         if group.state is _PREPARING:
             if group.all_joined and not group.initial_delay:
@@ -166,7 +167,7 @@ class Transition:
             return
         self._wait(What.CLASSIC_SYNC, None)
         if group.state is _COMPLETING:
-            self._call_off()
+            self._cancel_sync()
         was_empty = group.state is _EMPTY
         group.step(ClassicGroupEvent.REBALANCE, self.now_ms)
         if was_empty:
@@ -179,12 +180,12 @@ class Transition:
             self._wait(What.CLASSIC_JOIN, group.rebalance_timeout_ms)
 
     def member_gone(self) -> None:
-        """After `remove`: the others divide its partitions among them. A group without a generation has none."""
+        """After `remove`: rebalance, so that the remaining members get its partitions. An Empty group has none."""
         if self.group.state is not _EMPTY:
             self.rebalance()
 
-    def _call_off(self) -> None:
-        """Answer the members that wait for an assignment of this generation with an error."""
+    def _cancel_sync(self) -> None:
+        """Answer waiting SyncGroup requests with REBALANCE_IN_PROGRESS and clear the assignments."""
         for member in list(self.group.members.values()):
             self._answer_sync(member, Errors.REBALANCE_IN_PROGRESS)
             if member.awaiting_sync:
@@ -192,7 +193,8 @@ class Transition:
             self.group.members[member.member_id] = member._replace(awaiting_sync=None, assignment=b"")
 
     def join_time_over(self) -> None:
-        """The time to join is up; for a group that was empty it is extended as long as members keep coming."""
+        """The join phase has timed out: complete it. The initial delay is extended if a member has joined during it and
+        time remains."""
         delay = self.group.initial_delay
         if delay and delay.member_added and delay.remaining_ms:
             delay_ms: int = self.context.image.broker_config["group.initial.rebalance.delay.ms"]
@@ -203,8 +205,10 @@ class Transition:
             self.complete_join()
 
     def complete_join(self) -> None:
-        """The next generation begins with those who have joined, and static members, who may be late. Where none of
-        the members has joined, all that can be done is to wait for their sessions to end."""
+        """Begin the next generation with the members that have joined and all static members.
+
+        If no member has joined, the join phase goes on until the sessions of the static members expire.
+        """
         group = self.group
         group.initial_delay = None
         for member in list(group.members.values()):
@@ -229,8 +233,7 @@ class Transition:
             self._joined(member)
 
     def _elect(self) -> bool:
-        """The leader stays if it has joined, else the first joined member becomes leader. False: no member has
-        joined."""
+        """Elect the leader: it stays if it has joined, else the first joined member. False if no member has joined."""
         group = self.group
         leader = group.members.get(group.leader_id or "")
         if leader is None or not leader.awaiting_join:
@@ -245,18 +248,18 @@ class Transition:
         if member.awaiting_join:
             self._answers.append(partial(member.awaiting_join.keep, join_response(group, member.member_id)))
         if member.is_new:
-            self._told_of(member)
+            self._trace_joined(member)
         group.members[member.member_id] = member._replace(is_new=False, awaiting_join=None)
         self.watch(member)
 
-    def _told_of(self, member: Member) -> None:
+    def _trace_joined(self, member: Member) -> None:
         topics = tuple(sorted(self.group.topics or ()))
         self._events.append(MemberJoined(self.group.group_id, member.member_id, member.client_id, topics))
 
     # ---- the sync phase ----------------------------------------------------------------------------------------------
 
     def assign(self, assignments: dict[str, bytes]) -> None:
-        """Record the leader's assignment, and answer all members that wait for it."""
+        """Record the leader's assignment and answer all waiting SyncGroup requests."""
         group = self.group
         for member in list(group.members.values()):
             group.members[member.member_id] = member._replace(assignment=assignments.get(member.member_id, b""))
@@ -272,7 +275,7 @@ class Transition:
 
 
 def join_response(group: ClassicGroup, member_id: str, *, skip_assignment: bool = False) -> JoinGroupResponse:
-    """The generation as a member learns of it; the leader learns of all members."""
+    """The response for one member of the generation; only the leader's lists the members."""
     members: tuple[JoinGroupResponse.Member, ...] = ()
     if member_id == group.leader_id:
         members = tuple(
@@ -295,7 +298,7 @@ def join_response(group: ClassicGroup, member_id: str, *, skip_assignment: bool 
 
 
 def sync_response(group: ClassicGroup, member: Member) -> SyncGroupResponse:
-    """What is assigned to the member."""
+    """The response with the member's assignment."""
     return SyncGroupResponse(
         protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment
     )

@@ -1,4 +1,5 @@
-"""How a member goes: it says so, it is not heard of in time, or it does not give up in time what it shall not have."""
+"""The removal of a member: it leaves, its session expires, or it does not revoke partitions in its rebalance
+timeout."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ MEMBER_RECORDS = (
     RecordType.TARGET_ASSIGNMENT_MEMBER,
     RecordType.MEMBER_METADATA,
 )
-"""What is there of a member, in the order in which it goes."""
+"""The record types of one member, in the order of their tombstones."""
 
 _REASONS = {
     What.CONSUMER_SESSION: "session expired",
@@ -35,10 +36,11 @@ _REASONS = {
 def leave(
     context: Context, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest
 ) -> Workflow[ConsumerGroupHeartbeatResponse]:
-    """A heartbeat with epoch -1, or -2: a static member that will return keeps its place until its session ends."""
+    """A heartbeat with epoch -1 removes the member. With -2 a static member keeps its place until its session
+    expires."""
     member = group.members[request.member_id]
     if request.member_epoch == STATIC_LEAVE_EPOCH:
-        error = yield from _leave_for_a_while(context, group, member)
+        error = yield from _leave_statically(context, group, member)
     else:
         removal = _Removal(context, group, member, "left")
         error = yield Append(removal.records)
@@ -49,8 +51,9 @@ def leave(
     return ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
 
 
-def _leave_for_a_while(context: Context, group: ConsumerGroup, member: Member) -> Workflow[Errors]:
-    """The successor has the member's partitions from the beginning of its new life."""
+def _leave_statically(context: Context, group: ConsumerGroup, member: Member) -> Workflow[Errors]:
+    """Record epoch -2. The assignment epochs become 0: a member that rejoins owns the partitions from its epoch 0
+    on."""
     assigned = {topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in member.assigned.items()}
     gone = member._replace(member_epoch=STATIC_LEAVE_EPOCH, assigned=assigned, revoking=NOTHING)
     error: Errors = yield Append([encode(group.group_id, CurrentMemberAssignment.of(gone), member.member_id)])
@@ -60,8 +63,7 @@ def _leave_for_a_while(context: Context, group: ConsumerGroup, member: Member) -
 
 
 def restart_deadlines(context: Context, group_id: str, before: Member | None, member: Member) -> None:
-    """The member was heard of, and is a step further: its session starts anew, and so does the time that it has to give
-    up what it shall not have."""
+    """Restart the member's session, and its rebalance timeout if it has partitions to revoke and made progress."""
     now_ms = context.now_ms
     session_ms = context.image.group_config(group_id).consumer_session_timeout_ms
     context.deadlines.restart(Due(What.CONSUMER_SESSION, group_id, member.member_id), now_ms + session_ms)
@@ -77,7 +79,7 @@ def _progress(member: Member) -> tuple[object, ...]:
 
 
 def expire(context: Context, due: Due) -> Workflow[None]:
-    """Remove a member whose time is up."""
+    """Remove a member whose session or rebalance timeout has passed; repeat if the append fails."""
     shard = yield context.turn_when_due(due)
     while context.is_over(due):
         group = shard.find(ConsumerGroup, due.group_id)
@@ -92,7 +94,8 @@ def expire(context: Context, due: Due) -> Workflow[None]:
 
 
 class _Removal:
-    """The member's records go, with an expression that was its alone, and the group epoch is raised."""
+    """The records that remove a member: its tombstones, that of an expression that only it subscribed to, and the
+    raised group epoch."""
 
     __slots__ = ("context", "epoch", "group_id", "member_id", "reason", "records")
 
