@@ -1,7 +1,7 @@
-"""What the transaction coordinator does unasked: abort transactions that are open for too long, forget ids out of use.
+"""The periodic tasks of the transaction coordinator: abort timed-out transactions, delete expired transactional ids.
 
-Both look around at fixed intervals, as Kafka does, so a transaction may outlive its time-out by up to one interval.
-What fails, or times out behind a log that stalls, is done in the next round.
+Both run at fixed intervals, as in Kafka, so a transaction may exceed its timeout by up to one interval. A task whose
+append fails or times out is repeated in the next round.
 Source: Kafka's TransactionStateManager (startup of the expiration tasks).
 """
 
@@ -18,12 +18,12 @@ from shareq.model.workflow import Workflow
 
 
 def overdue(known: Transaction, now_ms: int) -> bool:
-    """True if the transaction is open for longer than its producer allowed."""
+    """True if the transaction is open for longer than its transaction timeout."""
     return known.state is TransactionState.ONGOING and known.start_ms + known.timeout_ms < now_ms
 
 
 def abort_overdue(context: Context, endings: Endings, partition: int, transactional_id: str) -> Workflow[None]:
-    """Abort it, unless it has ended before the turn."""
+    """Abort a timed-out transaction, unless it has ended before the turn."""
     shard = yield Turn(partition, no_result)
     known = shard.transactions.get(transactional_id)
     if known is not None and overdue(known, context.now_ms):
@@ -31,7 +31,7 @@ def abort_overdue(context: Context, endings: Endings, partition: int, transactio
 
 
 def forget_unused(context: Context, partition: int, expiration_ms: int) -> Workflow[None]:
-    """End all ids at rest that were not used for so long."""
+    """Delete all transactional ids at rest that were not updated for `expiration_ms`."""
     shard = yield Turn(partition, no_result)
     oldest_ms = context.now_ms - expiration_ms
     yield Append(
@@ -44,7 +44,7 @@ def forget_unused(context: Context, partition: int, expiration_ms: int) -> Workf
 
 
 class Housekeeping:
-    """The rounds of one coordinator. It wants to be woken only while there is something to look at."""
+    """The periodic rounds of one coordinator. `wake_at_ms` is None if there are no transactional ids to check."""
 
     def __init__(self, context: Context, endings: Endings) -> None:
         self._context = context
@@ -73,14 +73,14 @@ class Housekeeping:
         return min((t for t in times if t is not None), default=None)
 
     def configure(self, config: BrokerConfig, now_ms: int) -> None:
-        """Start the rounds, in the broker's first moment; later ones find new intervals."""
+        """Set the intervals. The first call starts the rounds; later calls change the intervals of later rounds."""
         self._config = config
         if self._abort_due_ms is None or self._forget_due_ms is None:
             self._abort_due_ms = now_ms + self._abort_interval_ms
             self._forget_due_ms = now_ms + self._forget_interval_ms
 
     def tick(self, now_ms: int) -> None:
-        """Hold the rounds that are due. Rounds that were not needed are made up for by a single one."""
+        """Run the rounds that are due. Several missed rounds are made up by one."""
         if self._abort_due_ms is not None and self._abort_due_ms <= now_ms:
             self._abort_due_ms = _next(self._abort_due_ms, self._abort_interval_ms, now_ms)
             self._abort_all_overdue(now_ms)
@@ -102,5 +102,5 @@ class Housekeeping:
 
 
 def _next(due_ms: int, interval_ms: int, now_ms: int) -> int:
-    """The first round after now; rounds keep their pace."""
+    """The first round after now, a whole number of intervals after `due_ms`."""
     return due_ms + ((now_ms - due_ms) // interval_ms + 1) * interval_ms
