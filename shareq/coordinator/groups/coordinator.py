@@ -124,7 +124,7 @@ class GroupCoordinator:
     def _answer(self, request: Request) -> Response:
         """The response to a request that is answered at once."""
         if not isinstance(request, ListGroupsRequest):
-            raise TypeError(f"{type(request).__name__} is none of the group coordinator's requests")
+            raise TypeError(f"{type(request).__name__} is not a request of the group coordinator")
         return list_groups(self._context, request)
 
     def _respond(self, message: Incoming, response: Response) -> None:
@@ -139,9 +139,9 @@ class GroupCoordinator:
         context, before = self._context, self._context.image
         context.image = image
         self._runtime.write_timeout_ms = image.broker_config["offsets.commit.timeout.ms"]
-        everybody = context.metadata_hash.racks_changed(image) or before.broker_config != image.broker_config
-        change = TopicsChanged(_changed_topics(before, image), everybody)
-        if not (change.everybody or change.names):
+        affects_all = context.metadata_hash.racks_changed(image) or before.broker_config != image.broker_config
+        change = TopicsChanged(_changed_topics(before, image), affects_all)
+        if not (change.affects_all or change.names):
             return
         any_vanished = not before.topics_by_id.keys() <= image.topics_by_id.keys()
         for partition, shard in self._runtime.active():

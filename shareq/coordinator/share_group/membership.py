@@ -54,7 +54,7 @@ def _loaded(context: Context, group: ShareGroup) -> Iterable[Workflow[object]]:
 def _topics_changed(context: Context, group: ShareGroup, change: TopicsChanged) -> None:
     """The next heartbeat of a group whose topics changed checks the metadata again."""
     del context
-    if change.everybody or not change.names.isdisjoint(group.subscriptions):
+    if change.affects_all or not change.names.isdisjoint(group.subscriptions):
         group.look_again()
 
 

@@ -60,7 +60,7 @@ def refresh_expressions(context: Context, group_id: str) -> Workflow[None]:
 def topics_changed(context: Context, group: ConsumerGroup, change: TopicsChanged) -> None:
     """Let the next heartbeat of a group compute the metadata hash if its topics changed, and resolve its expressions if
     they match a new topic."""
-    if change.everybody or any(group.subscribes(name) for name in change.names):
+    if change.affects_all or any(group.subscribes(name) for name in change.names):
         group.refresh_at_ms = 0
     existing = [name for name in change.names if name in context.image.topics]
     if any(has_new_match(regex, group.resolved(regex), existing) for regex in group.regex_counts):
