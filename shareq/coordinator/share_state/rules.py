@@ -246,8 +246,9 @@ def next_record(shard: StateShard, key: SharePartitionKey, change: Change, now_m
 class Rpc(NamedTuple):
     """The handling of one request type.
 
-    `inactive_first`: an inactive coordinator returns its error even for an empty request. `skips_empty_topics`: a topic
-    without partitions is left out of the response; otherwise such a topic makes the whole response empty.
+    `inactive_first`: the check for an active coordinator comes before that for an empty group id or topic.
+    `skips_empty_topics`: a topic without partitions is left out of the response; otherwise it makes the whole response
+    empty.
     """
 
     response: type[Any]
