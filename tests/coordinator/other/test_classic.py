@@ -88,7 +88,7 @@ def test_sync_checks_protocol_type_and_name(version: int, names: tuple[str | Non
 
 
 def test_empty_group_id_is_refused() -> None:
-    """The same as BEHAVIOUR.md 1 for JoinGroup."""
+    """As BEHAVIOUR.md 1 for JoinGroup."""
     world = ClassicWorld(t1=1)
     assert world.exchange("A", HeartbeatRequest(group_id="", generation_id=1, member_id="a")) == "INVALID_GROUP_ID"
     assert world.exchange("A", SyncGroupRequest(group_id="", generation_id=1, member_id="a")) == "INVALID_GROUP_ID"

@@ -738,7 +738,7 @@ def test_unreachable_transaction_coordinator_is_a_retriable_error(error: Errors,
     def unreachable(effect: Any) -> Any:
         return [Answer(effect.id, None, error)] if isinstance(effect, Call) else verify(effect)
 
-    world._carry_out = unreachable  # type: ignore[method-assign]    # this once
+    world._carry_out = unreachable  # type: ignore[method-assign]    # for this test
     assert world.commit_in_transaction({"t1-0": 8}) == expected
 
 

@@ -52,8 +52,8 @@ class _OffsetReader:
         self.offsets, self.group_id, self.image, self.require_stable = offsets, group_id, image, require_stable
 
     def topic(self, requested: OffsetFetchRequest.Topic) -> OffsetFetchResponse.Topic:
-        """The offsets of one requested topic. A topic given by name need not exist; an unknown topic id is an error. An
-        offset of a deleted topic of the same name is ignored."""
+        """The offsets of one requested topic. A topic given by name need not exist; an unknown topic id is an error. By
+        id, an offset of a deleted topic of the same name is ignored."""
         response = OffsetFetchResponse.Topic
         name = requested.name
         if not name:

@@ -30,7 +30,7 @@ class Offsets:
         self._committed: dict[str, dict[str, dict[int, Stored]]] = {}
         self._pending: dict[int, dict[OffsetKey, Stored]] = {}
         self._producers: dict[OffsetKey, set[int]] = {}
-        """The producers offset_key open transactions have a pending offset for the key."""
+        """The ids of producers with a pending offset for the key in their open transaction."""
 
     # ---- questions ---------------------------------------------------------------------------------------------------
 
@@ -85,7 +85,7 @@ class Offsets:
             self._producers.setdefault(offset_key, set()).add(producer_id)
 
     def replay_marker(self, producer_id: int, committed: bool) -> None:
-        """End the producer's transaction: commit or drop its pending offsets. A committed offset offset_key record is
+        """End the producer's transaction: commit or drop its pending offsets. A committed offset whose record is
         later in the log stays."""
         for key, stored in self._pending.pop(producer_id, {}).items():
             producers = self._producers[key]
