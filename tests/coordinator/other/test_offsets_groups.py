@@ -266,7 +266,7 @@ def test_commit_without_member_creates_a_simple_group() -> None:
     assert world.fetch("t1-0") == "5"
 
 
-def test_a_share_group_has_no_committed_offsets() -> None:
+def test_share_group_has_no_committed_offsets() -> None:
     """BEHAVIOUR.md 23; share_group/BEHAVIOUR.md 57."""
     world = world_with()
     world.heartbeat("S", 0, ["t1"])

@@ -89,7 +89,7 @@ def test_more_members_than_partitions_join_one_by_one_and_leave() -> None:
     assert group.leave("C").assign() == t1(A=(0, 1), D=(0,), E=(1,))
 
 
-def test_a_topic_grows() -> None:
+def test_added_partitions_are_assigned() -> None:
     """BEHAVIOUR.md example 5."""
     group = Group(t1=4).join("AB").hold(A={"t1": (0,)}, B={"t1": (1,)})
     assert group.assign() == t1(A=(0, 2), B=(1, 3))
@@ -125,7 +125,7 @@ def test_different_subscriptions_are_assigned_topic_by_topic() -> None:
     }
 
 
-def test_a_partition_may_stay_below_its_share() -> None:
+def test_partition_may_have_fewer_members_than_its_share() -> None:
     """BEHAVIOUR.md 29 (e), example 10."""
     group = Group(t1=2).join("ABCDE").hold(**{member: {"t1": (0,)} for member in "ABCDE"})
     assert group.assign() == t1(A=(1,), B=(1,), C=(0,), D=(0,), E=(0,))
@@ -179,7 +179,7 @@ def test_members_without_any_subscription_get_nothing() -> None:
     assert assign_simple(given) == {"A": {}, "B": {}}
 
 
-def test_a_topic_without_subscribers_stays_in_the_target_of_a_mixed_group() -> None:
+def test_topic_without_subscribers_stays_in_the_target_of_a_mixed_group() -> None:
     """BEHAVIOUR.md 30."""
     members = {"A": frozenset({"t1"}), "B": frozenset({"t2"})}
     targets: dict[str, Assignment] = {"A": {T66: (0,)}}
@@ -204,7 +204,7 @@ def test_iteration_order_of_a_java_hash_table(items: list[int], options: dict[st
     assert hash_order(items, lambda x: x, **options) == expected
 
 
-def test_the_hash_of_a_topic_folds_its_id() -> None:
+def test_topic_hash_folds_the_id() -> None:
     assert topic_hash(uuid(0x0000000500000003, 0x0000000100000001)) == 5 ^ 1 ^ 3 ^ 1
     assert java_hash("A") == 65
 

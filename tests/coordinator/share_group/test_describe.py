@@ -48,7 +48,7 @@ def test_describe_an_empty_group() -> None:
     assert (group.group_state, group.group_epoch, group.assignment_epoch, group.members) == ("Empty", 3, 3, ())
 
 
-def test_a_deleted_topic_is_not_described() -> None:
+def test_deleted_topic_is_not_described() -> None:
     """BEHAVIOUR.md 47."""
     world = two_groups()
     world.delete_topic("t1")

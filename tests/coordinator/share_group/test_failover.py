@@ -33,7 +33,7 @@ def test_members_epochs_and_assignments_survive_a_failover() -> None:
     assert world.heartbeat("A", 3) == "3 null"
 
 
-def test_the_assignment_interval_survives_a_failover() -> None:
+def test_assignment_interval_survives_a_failover() -> None:
     """BEHAVIOUR.md 43."""
     world = settled(t1=2)
     world.heartbeat("B", 0, ["t1"])
@@ -42,7 +42,7 @@ def test_the_assignment_interval_survives_a_failover() -> None:
     assert world.beat("A", 3) == "4 {t1:1}"
 
 
-def test_every_loaded_member_has_a_full_new_session() -> None:
+def test_loaded_members_have_a_full_new_session() -> None:
     """BEHAVIOUR.md 43."""
     world = settled(t1=1)
     world.wait(44_000)

@@ -54,7 +54,7 @@ def test_share_version_0_is_checked_first() -> None:
     assert world.heartbeat("", 0) == "UNSUPPORTED_VERSION"
 
 
-def test_a_missing_group_metadata_topic_is_not_available() -> None:
+def test_missing_group_metadata_topic_is_not_available() -> None:
     """BEHAVIOUR.md 5."""
     world = World(t1=1)
     world.delete_topic("__consumer_offsets")
@@ -120,7 +120,7 @@ def test_unknown_member_with_an_epoch_is_refused_by_a_full_group() -> None:
     ],
     ids=lambda value: getattr(value, "name", value),
 )
-def test_a_failed_append_changes_nothing(append_error: Errors, expected: str) -> None:
+def test_failed_append_changes_nothing(append_error: Errors, expected: str) -> None:
     """BEHAVIOUR.md 11."""
     world = World(t1=1)
     world.append_error = append_error
@@ -173,7 +173,7 @@ def test_heartbeats_and_records_of_a_group_step_by_step(failing_over: bool) -> N
             assert world.describe() == before
 
 
-def test_the_response_waits_for_the_commit_and_not_for_the_persister() -> None:
+def test_response_waits_for_the_commit_and_not_for_the_persister() -> None:
     """BEHAVIOUR.md 11."""
     world = World(t1=2)
     world.persisting = False
@@ -200,7 +200,7 @@ def test_initialized_partitions_are_assigned_after_the_assignment_interval() -> 
 # ---- bumps and responses ---------------------------------------------------------------------------------------------
 
 
-def test_a_rack_or_client_change_of_a_member_is_recorded_and_does_not_bump() -> None:
+def test_rack_or_client_change_of_a_member_is_recorded_and_does_not_bump() -> None:
     """BEHAVIOUR.md 14."""
     world = grown_world()
     world.beat("A", 3)
@@ -234,7 +234,7 @@ def test_absent_topic_may_be_subscribed() -> None:
     assert world.beat("A", 3) == "4 {later:0}"
 
 
-def test_an_unsubscribed_topic_is_hidden_before_a_new_assignment() -> None:
+def test_unsubscribed_topic_is_hidden_before_a_new_assignment() -> None:
     """BEHAVIOUR.md 21."""
     world = World(t1=1, t2=1)
     world.heartbeat("A", 0, ["t1", "t2"])
@@ -245,7 +245,7 @@ def test_an_unsubscribed_topic_is_hidden_before_a_new_assignment() -> None:
     assert world.beat("A", 3) == "4 null"
 
 
-def test_a_leader_change_refreshes_and_does_not_bump() -> None:
+def test_leader_change_refreshes_and_does_not_bump() -> None:
     """BEHAVIOUR.md 17."""
     world = grown_world()
     world.beat("A", 3)
@@ -254,7 +254,7 @@ def test_a_leader_change_refreshes_and_does_not_bump() -> None:
     assert (world.beat("A", 4), world.written()) == ("4 null", [])
 
 
-def test_a_rack_change_of_a_broker_bumps_the_group_epoch() -> None:
+def test_rack_change_of_a_broker_bumps_the_group_epoch() -> None:
     """BEHAVIOUR.md 17, 18."""
     world = World(t1=2)
     world.beat("A", 0, ["t1"])
@@ -309,7 +309,7 @@ def test_topics_changed_before_the_commit_of_a_heartbeat_bump_the_next_epoch() -
         pytest.param(15000, 15000, "4 {t1:0}", id="after a long interval"),
     ],
 )
-def test_the_assignment_interval(interval_ms: int, wait_ms: int, expected: str) -> None:
+def test_assignment_waits_for_the_interval(interval_ms: int, wait_ms: int, expected: str) -> None:
     """BEHAVIOUR.md 19."""
     world = World(t1=2)
     world.beat("A", 0, ["t1"])
@@ -343,7 +343,7 @@ def test_next_member_of_an_emptied_group_gets_an_assignment_at_once() -> None:
 # ---- leave and expiry ------------------------------------------------------------------------------------------------
 
 
-def test_the_hash_after_a_leave_covers_the_topics_of_the_remaining_members() -> None:
+def test_hash_after_a_leave_covers_the_topics_of_the_remaining_members() -> None:
     """BEHAVIOUR.md 25. Otherwise the next coordinator would find another hash than the recorded one, and bump the epoch
     without need."""
     world = World(t1=1, t2=1)
@@ -356,7 +356,7 @@ def test_the_hash_after_a_leave_covers_the_topics_of_the_remaining_members() -> 
     assert not [record for record in world.written() if record.startswith("R11")]
 
 
-def test_a_leave_is_answered_with_member_id_and_epoch_only() -> None:
+def test_leave_is_answered_with_member_id_and_epoch_only() -> None:
     """BEHAVIOUR.md 25, 26."""
     world = grown_world()
     world.heartbeat("B", -1)
@@ -365,7 +365,7 @@ def test_a_leave_is_answered_with_member_id_and_epoch_only() -> None:
     assert world.written() == ["R14T(B)", "R13T(B)", "R10T(B)", "R11(5)"]
 
 
-def test_a_member_without_heartbeats_expires() -> None:
+def test_member_without_heartbeats_expires() -> None:
     """BEHAVIOUR.md 27."""
     world = grown_world()
     world.heartbeat("A", 2)
@@ -379,7 +379,7 @@ def test_a_member_without_heartbeats_expires() -> None:
     assert world.heartbeat("A", 4) == "5 {t1:0,1}"
 
 
-def test_a_rejected_heartbeat_does_not_extend_the_session() -> None:
+def test_rejected_heartbeat_does_not_extend_the_session() -> None:
     """BEHAVIOUR.md 27."""
     world = grown_world()
     world.wait(44_000)
@@ -432,14 +432,14 @@ def heartbeat_of(member: str, *topics: str) -> ShareGroupHeartbeatRequest:
     )
 
 
-def test_a_leave_ends_the_session_timer() -> None:
+def test_leave_ends_the_session_timer() -> None:
     """BEHAVIOUR.md 26."""
     world = grown_world()
     world.heartbeat("B", -1)
     assert not world.coordinator._context.deadlines.is_over(Due(What.SHARE_SESSION, "g", "B"), world.now_ms + 100_000)
 
 
-def test_a_changed_timeout_and_interval_apply_from_the_next_heartbeat() -> None:
+def test_changed_timeout_and_interval_apply_from_the_next_heartbeat() -> None:
     """BEHAVIOUR.md 28."""
     world = grown_world()
     world.configure_group(share_session_timeout_ms=60_000, share_heartbeat_interval_ms=7000)

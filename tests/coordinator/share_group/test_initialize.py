@@ -101,7 +101,7 @@ def test_success_is_reverted_if_its_append_fails() -> None:
         pytest.param(5_000, 1, ["t1:0@0 epoch 2"], id="as old as the commit timeout"),
     ],
 )
-def test_a_lost_initialization_is_repeated_after_the_retry_interval(
+def test_lost_initialization_is_repeated_after_the_retry_interval(
     wait_ms: int, retry_ms: int | None, expected: list[str]
 ) -> None:
     """BEHAVIOUR.md 35, 37."""
@@ -114,7 +114,7 @@ def test_a_lost_initialization_is_repeated_after_the_retry_interval(
     assert world.initialized() == expected
 
 
-def test_every_write_of_the_record_resets_the_age_of_all_entries() -> None:
+def test_each_write_of_the_record_resets_the_age_of_all_entries() -> None:
     """BEHAVIOUR.md 37."""
     world = unanswered_join(t1=1, t2=1)
     world.create_topic("t3", 1)
@@ -141,7 +141,7 @@ def test_new_partitions_of_a_known_topic_start_at_0() -> None:
     assert world.beat("A", 4) == "5 {t1:0,1,2,3}"
 
 
-def test_a_topic_created_after_the_subscription_starts_by_the_reset_strategy() -> None:
+def test_topic_created_after_the_subscription_starts_by_the_reset_strategy() -> None:
     """BEHAVIOUR.md 35."""
     world = World(t1=1)
     world.heartbeat("A", 0, ["t1", "t2"])
@@ -200,7 +200,7 @@ def test_topic_deleted_during_a_failover_is_removed_by_the_next_coordinator() ->
     assert world.written() == ["R15(initialized {t2:0})"]
 
 
-def test_a_recreated_topic_has_a_new_id_and_a_new_start() -> None:
+def test_recreated_topic_has_a_new_id_and_a_new_start() -> None:
     """BEHAVIOUR.md hard case 30."""
     world = settled(t1=2)
     world.delete_topic("t1")
@@ -329,7 +329,7 @@ def test_failed_initialization_is_reverted_when_the_append_succeeds(error: Error
     assert world.initialized() == ["t1:0@-1 epoch 2"]
 
 
-def test_a_partition_is_not_assigned_before_it_is_initialized() -> None:
+def test_partition_is_not_assigned_before_it_is_initialized() -> None:
     """BEHAVIOUR.md 29."""
     world = unanswered_join(t1=1)
     assert world.beat("A", 2, ["t1"]) == "2 {}"

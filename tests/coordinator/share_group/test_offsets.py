@@ -237,7 +237,7 @@ def test_alter_creates_a_group_with_share_partitions_only() -> None:
     assert world.initialized() == ["t1:1@0 t1:2@0 epoch 3"]
 
 
-def test_the_lag_after_alter_counts_from_the_new_start() -> None:
+def test_lag_after_alter_counts_from_the_new_start() -> None:
     """BEHAVIOUR.md hard case 28."""
     world = empty_group(t1=1)
     assert altered(world, alter(world, {"t1": {0: 40}})) == "t1:0 NONE"
@@ -429,7 +429,7 @@ def test_delete_a_group_with_all_share_partitions_of_its_three_lists() -> None:
     assert deleted_at_persister(world) == ["t2:0 t2:1 t1:0 t3:0", "t1:0 t2:0 t2:1 t3:0"]
 
 
-def test_a_group_whose_deletion_failed_stays_and_can_be_deleted_again() -> None:
+def test_group_whose_deletion_failed_stays_and_can_be_deleted_again() -> None:
     """BEHAVIOUR.md 56."""
     world = empty_group(t1=1)
     world.persister = lambda topic, index: Errors.NETWORK_EXCEPTION
@@ -440,7 +440,7 @@ def test_a_group_whose_deletion_failed_stays_and_can_be_deleted_again() -> None:
     assert deleted_at_persister(world) == ["t1:0", "t1:0"]
 
 
-def test_a_member_that_joins_during_a_deletion_keeps_the_group() -> None:
+def test_member_that_joins_during_a_deletion_keeps_the_group() -> None:
     """BEHAVIOUR.md 56."""
     world = empty_group(t1=1)
     world.persisting = False

@@ -244,7 +244,7 @@ def test_records_of_unknown_types_are_skipped(kind: int, value: bytes | None) ->
     assert shard_with(record).groups == {}
 
 
-def test_an_unreadable_log_leaves_the_shard_failed() -> None:
+def test_unreadable_log_leaves_the_shard_failed() -> None:
     """BEHAVIOUR.md 42."""
     world = settled(t1=1)
     world.log[world.shard_of()].append(CoordinatorRecord(b"\0\x0b\0\1g", b"\0\7"))

@@ -79,7 +79,7 @@ def test_topic_without_partitions_makes_the_response_empty_except_for_initialize
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_inactive_coordinator_is_not_available(kind: Any) -> None:
+def test_inactive_coordinator_is_not_available(kind: Any) -> None:
     """BEHAVIOUR.md 4."""
     response = inactive_response(request(kind, (TOPIC, (1, 2)), (OTHER, (0,))))
     expected = [(TOPIC, 1), (TOPIC, 2), (OTHER, 0)]
