@@ -6,9 +6,9 @@ from typing import Any
 
 from shareq.coordinator.groups.coordinator import GroupCoordinator
 from shareq.coordinator.groups.deadlines import What
+from shareq.coordinator.groups.deleted_topics import deleted_topic_records
 from shareq.coordinator.groups.group import Group
 from shareq.coordinator.groups.shard import GroupShard
-from shareq.coordinator.groups.vanished import vanished_records
 from shareq.coordinator.other.transaction import TransactionCoordinator
 from shareq.coordinator.runtime import ShardRuntime
 from shareq.coordinator.share_group.state import ShareGroup
@@ -41,7 +41,7 @@ def check_group_coordinator(coordinator: GroupCoordinator) -> None:
 
 def check_topics(coordinator: GroupCoordinator, shard: GroupShard) -> None:
     image = coordinator._context.image
-    assert vanished_records(shard, image) == ([], False)
+    assert deleted_topic_records(shard, image) == ([], False)
     for group in shard.groups.values():
         if isinstance(group, ShareGroup) and group.share_partitions and group.members:
             for name in group.subscriptions:

@@ -13,12 +13,12 @@ from typing import Any
 from shareq.coordinator.groups.context import Context
 from shareq.coordinator.groups.deadlines import Due, What
 from shareq.coordinator.groups.delete import delete_groups
+from shareq.coordinator.groups.deleted_topics import remove_deleted_topics
 from shareq.coordinator.groups.describe import list_groups
 from shareq.coordinator.groups.group import GroupType
 from shareq.coordinator.groups.group_hooks import GroupHooks, TopicsChanged
 from shareq.coordinator.groups.heartbeat_events import HEARTBEAT_EVENTS
 from shareq.coordinator.groups.shard import GroupShard
-from shareq.coordinator.groups.vanished import forget_vanished_topics
 from shareq.coordinator.other.classic.describe import describe_classic_groups
 from shareq.coordinator.other.classic.hooks import CLASSIC
 from shareq.coordinator.other.classic.join import join_group
@@ -143,10 +143,10 @@ class GroupCoordinator:
         change = TopicsChanged(_changed_topics(before, image), affects_all)
         if not (change.affects_all or change.names):
             return
-        any_vanished = not before.topics_by_id.keys() <= image.topics_by_id.keys()
+        any_deleted = not before.topics_by_id.keys() <= image.topics_by_id.keys()
         for partition, shard in self._runtime.active():
-            if any_vanished:
-                self._runtime.start(forget_vanished_topics(context, partition))
+            if any_deleted:
+                self._runtime.start(remove_deleted_topics(context, partition))
             for group in list(shard.groups.values()):
                 _HOOKS[group.TYPE].topics_changed(context, group, change)
 
@@ -163,7 +163,7 @@ class GroupCoordinator:
     def _on_load(self, partition: int, shard: GroupShard) -> Iterable[Workflow[object]]:
         if any(may_expire(group) for group in shard.groups.values()):
             watch_offsets(self._context)
-        yield forget_vanished_topics(self._context, partition)
+        yield remove_deleted_topics(self._context, partition)
         for group in list(shard.groups.values()):
             yield from _HOOKS[group.TYPE].loaded(self._context, group)
 
