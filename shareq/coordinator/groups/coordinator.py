@@ -22,14 +22,14 @@ from shareq.coordinator.groups.shard import GroupShard
 from shareq.coordinator.other.classic.describe import describe_classic_groups
 from shareq.coordinator.other.classic.hooks import CLASSIC
 from shareq.coordinator.other.classic.join import join_group
-from shareq.coordinator.other.classic.leave import join_over, leave_group, session_over, sync_over
+from shareq.coordinator.other.classic.leave import join_timed_out, leave_group, session_timed_out, sync_timed_out
 from shareq.coordinator.other.classic.sync import heartbeat, sync_group
 from shareq.coordinator.other.consumer.describe import describe_consumer_groups
 from shareq.coordinator.other.consumer.leave import expire as expire_consumer
 from shareq.coordinator.other.consumer.membership import CONSUMER, consumer_heartbeat
 from shareq.coordinator.other.offsets.commit import commit_offsets
 from shareq.coordinator.other.offsets.delete import delete_committed_offsets
-from shareq.coordinator.other.offsets.expiry import expire_offsets, may_expire, watch_offsets
+from shareq.coordinator.other.offsets.expiry import expire_offsets, may_expire, schedule_expiry
 from shareq.coordinator.other.offsets.fetch import fetch_offsets
 from shareq.coordinator.other.offsets.transactional import commit_transactional_offsets
 from shareq.coordinator.runtime import ShardRuntime
@@ -162,7 +162,7 @@ class GroupCoordinator:
 
     def _on_load(self, partition: int, shard: GroupShard) -> Iterable[Workflow[object]]:
         if any(may_expire(group) for group in shard.groups.values()):
-            watch_offsets(self._context)
+            schedule_expiry(self._context)
         yield remove_deleted_topics(self._context, partition)
         for group in list(shard.groups.values()):
             yield from _HOOKS[group.TYPE].loaded(self._context, group)
@@ -213,9 +213,9 @@ _HOOKS: Mapping[GroupType, GroupHooks] = {
 }
 
 _WHEN_DUE: Mapping[What, Callable[[Context, Due], Workflow[None]]] = {
-    What.CLASSIC_SESSION: session_over,
-    What.CLASSIC_JOIN: join_over,
-    What.CLASSIC_SYNC: sync_over,
+    What.CLASSIC_SESSION: session_timed_out,
+    What.CLASSIC_JOIN: join_timed_out,
+    What.CLASSIC_SYNC: sync_timed_out,
     What.CONSUMER_SESSION: expire_consumer,
     What.CONSUMER_REBALANCE: expire_consumer,
     What.SHARE_SESSION: expire,

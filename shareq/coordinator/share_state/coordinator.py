@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from shareq.coordinator.runtime import ShardRuntime
-from shareq.coordinator.share_state.housekeeping import Housekeeping, forget_deleted_topics
+from shareq.coordinator.share_state.housekeeping import Housekeeping, delete_state_of_deleted_topics
 from shareq.coordinator.share_state.lookup import state_partition_count
 from shareq.coordinator.share_state.records import encode_state_record
 from shareq.coordinator.share_state.rules import RPCS, Rpc, event_of, failed
@@ -94,7 +94,7 @@ class ShareCoordinator:
 
     def _on_load(self, partition: int, shard: StateShard) -> Iterable[Workflow[object]]:
         del shard
-        return (forget_deleted_topics(self._runtime, partition),)
+        return (delete_state_of_deleted_topics(self._runtime, partition),)
 
     # ---- requests ----------------------------------------------------------------------------------------------------
 
@@ -168,7 +168,7 @@ class ShareCoordinator:
         self._housekeeping.image_changed(image, now_ms)
         if gone:
             for partition, _ in self._runtime.active():
-                self._runtime.start(forget_deleted_topics(self._runtime, partition))
+                self._runtime.start(delete_state_of_deleted_topics(self._runtime, partition))
 
 
 def _itself(result: R) -> R:

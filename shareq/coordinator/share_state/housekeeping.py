@@ -24,7 +24,7 @@ PRUNE_TIMEOUT_MS = 30000
 # ---- workflows -------------------------------------------------------------------------------------------------------
 
 
-def forget_deleted_topics(runtime: ShardRuntime[StateShard], partition: int) -> Workflow[None]:
+def delete_state_of_deleted_topics(runtime: ShardRuntime[StateShard], partition: int) -> Workflow[None]:
     """Write tombstones for all keys of one shard whose topic was deleted; repeat until the append succeeds."""
     shard = yield BackgroundTurn(partition)
     while True:

@@ -63,7 +63,7 @@ class _Join:
         request = self.request
         shard = yield self.context.turn(request.group_id, self.refused)
         group = shard.find(ClassicGroup, request.group_id)
-        making = group is None
+        creating = group is None
         before: list[CoordinatorRecord] = []
         if group is None:
             former = shard.groups.get(request.group_id)
@@ -74,11 +74,11 @@ class _Join:
         transition = Transition(self.context, shard, group)
         if not self._has_room(group):
             return (yield from self._refuse_full(transition))
-        error = self._refuse(group, making)
+        error = self._refuse(group, creating)
         if error:
             return self.refused(error)
         response = self._join_with_id(transition) if request.member_id else self._join_without_id(transition)
-        if making:
+        if creating:
             transition.records = [*before, group.record()]
         error = yield from transition.append()
         if error:
@@ -92,9 +92,9 @@ class _Join:
             return True
         return reserved_for_others(self.request.group_id, GroupType.CLASSIC, self.context.image)
 
-    def _refuse(self, group: ClassicGroup, making: bool) -> Errors:
+    def _refuse(self, group: ClassicGroup, creating: bool) -> Errors:
         request, member_id = self.request, self.request.member_id
-        if making and member_id:
+        if creating and member_id:
             return Errors.UNKNOWN_MEMBER_ID
         error = group.refuse_protocols(request.protocol_type, request.protocols)
         is_pending = member_id in group.pending and request.group_instance_id is None
@@ -117,7 +117,7 @@ class _Join:
         """GROUP_MAX_SIZE_REACHED. If the sender was a member of a group that is now too large, it is removed."""
         if self.request.member_id in transition.group.members:
             transition.remove(self.request.member_id, "no room")
-            transition.member_gone()
+            transition.rebalance_remaining()
             error = yield from transition.append()
             if error:
                 return self.refused(error)
@@ -132,7 +132,7 @@ class _Join:
         name = request.group_instance_id or self.client.client_id
         member_id = f"{name}-{uuid.UUID(int=self.context.rng.getrandbits(128), version=4)}"
         if request.group_instance_id is None:
-            transition.watch_pending(member_id, request.session_timeout_ms)
+            transition.start_pending_deadline(member_id, request.session_timeout_ms)
             return JoinGroupResponse(error_code=Errors.MEMBER_ID_REQUIRED, member_id=member_id)
         former = transition.group.static_member(request.group_instance_id)
         return self._replace(transition, former, member_id) if former else self._add(transition, member_id)

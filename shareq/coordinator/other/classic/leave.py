@@ -39,7 +39,7 @@ def leave_group(context: Context, request: LeaveGroupRequest, client: ClientCont
         transition = Transition(context, shard, group)
         members = tuple([_leave(transition, identity) for identity in leaving])
         if any(not member.error_code for member in members):
-            transition.member_gone()
+            transition.rebalance_remaining()
         error = yield from transition.append()
         if error:
             return _failure(error)
@@ -73,7 +73,7 @@ def _leave(transition: Transition, identity: Identity) -> Left:
 # ---- time ------------------------------------------------------------------------------------------------------------
 
 
-def session_over(context: Context, due: Due) -> Workflow[None]:
+def session_timed_out(context: Context, due: Due) -> Workflow[None]:
     """Remove a member whose session has expired, or a pending member id that was not used in time.
 
     A member whose JoinGroup or SyncGroup waits here stays: its session restarts with the response.
@@ -87,25 +87,25 @@ def session_over(context: Context, due: Due) -> Workflow[None]:
             return False
         transition.remove(due.member_id, "session expired")
         if member or group.state is ClassicGroupState.PREPARING_REBALANCE:
-            transition.member_gone()
+            transition.rebalance_remaining()
         return True
 
     return _when_due(context, due, change)
 
 
-def join_over(context: Context, due: Due) -> Workflow[None]:
+def join_timed_out(context: Context, due: Due) -> Workflow[None]:
     """The join phase has timed out: begin the generation with the members that have joined."""
 
     def change(transition: Transition) -> bool:
         if transition.group.state is not ClassicGroupState.PREPARING_REBALANCE:
             return False
-        transition.join_time_over()
+        transition.extend_or_complete_join()
         return True
 
     return _when_due(context, due, change)
 
 
-def sync_over(context: Context, due: Due) -> Workflow[None]:
+def sync_timed_out(context: Context, due: Due) -> Workflow[None]:
     """The sync phase has timed out: remove the members that have not sent SyncGroup, and rebalance."""
 
     def change(transition: Transition) -> bool:
@@ -113,7 +113,7 @@ def sync_over(context: Context, due: Due) -> Workflow[None]:
         for member_id in sorted(late):
             transition.remove(member_id, "did not sync")
         if late:
-            transition.member_gone()
+            transition.rebalance_remaining()
         return bool(late)
 
     return _when_due(context, due, change)

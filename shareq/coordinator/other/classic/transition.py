@@ -20,7 +20,7 @@ from shareq.coordinator.other.classic.state import (
     InitialDelay,
     Member,
 )
-from shareq.coordinator.other.offsets.expiry import watch_offsets
+from shareq.coordinator.other.offsets.expiry import schedule_expiry
 from shareq.coordinator.turn import Append
 from shareq.model.errors import Errors
 from shareq.model.events import Event, GroupEpochBumped, MemberJoined, MemberLeft, MemberReconciled
@@ -56,7 +56,7 @@ class Transition:
     def _commit(self) -> None:
         context = self.context
         self.shard.groups[self.group.group_id] = self.group
-        watch_offsets(context)
+        schedule_expiry(context)
         for due, duration_ms in self._deadlines.items():
             if duration_ms is None:
                 context.deadlines.forget(due)
@@ -68,12 +68,12 @@ class Transition:
 
     # ---- deadlines ---------------------------------------------------------------------------------------------------
 
-    def watch(self, member: Member, duration_ms: int | None = None) -> None:
+    def restart_session(self, member: Member, duration_ms: int | None = None) -> None:
         """Restart the member's session; it expires after `duration_ms`, by default the session timeout."""
         due = Due(What.CLASSIC_SESSION, self.group.group_id, member.member_id)
         self._deadlines[due] = member.session_timeout_ms if duration_ms is None else duration_ms
 
-    def watch_pending(self, member_id: str, session_timeout_ms: int) -> None:
+    def start_pending_deadline(self, member_id: str, session_timeout_ms: int) -> None:
         """Start the deadline by which a client must join with its new member id."""
         self.group.pending |= {member_id}
         self._deadlines[Due(What.CLASSIC_SESSION, self.group.group_id, member_id)] = session_timeout_ms
@@ -94,7 +94,7 @@ class Transition:
         if group.initial_delay:
             group.initial_delay = group.initial_delay._replace(member_added=True)
         group.members[member.member_id] = member
-        self.watch(member, NEW_MEMBER_JOIN_TIMEOUT_MS)
+        self.restart_session(member, NEW_MEMBER_JOIN_TIMEOUT_MS)
 
     def update(self, member: Member) -> None:
         """Store the changed member. Its earlier waiting request is answered with REBALANCE_IN_PROGRESS."""
@@ -113,7 +113,7 @@ class Transition:
         group.members[member.member_id] = member
         if group.leader_id == former.member_id:
             group.leader_id = member.member_id
-        self.watch(member)
+        self.restart_session(member)
         self._events.append(MemberLeft(group.group_id, former.member_id, "replaced"))
         self._trace_joined(member)
 
@@ -179,7 +179,7 @@ class Transition:
         else:
             self._wait(What.CLASSIC_JOIN, group.rebalance_timeout_ms)
 
-    def member_gone(self) -> None:
+    def rebalance_remaining(self) -> None:
         """After `remove`: rebalance, so that the remaining members get its partitions. An Empty group has none."""
         if self.group.state is not _EMPTY:
             self.rebalance()
@@ -189,10 +189,10 @@ class Transition:
         for member in list(self.group.members.values()):
             self._answer_sync(member, Errors.REBALANCE_IN_PROGRESS)
             if member.awaiting_sync:
-                self.watch(member)
+                self.restart_session(member)
             self.group.members[member.member_id] = member._replace(awaiting_sync=None, assignment=b"")
 
-    def join_time_over(self) -> None:
+    def extend_or_complete_join(self) -> None:
         """The join phase has timed out: complete it. The initial delay is extended if a member has joined during it and
         time remains."""
         delay = self.group.initial_delay
@@ -250,7 +250,7 @@ class Transition:
         if member.is_new:
             self._trace_joined(member)
         group.members[member.member_id] = member._replace(is_new=False, awaiting_join=None)
-        self.watch(member)
+        self.restart_session(member)
 
     def _trace_joined(self, member: Member) -> None:
         topics = tuple(sorted(self.group.topics or ()))
@@ -268,7 +268,7 @@ class Transition:
         for member in list(group.members.values()):
             if member.awaiting_sync:
                 self._answers.append(partial(member.awaiting_sync.keep, sync_response(group, member)))
-                self.watch(member)
+                self.restart_session(member)
             assigned = assigned_partitions(member.assignment)
             self._events.append(MemberReconciled(group.group_id, member.member_id, group.generation_id, assigned))
             group.members[member.member_id] = member._replace(awaiting_sync=None)

@@ -28,7 +28,7 @@ from shareq.coordinator.other.consumer.records import (
 from shareq.coordinator.other.consumer.refreshing import needs_refresh, refresh_expressions
 from shareq.coordinator.other.consumer.state import ConsumerGroup
 from shareq.coordinator.other.consumer.target import TargetAssignment, topic_ids_of
-from shareq.coordinator.other.offsets.expiry import watch_offsets
+from shareq.coordinator.other.offsets.expiry import schedule_expiry
 from shareq.coordinator.share_group.assignor import EMPTY_ASSIGNMENT, Assignment
 from shareq.coordinator.share_group.refusal import Refusal
 from shareq.coordinator.share_group.target import by_name
@@ -234,7 +234,7 @@ class Heartbeat:
         if group and self.refreshed and context.image is self.image:
             group.refresh_at_ms = self.now_ms + INT_MAX
         restart_deadlines(context, group_id, self.before, self.member)
-        watch_offsets(context)
+        schedule_expiry(context)
         if context.traced:
             context.trace(*self._events())
         if group and needs_refresh(group, context.image, context.now_ms):

@@ -106,7 +106,7 @@ class _Removal:
         self.records = [tombstone(kind, self.group_id, self.member_id) for kind in MEMBER_RECORDS]
         if regex and group.regex_counts[regex] == 1:
             self.records.append(tombstone(RecordType.REGULAR_EXPRESSION, self.group_id, regex))
-        metadata_hash = context.metadata_hash.of(group.subscribed_names(gone=member), context.image)
+        metadata_hash = context.metadata_hash.of(group.subscribed_names(without=member), context.image)
         self.records.append(encode(self.group_id, Metadata(self.epoch, metadata_hash)))
 
     def committed(self) -> None:

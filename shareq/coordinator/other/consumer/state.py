@@ -137,14 +137,14 @@ class ConsumerGroup:
 
     # ---- questions ---------------------------------------------------------------------------------------------------
 
-    def subscribed_names(self, gone: Member | None = None, come: Member | None = None) -> frozenset[str]:
-        """The topics that members subscribe to, by name or by expression, without member `gone` and with member `come`.
+    def subscribed_names(self, without: Member | None = None, added: Member | None = None) -> frozenset[str]:
+        """The topics that members subscribe to, by name or by expression, as if `without` had left and `added` joined.
 
         An expression that is not resolved yet matches nothing.
         """
         names, regexes = self.topic_counts.copy(), self.regex_counts.copy()
-        _count(names, regexes, gone, -1)
-        _count(names, regexes, come, 1)
+        _count(names, regexes, without, -1)
+        _count(names, regexes, added, 1)
         resolved = (topic for regex in +regexes for topic in self.resolved(regex))
         return frozenset(+names).union(resolved)
 
@@ -205,13 +205,13 @@ class ConsumerGroup:
     def _put_static(self, before: Member | None, after: Member | None) -> None:
         """Update the owner of an instance id. A member that already lost its instance id to another does not remove
         it."""
-        gone, come = before and before.instance_id, after and after.instance_id
-        if gone == come:
+        old_id, new_id = before and before.instance_id, after and after.instance_id
+        if old_id == new_id:
             return
-        if before and gone is not None and self.static_members.get(gone) == before.member_id:
-            del self.static_members[gone]
-        if after and come is not None:
-            self.static_members[come] = after.member_id
+        if before and old_id is not None and self.static_members.get(old_id) == before.member_id:
+            del self.static_members[old_id]
+        if after and new_id is not None:
+            self.static_members[new_id] = after.member_id
 
     def replay_metadata(self, name: str, value: records.Metadata | None) -> None:
         del name

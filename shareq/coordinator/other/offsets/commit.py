@@ -15,7 +15,7 @@ from shareq.coordinator.groups.reserved import reserved_for_others
 from shareq.coordinator.groups.shard import GroupShard
 from shareq.coordinator.other.classic.state import ClassicGroup, ClassicGroupState
 from shareq.coordinator.other.consumer.state import ConsumerGroup
-from shareq.coordinator.other.offsets.expiry import watch_offsets
+from shareq.coordinator.other.offsets.expiry import schedule_expiry
 from shareq.coordinator.other.offsets.records import OffsetCommit, OffsetKey, encode
 from shareq.coordinator.turn import Append
 from shareq.model.errors import Errors
@@ -82,7 +82,7 @@ class Committing(NamedTuple):
             return self.failure(error)
         if records and self.committer.transactional:
             shard.transactions[self.transaction[0]] = self.transaction[1]
-        watch_offsets(context)
+        schedule_expiry(context)
         self._prolong_session(group)
         return verdicts
 

@@ -21,7 +21,7 @@ MINUTE_MS = 60_000
 _EXPIRY = Due(What.OFFSET_EXPIRY, "")
 
 
-def watch_offsets(context: Context) -> None:
+def schedule_expiry(context: Context) -> None:
     """Start the deadline of the next expiry check, unless it is running."""
     if _EXPIRY not in context.deadlines:
         interval_ms: int = context.image.broker_config["offsets.retention.check.interval.ms"]
@@ -34,7 +34,7 @@ def expire_offsets(context: Context, due: Due) -> Workflow[None]:
     passes = []
     for partition, shard in context.runtime.active():
         if any(may_expire(group) for group in shard.groups.values()):
-            watch_offsets(context)
+            schedule_expiry(context)
             passes.append(_expire_shard(context, partition))
     yield passes
 

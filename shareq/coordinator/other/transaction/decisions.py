@@ -39,30 +39,30 @@ class Verdict(StrEnum):
 
 
 _DECIDE, _DONE = Verdict
-_WRONG, _FENCED, _SOON = Errors.INVALID_TXN_STATE, Errors.PRODUCER_FENCED, Errors.CONCURRENT_TRANSACTIONS
+_INVALID, _FENCED, _CONCURRENT = Errors.INVALID_TXN_STATE, Errors.PRODUCER_FENCED, Errors.CONCURRENT_TRANSACTIONS
 
 KEEPING: dict[TransactionState, tuple[Verdict | Errors, Verdict | Errors]] = {
-    _S.EMPTY: (_WRONG, _WRONG),
+    _S.EMPTY: (_INVALID, _INVALID),
     _S.ONGOING: (_DECIDE, _DECIDE),
-    _S.PREPARE_COMMIT: (_SOON, _WRONG),
-    _S.PREPARE_ABORT: (_WRONG, _SOON),
-    _S.COMPLETE_COMMIT: (_DONE, _WRONG),
-    _S.COMPLETE_ABORT: (_WRONG, _DONE),
+    _S.PREPARE_COMMIT: (_CONCURRENT, _INVALID),
+    _S.PREPARE_ABORT: (_INVALID, _CONCURRENT),
+    _S.COMPLETE_COMMIT: (_DONE, _INVALID),
+    _S.COMPLETE_ABORT: (_INVALID, _DONE),
 }
 """EndTxn 1 to 4, which keeps the epoch: (commit, abort)."""
 
 BUMPING: dict[TransactionState, tuple[Verdict | Errors, Verdict | Errors, Verdict | Errors, Verdict | Errors]] = {
-    _S.EMPTY: (_WRONG, _FENCED, _DECIDE, _FENCED),
+    _S.EMPTY: (_INVALID, _FENCED, _DECIDE, _FENCED),
     _S.ONGOING: (_DECIDE, _FENCED, _DECIDE, _FENCED),
-    _S.PREPARE_COMMIT: (_FENCED, _SOON, _FENCED, _WRONG),
-    _S.PREPARE_ABORT: (_FENCED, _WRONG, _FENCED, _SOON),
-    _S.COMPLETE_COMMIT: (_WRONG, _DONE, _DECIDE, _WRONG),
-    _S.COMPLETE_ABORT: (_WRONG, _WRONG, _DECIDE, _DONE),
+    _S.PREPARE_COMMIT: (_FENCED, _CONCURRENT, _FENCED, _INVALID),
+    _S.PREPARE_ABORT: (_FENCED, _INVALID, _FENCED, _CONCURRENT),
+    _S.COMPLETE_COMMIT: (_INVALID, _DONE, _DECIDE, _INVALID),
+    _S.COMPLETE_ABORT: (_INVALID, _INVALID, _DECIDE, _DONE),
 }
 """EndTxn 5: (commit, its retry, abort, its retry). A retry has the epoch before the present one."""
 
 
-def judge(known: Transaction | None, request: EndTxnRequest, version: int) -> Verdict | Errors:
+def verdict_on(known: Transaction | None, request: EndTxnRequest, version: int) -> Verdict | Errors:
     """The verdict on a request, or its error."""
     if known is None:
         return Errors.INVALID_PRODUCER_ID_MAPPING
@@ -88,11 +88,11 @@ def end_transaction(
     """EndTxn: record the decision, answer, then write the markers in the background."""
     if not request.transactional_id:
         return _failure(Errors.INVALID_REQUEST)
-    if request.producer_epoch >= LAST_EPOCH and not (yield from context.ids.stocked()):
+    if request.producer_epoch >= LAST_EPOCH and not (yield from context.ids.wait_until_available()):
         return _failure(Errors.COORDINATOR_LOAD_IN_PROGRESS)
     shard = yield context.turn(request.transactional_id, _failure)
     known = shard.transactions.get(request.transactional_id)
-    verdict = judge(known, request, version)
+    verdict = verdict_on(known, request, version)
     if isinstance(verdict, Errors):
         return _failure(verdict)
     assert known is not None
@@ -109,7 +109,7 @@ def end_transaction(
         return _failure(error)
     if bumps:
         shard.remember_epoch(known.transactional_id, known.producer_epoch)
-    endings.announce(decided)
+    endings.start(decided)
     return _answered(*decided.next_pair(), version)
 
 
@@ -162,5 +162,5 @@ def abort(
     error: Errors = yield Append([encode_transaction(decided)])
     if not error:
         shard.remember_epoch(known.transactional_id, last_epoch)
-        endings.announce(decided)
+        endings.start(decided)
     return error

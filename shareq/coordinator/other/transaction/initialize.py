@@ -38,11 +38,11 @@ def init_producer_id(
     error = check_request(request, context.image.broker_config["transaction.max.timeout.ms"])
     if error:
         return _failure(error)
-    if not (yield from context.ids.stocked()):
+    if not (yield from context.ids.wait_until_available()):
         return _failure(Errors.COORDINATOR_LOAD_IN_PROGRESS)
     if request.transactional_id is None:
         producer_id = context.ids.take()
-        assert producer_id is not None, "stocked() has returned True"
+        assert producer_id is not None, "wait_until_available() has returned True"
         return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
     shard = yield context.turn(request.transactional_id, _failure)
     known = shard.transactions.get(request.transactional_id)

@@ -49,14 +49,14 @@ class Ending:
         self._is_over = True
         self.written.keep(False)
 
-    def reach(self, partitions: Iterable[TopicPartition]) -> Workflow[None]:
+    def write_markers(self, partitions: Iterable[TopicPartition]) -> Workflow[None]:
         """Send markers until every partition has one. Partitions of other leaders get a workflow of their own."""
         self._open += 1
         waiting = frozenset(partitions)
         while by_leader := self._by_leader(waiting):
             *others, (leader, waiting) = sorted(by_leader.items())
             for _, elsewhere in others:
-                self._context.runtime.start(self.reach(elsewhere))
+                self._context.runtime.start(self.write_markers(elsewhere))
             if leader != NO_LEADER:
                 waiting = self._failed((yield Ask(leader, self._request(waiting))), waiting)
             if waiting:
@@ -125,7 +125,7 @@ class Endings:
         self._context = context
         self._endings: set[Ending] = set()
 
-    def announce(self, decided: Transaction) -> None:
+    def start(self, decided: Transaction) -> None:
         """Start the end of a transaction whose decision is recorded."""
         self._context.runtime.start(self.end(self._context.partition_of(decided.transactional_id), decided))
 
@@ -139,7 +139,7 @@ class Endings:
         ending = Ending(self._context, shard, decided)
         self._endings.add(ending)
         try:
-            self._context.runtime.start(ending.reach(decided.partitions))
+            self._context.runtime.start(ending.write_markers(decided.partitions))
             if (yield ending.written):
                 state = yield BackgroundTurn(shard)
                 while (yield Append(completion(decided, state, self._context.now_ms))):

@@ -25,7 +25,7 @@ class ProducerIds:
         self._waiting: list[Promise[bool]] = []
 
     @property
-    def at_hand(self) -> bool:
+    def has_ids(self) -> bool:
         return bool(self._block or self._next_block)
 
     @property
@@ -44,9 +44,9 @@ class ProducerIds:
         taken, self._block = self._block[0], self._block[1:]
         return taken
 
-    def stocked(self) -> Workflow[bool]:
+    def wait_until_available(self) -> Workflow[bool]:
         """Wait until an id is available; False if a request to the controller brought none."""
-        while not self.at_hand:
+        while not self.has_ids:
             self._is_wanted = True
             promise: Promise[bool] = Promise()
             self._waiting.append(promise)
@@ -64,6 +64,6 @@ class ProducerIds:
             first = response.producer_id_start
             self._next_block = range(first, first + response.producer_id_len)
         waiting, self._waiting = self._waiting, []
-        is_available = self.at_hand
+        is_available = self.has_ids
         for promise in waiting:
             promise.keep(is_available)
