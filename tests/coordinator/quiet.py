@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from shareq.coordinator.groups.coordinator import GroupCoordinator
-from shareq.coordinator.groups.deadlines import What
+from shareq.coordinator.groups.deadlines import DeadlineKind
 from shareq.coordinator.groups.deleted_topics import deleted_topic_records
 from shareq.coordinator.groups.group import Group
 from shareq.coordinator.groups.shard import GroupShard
@@ -13,7 +13,7 @@ from shareq.coordinator.other.transaction import TransactionCoordinator
 from shareq.coordinator.runtime import ShardRuntime
 from shareq.coordinator.share_group.state import ShareGroup
 
-REBALANCING = frozenset({What.CLASSIC_JOIN, What.CLASSIC_SYNC, What.CONSUMER_REBALANCE})
+REBALANCING = frozenset({DeadlineKind.CLASSIC_JOIN, DeadlineKind.CLASSIC_SYNC, DeadlineKind.CONSUMER_REBALANCE})
 """The deadlines of rebalances. Deadlines of sessions and of the expiry of offsets may be pending."""
 
 
@@ -35,7 +35,7 @@ def check_group_coordinator(coordinator: GroupCoordinator) -> None:
     for _, shard in coordinator._runtime.active():
         known |= shard.groups
         check_topics(coordinator, shard)
-    waiting = {due for due in context.deadlines._deadlines if due.what in REBALANCING and due.group_id in known}
+    waiting = {due for due in context.deadlines._deadlines if due.kind in REBALANCING and due.group_id in known}
     assert not {due for due in waiting if due in context.deadlines._queued}
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from shareq.coordinator.groups.context import Context
-from shareq.coordinator.groups.deadlines import Due, What
+from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind
 from shareq.coordinator.groups.delete import delete_groups
 from shareq.coordinator.groups.deleted_topics import remove_deleted_topics
 from shareq.coordinator.groups.describe import list_groups
@@ -117,7 +117,7 @@ class GroupCoordinator:
         effects = runtime.handle(message, now_ms)
         if isinstance(message, Tick):
             for due in self._context.deadlines.take_expired(now_ms):
-                runtime.start(_WHEN_DUE[due.what](self._context, due))
+                runtime.start(_WHEN_DUE[due.kind](self._context, due))
             effects += runtime.take_effects()
         return effects
 
@@ -212,12 +212,12 @@ _HOOKS: Mapping[GroupType, GroupHooks] = {
     GroupType.SHARE: SHARE,
 }
 
-_WHEN_DUE: Mapping[What, Callable[[Context, Due], Workflow[None]]] = {
-    What.CLASSIC_SESSION: session_timed_out,
-    What.CLASSIC_JOIN: join_timed_out,
-    What.CLASSIC_SYNC: sync_timed_out,
-    What.CONSUMER_SESSION: expire_consumer,
-    What.CONSUMER_REBALANCE: expire_consumer,
-    What.SHARE_SESSION: expire,
-    What.OFFSET_EXPIRY: expire_offsets,
+_WHEN_DUE: Mapping[DeadlineKind, Callable[[Context, DeadlineKey], Workflow[None]]] = {
+    DeadlineKind.CLASSIC_SESSION: session_timed_out,
+    DeadlineKind.CLASSIC_JOIN: join_timed_out,
+    DeadlineKind.CLASSIC_SYNC: sync_timed_out,
+    DeadlineKind.CONSUMER_SESSION: expire_consumer,
+    DeadlineKind.CONSUMER_REBALANCE: expire_consumer,
+    DeadlineKind.SHARE_SESSION: expire,
+    DeadlineKind.OFFSET_EXPIRY: expire_offsets,
 }

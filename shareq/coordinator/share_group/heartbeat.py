@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from shareq.coordinator.groups.context import Context
-from shareq.coordinator.groups.deadlines import Due, What
+from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind
 from shareq.coordinator.groups.shard import GroupShard
 from shareq.coordinator.share_group.assignor import EMPTY_ASSIGNMENT
 from shareq.coordinator.share_group.initialize import (
@@ -198,7 +198,7 @@ class Heartbeat:
         if group and self.refreshed and context.image is self.image:
             group.refresh_at_ms = self.now_ms + INT_MAX
         timeout_ms = context.image.group_config(group_id).session_timeout_ms
-        due = Due(What.SHARE_SESSION, group_id, self.member.member_id)
+        due = DeadlineKey(DeadlineKind.SHARE_SESSION, group_id, self.member.member_id)
         context.deadlines.restart(due, context.runtime.now_ms + timeout_ms)
         if context.traced:
             context.trace(*self._events())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shareq.coordinator.groups.deadlines import Deadlines, Due, What
+from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind, Deadlines
 from shareq.model.actor import ImageChanged, ShardElected
 from shareq.model.errors import Errors
 from shareq.model.events import (
@@ -207,7 +207,7 @@ def test_load_event_has_the_record_count() -> None:
 
 # ---- deadlines -----------------------------------------------------------------------------------------------
 
-A, B = Due(What.SHARE_SESSION, "g", "A"), Due(What.SHARE_SESSION, "g", "B")
+A, B = DeadlineKey(DeadlineKind.SHARE_SESSION, "g", "A"), DeadlineKey(DeadlineKind.SHARE_SESSION, "g", "B")
 
 
 def test_deadlines_expire_in_order_and_once() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from shareq.coordinator.groups.deadlines import Due, What
+from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind
 from shareq.model.actor import ClientContext
 from shareq.model.errors import Errors
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest
@@ -436,7 +436,9 @@ def test_leave_ends_the_session_timer() -> None:
     """BEHAVIOUR.md 26."""
     world = grown_world()
     world.heartbeat("B", -1)
-    assert not world.coordinator._context.deadlines.is_over(Due(What.SHARE_SESSION, "g", "B"), world.now_ms + 100_000)
+    assert not world.coordinator._context.deadlines.is_over(
+        DeadlineKey(DeadlineKind.SHARE_SESSION, "g", "B"), world.now_ms + 100_000
+    )
 
 
 def test_changed_timeout_and_interval_apply_from_the_next_heartbeat() -> None:

@@ -106,7 +106,6 @@ class World:
         for name, count in topics.items():
             self.create_topic(name, count)
         self.elect()
-        self._seen = 0
         self._written: list[CoordinatorRecord] = []
 
     def _new_coordinator(self) -> GroupCoordinator:

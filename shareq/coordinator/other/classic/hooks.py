@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from shareq.coordinator.groups.context import Context
-from shareq.coordinator.groups.deadlines import Due, What
+from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind
 from shareq.coordinator.groups.group_hooks import GroupHooks
 from shareq.coordinator.other.classic.state import ClassicGroup
 from shareq.coordinator.other.classic.transition import Transition
@@ -19,7 +19,7 @@ def _loaded(context: Context, group: ClassicGroup) -> Iterable[Workflow[object]]
     """Start a full session for each member. A group with more members than `group.max.size` rebalances: the first
     members to rejoin stay."""
     for member in group.members.values():
-        due = Due(What.CLASSIC_SESSION, group.group_id, member.member_id)
+        due = DeadlineKey(DeadlineKind.CLASSIC_SESSION, group.group_id, member.member_id)
         context.deadlines.restart(due, context.now_ms + member.session_timeout_ms)
     if len(group.members) > context.image.broker_config["group.max.size"]:
         yield _rebalance(context, group)

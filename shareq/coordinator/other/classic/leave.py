@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from shareq.coordinator.groups.context import Context
-from shareq.coordinator.groups.deadlines import Due
+from shareq.coordinator.groups.deadlines import DeadlineKey
 from shareq.coordinator.other.classic.state import ClassicGroup, ClassicGroupState
 from shareq.coordinator.other.classic.transition import Transition
 from shareq.coordinator.turn import Retry
@@ -73,7 +73,7 @@ def _leave(transition: Transition, identity: Identity) -> Left:
 # ---- time ------------------------------------------------------------------------------------------------------------
 
 
-def session_timed_out(context: Context, due: Due) -> Workflow[None]:
+def session_timed_out(context: Context, due: DeadlineKey) -> Workflow[None]:
     """Remove a member whose session has expired, or a pending member id that was not used in time.
 
     A member whose JoinGroup or SyncGroup waits here stays: its session restarts with the response.
@@ -93,7 +93,7 @@ def session_timed_out(context: Context, due: Due) -> Workflow[None]:
     return _when_due(context, due, change)
 
 
-def join_timed_out(context: Context, due: Due) -> Workflow[None]:
+def join_timed_out(context: Context, due: DeadlineKey) -> Workflow[None]:
     """The join phase has timed out: begin the generation with the members that have joined."""
 
     def change(transition: Transition) -> bool:
@@ -105,7 +105,7 @@ def join_timed_out(context: Context, due: Due) -> Workflow[None]:
     return _when_due(context, due, change)
 
 
-def sync_timed_out(context: Context, due: Due) -> Workflow[None]:
+def sync_timed_out(context: Context, due: DeadlineKey) -> Workflow[None]:
     """The sync phase has timed out: remove the members that have not sent SyncGroup, and rebalance."""
 
     def change(transition: Transition) -> bool:
@@ -119,7 +119,7 @@ def sync_timed_out(context: Context, due: Due) -> Workflow[None]:
     return _when_due(context, due, change)
 
 
-def _when_due(context: Context, due: Due, change: Callable[[Transition], bool]) -> Workflow[None]:
+def _when_due(context: Context, due: DeadlineKey, change: Callable[[Transition], bool]) -> Workflow[None]:
     """Apply `change` to the group unless the deadline was postponed before the turn; repeat it if the append fails.
 
     `change` returns False if there is nothing to change.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shareq.coordinator.groups.context import Context
-from shareq.coordinator.groups.deadlines import Due, What
+from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind
 from shareq.coordinator.other.classic.state import ClassicGroup, ClassicGroupState
 from shareq.coordinator.other.classic.transition import Transition, sync_response
 from shareq.model.actor import ClientContext
@@ -42,7 +42,7 @@ def heartbeat(context: Context, request: HeartbeatRequest, client: ClientContext
     error = _refuse(group, request)
     if error or group is None:
         return HeartbeatResponse(error_code=error)
-    due = Due(What.CLASSIC_SESSION, request.group_id, request.member_id)
+    due = DeadlineKey(DeadlineKind.CLASSIC_SESSION, request.group_id, request.member_id)
     context.deadlines.restart(due, context.now_ms + group.members[request.member_id].session_timeout_ms)
     preparing = group.state is ClassicGroupState.PREPARING_REBALANCE
     return HeartbeatResponse(error_code=Errors.REBALANCE_IN_PROGRESS if preparing else Errors.NONE)

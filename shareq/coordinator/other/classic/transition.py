@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from shareq.coordinator.groups.context import Context
-from shareq.coordinator.groups.deadlines import Due, What
+from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind
 from shareq.coordinator.groups.shard import GroupShard
 from shareq.coordinator.other.classic.protocol import assigned_partitions
 from shareq.coordinator.other.classic.state import (
@@ -43,7 +43,7 @@ class Transition:
         self.group = group.copy()
         self.records: list[CoordinatorRecord] = []
         self._answers: list[Callable[[], None]] = []
-        self._deadlines: dict[Due, int | None] = {}
+        self._deadlines: dict[DeadlineKey, int | None] = {}
         self._events: list[Event] = []
 
     def append(self) -> Workflow[Errors]:
@@ -70,16 +70,16 @@ class Transition:
 
     def restart_session(self, member: Member, duration_ms: int | None = None) -> None:
         """Restart the member's session; it expires after `duration_ms`, by default the session timeout."""
-        due = Due(What.CLASSIC_SESSION, self.group.group_id, member.member_id)
+        due = DeadlineKey(DeadlineKind.CLASSIC_SESSION, self.group.group_id, member.member_id)
         self._deadlines[due] = member.session_timeout_ms if duration_ms is None else duration_ms
 
     def start_pending_deadline(self, member_id: str, session_timeout_ms: int) -> None:
         """Start the deadline by which a client must join with its new member id."""
         self.group.pending |= {member_id}
-        self._deadlines[Due(What.CLASSIC_SESSION, self.group.group_id, member_id)] = session_timeout_ms
+        self._deadlines[DeadlineKey(DeadlineKind.CLASSIC_SESSION, self.group.group_id, member_id)] = session_timeout_ms
 
-    def _wait(self, what: What, duration_ms: int | None) -> None:
-        self._deadlines[Due(what, self.group.group_id)] = duration_ms
+    def _wait(self, kind: DeadlineKind, duration_ms: int | None) -> None:
+        self._deadlines[DeadlineKey(kind, self.group.group_id)] = duration_ms
 
     # ---- members -----------------------------------------------------------------------------------------------------
 
@@ -121,7 +121,7 @@ class Transition:
         """Remove a member or a pending member id. If it was the leader, the next member leads."""
         group = self.group
         group.pending -= {member_id}
-        self._deadlines[Due(What.CLASSIC_SESSION, group.group_id, member_id)] = None
+        self._deadlines[DeadlineKey(DeadlineKind.CLASSIC_SESSION, group.group_id, member_id)] = None
         member = group.members.pop(member_id, None)
         if member is None:
             return
@@ -151,7 +151,7 @@ class Transition:
         group = self.group
         group.pending_sync -= {member_id}
         if not group.pending_sync:
-            self._wait(What.CLASSIC_SYNC, None)
+            self._wait(DeadlineKind.CLASSIC_SYNC, None)
 
     # ---- the join phase ----------------------------------------------------------------------------------------------
 
@@ -165,7 +165,7 @@ class Transition:
             if group.all_joined and not group.initial_delay:
                 self.complete_join()
             return
-        self._wait(What.CLASSIC_SYNC, None)
+        self._wait(DeadlineKind.CLASSIC_SYNC, None)
         if group.state is _COMPLETING:
             self._cancel_sync()
         was_empty = group.state is _EMPTY
@@ -173,11 +173,11 @@ class Transition:
         if was_empty:
             delay_ms: int = self.context.image.broker_config["group.initial.rebalance.delay.ms"]
             group.initial_delay = InitialDelay(delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
-            self._wait(What.CLASSIC_JOIN, delay_ms)
+            self._wait(DeadlineKind.CLASSIC_JOIN, delay_ms)
         elif group.all_joined:
             self.complete_join()
         else:
-            self._wait(What.CLASSIC_JOIN, group.rebalance_timeout_ms)
+            self._wait(DeadlineKind.CLASSIC_JOIN, group.rebalance_timeout_ms)
 
     def rebalance_remaining(self) -> None:
         """After `remove`: rebalance, so that the remaining members get its partitions. An Empty group has none."""
@@ -200,7 +200,7 @@ class Transition:
             delay_ms: int = self.context.image.broker_config["group.initial.rebalance.delay.ms"]
             following_ms = min(delay_ms, delay.remaining_ms)
             self.group.initial_delay = InitialDelay(following_ms, max(delay.remaining_ms - delay.delay_ms, 0))
-            self._wait(What.CLASSIC_JOIN, following_ms)
+            self._wait(DeadlineKind.CLASSIC_JOIN, following_ms)
         else:
             self.complete_join()
 
@@ -215,9 +215,9 @@ class Transition:
             if not member.awaiting_join and member.group_instance_id is None:
                 self.remove(member.member_id, "did not rejoin")
         if group.members and not self._elect():
-            self._wait(What.CLASSIC_JOIN, group.rebalance_timeout_ms)
+            self._wait(DeadlineKind.CLASSIC_JOIN, group.rebalance_timeout_ms)
             return
-        self._wait(What.CLASSIC_JOIN, None)
+        self._wait(DeadlineKind.CLASSIC_JOIN, None)
         group.generation_id += 1
         group.protocol_name = group.select_protocol() if group.members else None
         group.topics = group.subscribed()
@@ -228,7 +228,7 @@ class Transition:
             self.records.append(group.record())
             return
         group.pending_sync = frozenset(group.members)
-        self._wait(What.CLASSIC_SYNC, group.rebalance_timeout_ms)
+        self._wait(DeadlineKind.CLASSIC_SYNC, group.rebalance_timeout_ms)
         for member in list(group.members.values()):
             self._joined(member)
 

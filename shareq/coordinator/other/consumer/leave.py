@@ -4,7 +4,7 @@ timeout."""
 from __future__ import annotations
 
 from shareq.coordinator.groups.context import Context
-from shareq.coordinator.groups.deadlines import Due, What
+from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind
 from shareq.coordinator.other.consumer.member import NOTHING, STATIC_LEAVE_EPOCH, Member, MemberState
 from shareq.coordinator.other.consumer.records import (
     CurrentMemberAssignment,
@@ -28,8 +28,8 @@ MEMBER_RECORDS = (
 """The record types of one member, in the order of their tombstones."""
 
 _REASONS = {
-    What.CONSUMER_SESSION: "session expired",
-    What.CONSUMER_REBALANCE: "rebalance timed out",
+    DeadlineKind.CONSUMER_SESSION: "session expired",
+    DeadlineKind.CONSUMER_REBALANCE: "rebalance timed out",
 }
 
 
@@ -58,7 +58,7 @@ def _leave_statically(context: Context, group: ConsumerGroup, member: Member) ->
     gone = member._replace(member_epoch=STATIC_LEAVE_EPOCH, assigned=assigned, revoking=NOTHING)
     error: Errors = yield Append([encode(group.group_id, CurrentMemberAssignment.of(gone), member.member_id)])
     if not error:
-        context.deadlines.forget(Due(What.CONSUMER_REBALANCE, group.group_id, member.member_id))
+        context.deadlines.forget(DeadlineKey(DeadlineKind.CONSUMER_REBALANCE, group.group_id, member.member_id))
     return error
 
 
@@ -66,8 +66,10 @@ def restart_deadlines(context: Context, group_id: str, before: Member | None, me
     """Restart the member's session, and its rebalance timeout if it has partitions to revoke and made progress."""
     now_ms = context.now_ms
     session_ms = context.image.group_config(group_id).consumer_session_timeout_ms
-    context.deadlines.restart(Due(What.CONSUMER_SESSION, group_id, member.member_id), now_ms + session_ms)
-    due = Due(What.CONSUMER_REBALANCE, group_id, member.member_id)
+    context.deadlines.restart(
+        DeadlineKey(DeadlineKind.CONSUMER_SESSION, group_id, member.member_id), now_ms + session_ms
+    )
+    due = DeadlineKey(DeadlineKind.CONSUMER_REBALANCE, group_id, member.member_id)
     if member.state is not MemberState.UNREVOKED_PARTITIONS:
         context.deadlines.forget(due)
     elif before is None or _progress(before) != _progress(member):
@@ -78,7 +80,7 @@ def _progress(member: Member) -> tuple[object, ...]:
     return member.member_epoch, member.state, member.assigned, member.revoking
 
 
-def expire(context: Context, due: Due) -> Workflow[None]:
+def expire(context: Context, due: DeadlineKey) -> Workflow[None]:
     """Remove a member whose session or rebalance timeout has passed; repeat if the append fails."""
     shard = yield context.turn_when_due(due)
     while context.is_over(due):
@@ -86,7 +88,7 @@ def expire(context: Context, due: Due) -> Workflow[None]:
         member = group.members.get(due.member_id) if group else None
         if group is None or member is None:
             return
-        removal = _Removal(context, group, member, _REASONS[due.what])
+        removal = _Removal(context, group, member, _REASONS[due.kind])
         if not (yield Append(removal.records)):
             removal.committed()
             return
@@ -110,7 +112,7 @@ class _Removal:
         self.records.append(encode(self.group_id, Metadata(self.epoch, metadata_hash)))
 
     def committed(self) -> None:
-        for what in _REASONS:
-            self.context.deadlines.forget(Due(what, self.group_id, self.member_id))
+        for kind in _REASONS:
+            self.context.deadlines.forget(DeadlineKey(kind, self.group_id, self.member_id))
         left = MemberLeft(self.group_id, self.member_id, self.reason)
         self.context.trace(left, GroupEpochBumped(self.group_id, self.epoch, f"member {self.reason}"))

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from shareq.coordinator.groups.context import Context
-from shareq.coordinator.groups.deadlines import Due, What
+from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind
 from shareq.coordinator.groups.group import Committer, Group, GroupType
 from shareq.coordinator.groups.reserved import reserved_for_others
 from shareq.coordinator.groups.shard import GroupShard
@@ -113,7 +113,7 @@ class Committing(NamedTuple):
             return
         member = group.members.get(self.committer.member_id)
         if member and group.state in (ClassicGroupState.STABLE, ClassicGroupState.PREPARING_REBALANCE):
-            due = Due(What.CLASSIC_SESSION, self.group_id, member.member_id)
+            due = DeadlineKey(DeadlineKind.CLASSIC_SESSION, self.group_id, member.member_id)
             self.context.deadlines.restart(due, self.context.now_ms + member.session_timeout_ms)
 
 

@@ -7,7 +7,7 @@ Kafka's GroupCoordinatorShard, cleanupGroupMetadata.
 from __future__ import annotations
 
 from shareq.coordinator.groups.context import Context
-from shareq.coordinator.groups.deadlines import Due, What
+from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind
 from shareq.coordinator.groups.group import Group, GroupType
 from shareq.coordinator.groups.shard import GroupShard
 from shareq.coordinator.other.offsets.records import NO_EXPIRY, OffsetCommit, OffsetKey, tombstone
@@ -18,7 +18,7 @@ from shareq.model.workflow import Workflow
 
 MINUTE_MS = 60_000
 
-_EXPIRY = Due(What.OFFSET_EXPIRY, "")
+_EXPIRY = DeadlineKey(DeadlineKind.OFFSET_EXPIRY, "")
 
 
 def schedule_expiry(context: Context) -> None:
@@ -28,7 +28,7 @@ def schedule_expiry(context: Context) -> None:
         context.deadlines.restart(_EXPIRY, context.now_ms + interval_ms)
 
 
-def expire_offsets(context: Context, due: Due) -> Workflow[None]:
+def expire_offsets(context: Context, due: DeadlineKey) -> Workflow[None]:
     """Check all active shards. The deadline restarts if any group may expire, which also repeats a failed append."""
     context.deadlines.forget(due)
     passes = []
