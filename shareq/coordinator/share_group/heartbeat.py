@@ -94,8 +94,8 @@ class Heartbeat:
         self._reconcile()
         self._initialize(resubscribed)
         # Kafka also sends the assignment at epoch 0. A request at epoch 0 has topic names, so this condition covers it.
-        asked = request.subscribed_topic_names is not None
-        self.response = self._response(with_assignment=asked or self.member.assigned != assigned_before)
+        has_topics = request.subscribed_topic_names is not None
+        self.response = self._response(with_assignment=has_topics or self.member.assigned != assigned_before)
 
     # ---- the steps ---------------------------------------------------------------------------------------------------
 
@@ -227,5 +227,5 @@ def _updated(member: Member, request: ShareGroupHeartbeatRequest, client: Client
     if request.subscribed_topic_names is not None:
         names = frozenset(request.subscribed_topic_names)
     rack_id = member.rack_id if request.rack_id is None else request.rack_id
-    told = rack_id, client.client_id, client.client_host, names
-    return member if told == member[1:5] else Member(member.member_id, *told, *member[5:])
+    fields = rack_id, client.client_id, client.client_host, names
+    return member if fields == member[1:5] else Member(member.member_id, *fields, *member[5:])
