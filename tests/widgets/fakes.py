@@ -6,7 +6,7 @@ import random
 from itertools import groupby
 from typing import Any
 
-from shareq.trace.analysis.time_axis import TimeAxis
+from shareq.trace.analysis.time_axis import Folds, TimeAxis
 from shareq.trace.views.marks import KINDS
 from shareq.trace.views.palette import SYMBOLS
 
@@ -152,7 +152,10 @@ class FakeView:
         return max((s["order"] for s in self.snapshots if s["now_ms"] <= time_ms), default=0)
 
     def axis(self) -> TimeAxis:
-        return TimeAxis(ORIGIN_MS, self.snapshots[-1]["now_ms"], ())
+        folds = Folds(ORIGIN_MS)
+        for snapshot in self.snapshots:
+            folds.add(snapshot["now_ms"])
+        return folds.axis(0)
 
     def next_step(self, order: int) -> int:
         return next((end for end in self.ends if end > order), self.total())

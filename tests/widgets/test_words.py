@@ -85,6 +85,10 @@ STEP = {"first": WRITING["order"] - 2, "text": "c accepted 1–2, the state writ
             {"now_ms": WRITING["now_ms"] + 2340}, False, "2.3 s after event {order} of 512: ",
             "consumer-2 accepted 111–112", id="between two events",
         ),
+        pytest.param(
+            {"now_ms": WRITING["now_ms"] + 7}, False, "7 ms after event {order} of 512: ",
+            "consumer-2 accepted 111–112", id="shortly after an event",
+        ),
     ],
 )  # fmt: skip
 def test_where_a_sentence_stands(changes: dict[str, Any], internals: bool, place: str, what: str) -> None:

@@ -95,7 +95,9 @@ def _place(snapshot: dict[str, Any], total: int, first: int) -> str:
     event, order = snapshot["event"], snapshot["order"]
     place = f"events {first}–{order} of {total}: " if first < order else f"event {order} of {total}: "
     since_ms = snapshot["now_ms"] - event["time_ms"] if event else 0
-    return f"{since_ms / 1000:.1f} s after {place}" if since_ms > 0 else place
+    if since_ms <= 0:
+        return place
+    return f"{since_ms / 1000:.1f} s after {place}" if since_ms >= 1000 else f"{since_ms} ms after {place}"
 
 
 def words(
