@@ -255,6 +255,24 @@ def test_other_cells_move_a_live_strip(strip: Locator, browser_page: Page) -> No
     expect_order(strip, 11)
 
 
+ORDERS = """strip => {
+    window.seen = [strip.dataset.order];
+    new MutationObserver(() => window.seen.push(strip.dataset.order)).observe(strip, {attributeFilter: ["data-order"]});
+}"""
+
+
+def test_a_live_strip_plays_what_just_happened(strip: Locator, browser_page: Page) -> None:
+    """With reduced motion it shows the end at once."""
+    strip.evaluate(ORDERS)
+    execute(browser_page, "for _ in range(4): cluster.arrive()")
+    expect_order(strip, 14)
+    assert browser_page.evaluate("window.seen") == ["10", "11", "12", "13", "14"]
+    browser_page.emulate_media(reduced_motion="reduce")
+    execute(browser_page, "for _ in range(3): cluster.arrive()")
+    expect_order(strip, 17)
+    assert browser_page.evaluate("window.seen") == ["10", "11", "12", "13", "14", "17"]
+
+
 BAND = """strip => {
     const canvas = strip.querySelector(".sq-plot canvas"), ratio = canvas.width / canvas.clientWidth;
     const [x, y] = [canvas.clientWidth / 2, 32].map(at => Math.round(at * ratio));

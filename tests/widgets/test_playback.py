@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shareq_widgets.catch_up import SCENES, catch_up
 from shareq_widgets.playback import EVENT_MAX_MS, EVENT_MIN_MS, STEPS_AT_ONCE, Playback
 from tests.widgets.fakes import ORIGIN_MS, FakeCluster, FakeView, History, payments
 
@@ -324,6 +325,7 @@ def test_a_changed_speed_applies_to_the_rest_of_the_wait() -> None:
 @pytest.mark.parametrize("scale", [0.0, 1.0, 10.0])
 def test_following(live: bool, arrived: int, order: int, scale: float) -> None:
     playback, source = cluster(shown=5, scale=scale)
+    playback.set_animate(False)
     playback.follow(live)
     for _ in range(arrived):
         source.arrive()
@@ -333,10 +335,112 @@ def test_following(live: bool, arrived: int, order: int, scale: float) -> None:
 
 def test_live_shows_a_virtual_clock_that_moved_without_an_event() -> None:
     playback, source = cluster(shown=5)
+    playback.set_animate(False)
     before = playback.snapshot["now_ms"]
     source.now_ms = before + 7_000
     playback.tick(100)
     assert playback.snapshot["now_ms"] == before + 7_000
+
+
+# ---- what just happened ----------------------------------------------------------------------------------------------
+
+
+def story(events: int, gap_ms: int) -> History:
+    made = History(locks=events + 1)
+    for offset in range(100, 100 + events):
+        made.acquire("m-a", offset, offset + 1, after_ms=gap_ms)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("events", "gap_ms", "least", "most", "scenes"),
+    [
+        pytest.param(1, 400, 1000, 1000, 1, id="one event"),
+        pytest.param(10, 400, 1500, 1500, 10, id="some events"),
+        pytest.param(200, 0, 3000, 3000, SCENES, id="a burst is summarized"),
+        pytest.param(200, 30_000, 3000, 3000, SCENES, id="hours of it, too"),
+    ],
+)
+def test_scenes_take_one_to_three_seconds(events: int, gap_ms: int, least: float, most: float, scenes: int) -> None:
+    made = story(events, gap_ms)
+    view, first = FakeView(made.snapshots), made.snapshots[0]
+    found = catch_up(view, first, view.snapshot())
+    assert least - 1e-6 <= sum(scene.wait_ms for scene in found) <= most + 1e-6
+    assert scenes <= len(found) <= scenes + 1
+    orders = [scene.snapshot["order"] for scene in found]
+    assert (orders, orders[-1]) == (sorted(set(orders)), events)
+
+
+def test_a_wait_is_a_sweep_of_the_clock() -> None:
+    """The longer wait takes longer, and the shown clock runs to its end."""
+    made = History().acquire("m-a", 100, 106, after_ms=100).settle(100, 101, "available", "lock_timeout", 30_000)
+    source = FakeCluster(made, 0)
+    playback = Playback(source.view, source)
+    source.arrive()
+    source.arrive()
+    playback.tick(0)
+    assert (playback.order, playback.until_ms) == (0, made.snapshots[1]["now_ms"])
+    short_ms = playback._wait_ms
+    playback.tick(short_ms)
+    assert (playback.order, playback.until_ms) == (1, made.snapshots[2]["now_ms"])
+    assert playback.rate == pytest.approx(30_000 / playback._wait_ms)
+    assert playback._wait_ms > 2 * short_ms
+    playback.tick(playback._wait_ms)
+    assert (playback.order, playback.live, playback.rate, playback.until_ms) == (2, True, 0.0, None)
+
+
+def test_scenes_end_at_the_present() -> None:
+    playback, source = cluster(shown=5)
+    source.arrive()
+    source.now_ms += 20_000
+    run(playback, 12)
+    assert (playback.order, playback.time_ms, playback.live) == (6, source.now_ms, True)
+
+
+def test_scenes_show_whole_steps() -> None:
+    source = FakeCluster(payments(), 0)
+    source.view._steps = [0, 3, 4, 9]
+    playback = Playback(source.view, source)
+    for _ in range(9):
+        source.arrive()
+    seen = set()
+    for _ in range(40):
+        playback.tick(100)
+        seen.add(playback.order)
+    assert seen == {0, 3, 4, 9}
+
+
+@pytest.mark.parametrize(
+    ("move", "order"),
+    [
+        pytest.param(lambda p: p.seek(2), 2, id="a seek"),
+        pytest.param(lambda p: p.pause(), 5, id="a pause"),
+        pytest.param(lambda p: p.follow(True), 8, id="live shows the end"),
+        pytest.param(lambda p: p.set_animate(False), 8, id="without animation the end is shown"),
+    ],
+)
+def test_a_command_ends_the_scenes(move: Move, order: int) -> None:
+    playback, source = cluster(shown=5)
+    for _ in range(3):
+        source.arrive()
+    playback.tick(100)
+    assert playback.order == 5
+    move(playback)
+    run(playback)
+    assert playback.order == order
+
+
+def test_a_wall_clock_has_no_scenes() -> None:
+    playback, source = cluster(shown=5, clock="wall", scale=1.0)
+    source.arrive()
+    playback.tick(100)
+    assert playback.order == 6
+
+
+@pytest.mark.parametrize("animate", [0, "no", None])
+def test_animation_is_on_or_off(animate: object) -> None:
+    with pytest.raises(ValueError, match="animate must be True or False, not"):
+        journal().set_animate(animate)
 
 
 @pytest.mark.parametrize(("scale", "playing"), [(0.0, False), (1.0, True)], ids=["virtual", "wall"])

@@ -54,6 +54,7 @@ COMMANDS = [
     pytest.param({"do": "seek_event", "value": 3}, {"order": 3, "live": False}, id="seek an event"),
     pytest.param({"do": "seek_time", "value": ORIGIN_MS}, {"order": 0, "live": False}, id="seek a time"),
     pytest.param({"do": "internals", "value": True}, {"internals": True}, id="internals"),
+    pytest.param({"do": "animate", "value": False}, {"animate": False}, id="animate"),
     pytest.param({"do": "run_on"}, {"running_on": True, "playing": True, "drivable": True}, id="run on"),
     pytest.param({"do": "live", "value": False}, {"order": 5, "live": False}, id="live off"),
     pytest.param({"do": "speed", "value": 5}, {"speed": 5.0}, id="speed"),
@@ -117,6 +118,7 @@ def test_a_failing_view_stops_the_play_with_an_error(monkeypatch: pytest.MonkeyP
         pytest.param("speed", 2.0, {"speed": 2.0}, id="speed"),
         pytest.param("live", False, {"live": False, "order": 5}, id="live"),
         pytest.param("internals", True, {"internals": True}, id="internals"),
+        pytest.param("animate", False, {"animate": False}, id="animate"),
     ],
 )
 def test_traits_can_be_set(name: str, value: Any, traits: dict[str, Any]) -> None:
@@ -219,6 +221,7 @@ BAD = [
     pytest.param({"partition": 1.0}, "partition must be a whole number from 0, not 1.0", id="float partition"),
     pytest.param({"theme": "pink"}, "theme must be one of auto, light, dark, not 'pink'", id="theme"),
     pytest.param({"speed": -1}, "speed must be from 0.25 to 10, not -1", id="negative speed"),
+    pytest.param({"animate": 1}, "animate must be True or False, not 1", id="animation is no bool"),
     pytest.param({"speed": 11}, "speed must be from 0.25 to 10, not 11", id="too fast"),
 ]
 

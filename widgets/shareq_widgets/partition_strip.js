@@ -75,7 +75,12 @@ export class Strip {
     this.calm = matchMedia("(prefers-reduced-motion: reduce)");
     this.listen();
     this.point();
+    this.still();
     this.wake();
+  }
+  // For a reader who asked for reduced motion nothing is played unasked.
+  still() {
+    if (this.calm.matches && this.model.get("animate")) this.send("animate", false);
   }
 
   // ---- messages received and sent
@@ -94,6 +99,7 @@ export class Strip {
     page.time.addEventListener("change", this.onChange);
     document.addEventListener("visibilitychange", this.onState, { signal });
     system.addEventListener("change", this.onChange, { signal });
+    this.calm.addEventListener("change", () => this.still(), { signal });
     this.watches = [
       [new ResizeObserver(this.onChange), page.plot],
       [new IntersectionObserver((seen) => { this.seen = seen.at(-1).isIntersecting; this.onState(); }), page.root],

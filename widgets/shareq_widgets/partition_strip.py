@@ -36,8 +36,8 @@ def bundle(*names: str) -> str:
 class PartitionStrip(anywidget.AnyWidget):
     """A share-partition drawn as a strip of offsets. Make one with `strip(...)`.
 
-    `order`, `speed`, `playing`, `live`, `internals` and `theme` may be set and linked; they are checked like the
-    methods' arguments.
+    `order`, `speed`, `playing`, `live`, `internals`, `animate` and `theme` may be set and linked; they are checked like
+    the methods' arguments.
     """
 
     _esm = bundle("draw.js", "camera.js", "scene.js", "timeline.js", "partition_strip.js")
@@ -61,6 +61,7 @@ class PartitionStrip(anywidget.AnyWidget):
     )
     running_on = traitlets.Bool(read_only=True, help="True while `run_on` drives the cluster").tag(sync=True)
     drivable = traitlets.Bool(read_only=True, help="True if `run_on` can drive the source").tag(sync=True)
+    animate = traitlets.Bool(True, help="play what just happened on a virtual clock").tag(sync=True)
     theme = traitlets.Enum(("auto", *THEMES), "auto").tag(sync=True)
 
     def __init__(
@@ -149,7 +150,7 @@ class PartitionStrip(anywidget.AnyWidget):
         data, metadata = super()._repr_mimebundle_(**kwargs) or ({}, {})
         return {**data, "text/plain": repr(self), "image/svg+xml": self.to_svg()}, metadata
 
-    @traitlets.observe("order", "playing", "speed", "live", "internals")
+    @traitlets.observe("order", "playing", "speed", "live", "internals", "animate")
     def _on_trait(self, change: dict[str, Any]) -> None:
         """Run the command that a set or linked trait stands for, and restore the trait if the command is refused."""
         if self._mirroring or not hasattr(self, "_playback"):
@@ -161,6 +162,7 @@ class PartitionStrip(anywidget.AnyWidget):
             "speed": lambda: playback.set_speed(value),
             "live": lambda: playback.follow(value),
             "internals": lambda: playback.set_internals(value),
+            "animate": lambda: playback.set_animate(value),
         }
         self._do(commands[change["name"]])
 
@@ -185,6 +187,7 @@ class PartitionStrip(anywidget.AnyWidget):
             "speed": playback.set_speed,
             "live": playback.follow,
             "internals": playback.set_internals,
+            "animate": playback.set_animate,
         }
         if name in plain:
             getattr(self, name)()
@@ -222,6 +225,7 @@ class PartitionStrip(anywidget.AnyWidget):
                 self.set_trait("error", error)
                 self.order, self.playing = playback.order, playback.playing
                 self.speed, self.live, self.internals = playback.speed, playback.live, playback.internals
+                self.animate = playback.animate
                 self.set_trait("axis", {**playback.view.axis()._asdict(), "folded_ms": FOLDED_MS})
                 self.set_trait("running_on", playback.running_on)
                 self.set_trait("drivable", playback.drivable)
@@ -238,25 +242,28 @@ def strip(
     view: View | None = None,
     theme: str = "auto",
     speed: float = 1.0,
+    animate: bool = True,
 ) -> PartitionStrip:
     """Show one share-partition of a cluster or of a journal.
 
     `source` is a `Cluster`, served or not, an `Observer` or a `Journal`; or the bootstrap address of a Kafka cluster,
     which is observed from outside until the strip is closed. `view` replaces the view made from it. `theme` is "auto"
-    (the notebook's own), "light" or "dark"; `speed` is from 0.25 to 10. ValueError for other arguments.
+    (the notebook's own), "light" or "dark"; `speed` is from 0.25 to 10. `animate`: when another cell has moved a
+    cluster on a virtual clock, play what just happened in one to three seconds; the browser turns it off for readers
+    who asked for reduced motion. ValueError for other arguments.
     """
-    _check(group=group, topic=topic, partition=partition, theme=theme)
+    _check(group=group, topic=topic, partition=partition, theme=theme, animate=animate)
     end = None
     if view is None:
         view = made = observer.view(source, group, topic, partition)
         source, end = made.source, made.close
-    playback = Playback(view, source, time_scale=_time_scale(source))
+    playback = Playback(view, source, time_scale=_time_scale(source), animate=animate)
     playback.set_speed(speed)
     return PartitionStrip(playback, theme=theme, end=end)
 
 
 def _check(**given: Any) -> None:
-    """Refuse invalid names, partitions and themes before anything is made."""
+    """Refuse invalid arguments before anything is made."""
     for name in ("group", "topic"):
         if not isinstance(given[name], str) or not given[name]:
             raise ValueError(f"{name} must be a non-empty name, not {given[name]!r}")
@@ -265,6 +272,8 @@ def _check(**given: Any) -> None:
         raise ValueError(f"partition must be a whole number from 0, not {partition!r}")
     if theme not in ("auto", *THEMES):
         raise ValueError(f"theme must be one of auto, {', '.join(THEMES)}, not {theme!r}")
+    if not isinstance(given["animate"], bool):
+        raise ValueError(f"animate must be True or False, not {given['animate']!r}")
 
 
 def _time_scale(source: Any) -> float:

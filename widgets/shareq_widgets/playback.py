@@ -9,9 +9,11 @@ sends ticks, so a busy kernel only pauses the play, and no thread uses the clust
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any, Final, Protocol
 
 from shareq.trace.analysis.time_axis import TimeAxis
+from shareq_widgets.catch_up import Scene, catch_up
 
 Snapshot = dict[str, Any]
 
@@ -54,11 +56,15 @@ class View(Protocol):
 class Playback:
     """A position in a view, and its moves. `rate` is the speed of the shown time: journal ms for each real ms."""
 
-    def __init__(self, view: View, source: Any = None, *, time_scale: float = 0.0) -> None:
-        """`run_on` drives a source with `step()` (a virtual cluster); `time_scale` is 0 for virtual clocks."""
+    def __init__(self, view: View, source: Any = None, *, time_scale: float = 0.0, animate: bool = True) -> None:
+        """`run_on` drives a source with `step()` (a virtual cluster); `time_scale` is 0 for virtual clocks.
+
+        `animate`: at the live end, play what other cells have let happen on a virtual clock, in a few seconds.
+        """
         self.view = view
         self.source = source
         self._time_scale = time_scale
+        self.animate = animate
         self.playing = False
         self.running_on = False
         self.internals = False
@@ -68,7 +74,9 @@ class Playback:
         self.rate = 0.0
         self.until_ms: int | None = None
         self._next: Snapshot | None = None
+        self._lasts_ms = 0.0
         self._wait_ms = 0.0
+        self._scenes: deque[Scene] = deque()
         self.snapshot: Snapshot = {}
         self._show_end()
 
@@ -187,8 +195,11 @@ class Playback:
 
     def pause(self) -> None:
         """Stop playing. A cluster on a wall clock continues; `live` is True if its end is followed."""
+        if self._next is not None and not self.playing:  # scenes of what just happened: stay at this one
+            self.live = False
         self.playing = self.running_on = False
         self._next = None
+        self._scenes.clear()
         self._set_rate()
 
     def set_internals(self, internals: Any) -> None:
@@ -200,10 +211,19 @@ class Playback:
             self._wait_ms = 0.0
             self._plan()
 
+    def set_animate(self, animate: Any) -> None:
+        """Play what just happened on a virtual clock (True), or show the end at once (False)."""
+        if not isinstance(animate, bool):
+            raise ValueError(f"animate must be True or False, not {animate!r}")
+        self.animate = animate
+        if not animate and self._scenes:
+            self.follow(True)
+
     def follow(self, live: bool) -> None:
         """Follow the end (True), or stay at the shown event while the journal grows (False)."""
         self.live = live
         self._next = None
+        self._scenes.clear()
         self.playing = self.playing and live and (self.time_scale > 0 or self.running_on)
         self.running_on = self.running_on and self.playing
         if live:
@@ -216,7 +236,9 @@ class Playback:
         """Set the speed of play; ValueError outside 0.25 .. 10."""
         if isinstance(speed, bool) or not isinstance(speed, (int, float)) or not SPEEDS[0] <= speed <= SPEEDS[-1]:
             raise ValueError(f"speed must be from {SPEEDS[0]:g} to {SPEEDS[-1]:g}, not {speed!r}")
-        self._wait_ms *= self.speed / speed
+        if self.playing:
+            self._wait_ms *= self.speed / speed
+            self._lasts_ms *= self.speed / speed
         self.speed = float(speed)
         self._set_rate()
 
@@ -245,14 +267,18 @@ class Playback:
                 return
             self._show(self._next)
             self._plan()
-        self._wait_ms = 0.0 if self._next is None else max(self._wait_ms, self._duration_ms(self._next))
+        self._wait_ms = 0.0 if self._next is None else max(self._wait_ms, self._lasts_ms)
 
     def _plan(self) -> None:
         """Fetch the next step and set when it is due; without one, follow a running cluster or stop."""
+        if not self.playing:
+            self._catch_up()
+            return
         self._next = self._following()
         self.live = self.running_on or self._next is None or self._next["order"] == self.view.total()
         if self._next is not None:
-            self._wait_ms += self._duration_ms(self._next)
+            self._lasts_ms = self._duration_ms(self._next)
+            self._wait_ms += self._lasts_ms
         else:
             self._show_end()
             self.playing = self.time_scale > 0
@@ -269,7 +295,7 @@ class Playback:
         """Set the speed of the shown time until the next step, and where it stops to wait for it."""
         if self._next is not None:
             gap_ms = max(self._next["now_ms"] - self.snapshot["now_ms"], 0)
-            self.rate, self.until_ms = gap_ms / self._duration_ms(self._next), self._next["now_ms"]
+            self.rate, self.until_ms = gap_ms / self._lasts_ms, self._next["now_ms"]
         else:
             self.rate, self.until_ms = (self.time_scale if self.live else 0.0), None
 
@@ -303,13 +329,30 @@ class Playback:
     def _refresh(self) -> None:
         """Show the end again if it or a virtual clock has moved; the browser interpolates a running clock."""
         moved = self.view.total() != self.order
-        if moved or (self.time_scale == 0 and self._now_ms() > self.snapshot["now_ms"]):
+        if not moved and (self.time_scale > 0 or self._now_ms() <= self.time_ms):
+            return
+        if self.animate and self.time_scale == 0 and not self.closed:
+            self._scenes = deque(catch_up(self.view, self.snapshot, self._end()))
+            self._wait_ms = 0.0
+            self._catch_up()
+        else:
             self._show_end()
 
-    def _show_end(self) -> None:
-        """Show the live end, at the source's own time: locks run down between events as well."""
+    def _catch_up(self) -> None:
+        """Set when the next scene of what just happened is due; after the last one, rest at the end."""
+        self._next = None
+        if self._scenes:
+            self._next, self._lasts_ms = self._scenes.popleft()
+            self._wait_ms += self._lasts_ms
+        self._set_rate()
+
+    def _end(self) -> Snapshot:
+        """The live end, at the source's own time: locks run down between events as well."""
         snapshot = self.view.snapshot()
-        self._show({**snapshot, "now_ms": max(snapshot["now_ms"], self._now_ms())})
+        return {**snapshot, "now_ms": max(snapshot["now_ms"], self._now_ms())}
+
+    def _show_end(self) -> None:
+        self._show(self._end())
         self._set_rate()
 
     def _now_ms(self) -> int:
