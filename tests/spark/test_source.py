@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pytest
 
-from shareq import Producer
+from shareq import Cluster, Producer
 from shareq.admin import Admin, NewTopic
 from shareq.spark import acknowledge
 from tests.kafka.fixtures import Reachable
@@ -186,6 +186,7 @@ def test_a_restart_replays_exactly_the_unfinished_batch(small: Scene) -> None:
 
 def test_a_broken_batch_is_rejected_and_the_stream_goes_on(small: Scene, served: Server) -> None:
     """The progress of the query has the number of records that were left out."""
+    assert isinstance(served.cluster, Cluster)
     log = served.cluster.log(small.options["subscribe"], 1)
     log.append(support.broken(support.batch(b"lost", b"gone"), -1), now_ms=MOMENT_MS, leader_epoch=0, validate=False)
     with Producer({"bootstrap.servers": served.bootstrap_servers}) as producer:

@@ -56,7 +56,7 @@ class Wire(Members):
             request = replace(request, session_timeout_ms=LONG_MS, rebalance_timeout_ms=LONG_MS)
         self.waiting[who].send(request, min(version, API_BY_KEY[request.API_KEY].max_version))
 
-    def listen(self, who: str) -> None:
+    def await_response(self, who: str) -> None:
         """Wait for the answer, unless none is expected: then look whether there is one by the time of another's."""
         if who not in self.waiting:
             return
@@ -65,7 +65,7 @@ class Wire(Members):
         if self.expected != WAITING or not self.waiting[who].silent:
             self.come[who].append(self.waiting.pop(who).receive()[1])
 
-    def heard(self, who: str) -> Sequence[Response]:
+    def responses_to(self, who: str) -> Sequence[Response]:
         return self.come[who]
 
     def ask(self, request: Request, kind: type[R], client: ClientContext = IN_PROCESS) -> R:
@@ -101,15 +101,15 @@ class Wire(Members):
             self.ids = {"A": "a-1", "B": "b-1", "C": "c-1"}
             self.generation = 1
             return
-        self.enter("A")
+        self.join_as_new("A")
         self.sync("A", {"A": "A"})
         self.join("B")
         self.waits(lambda: self.join("B"))
         self.join("A")
-        assert self.said("B").endswith("range follows A")
+        assert self.response_to("B").endswith("range follows A")
         if state != "CompletingRebalance":
             self.waits(lambda: self.sync("B"))
-            assert (self.sync("A", {"A": "A", "B": "B"}), self.said("B")) == ("A", "B")
+            assert (self.sync("A", {"A": "A", "B": "B"}), self.response_to("B")) == ("A", "B")
         if state == "PreparingRebalance":
             self.join("D")
             self.waits(lambda: self.join("D"))

@@ -1,25 +1,35 @@
-"""All topic configurations.
+"""The topic configurations, and the broker configurations that hold their defaults.
 
 Source: Kafka 4.3's topic configurations. Keys of files, disks and tiers are accepted without effect, so that tools
-work; their documentation states that.
+that set them work.
 """
 
 from __future__ import annotations
 
-from shareq.log.topic_config_def import INT_MAX, LONG_MAX, TopicConfigDef, TopicConfigType
+from shareq.model.config_def import INT_MAX, LONG_MAX, ConfigDef
+from shareq.model.messages.topics import ConfigType
 
 DAY_MS = 86_400_000
 
 
 def _number(
     key: str, default: int, doc: str, low: int = 0, high: int = LONG_MAX, *, broker_key: str | None = None
-) -> TopicConfigDef:
-    kind = TopicConfigType.INT if high <= INT_MAX else TopicConfigType.LONG
-    return TopicConfigDef(key, default, kind, doc, low, high, broker_key=broker_key)
+) -> ConfigDef:
+    return ConfigDef(key, default, doc, low, high, broker_key=broker_key)
 
 
-def _word(key: str, choices: tuple[str, ...], doc: str, broker_key: str | None = None) -> TopicConfigDef:
-    return TopicConfigDef(key, choices[0], TopicConfigType.STRING, doc, choices=choices, broker_key=broker_key)
+def _unused(
+    key: str,
+    default: int | bool | str,
+    doc: str,
+    low: int = 0,
+    high: int = LONG_MAX,
+    *,
+    choices: tuple[str, ...] = (),
+    broker_key: str | None = None,
+) -> ConfigDef:
+    kind = ConfigType.LIST if isinstance(default, str) else ConfigType.UNKNOWN
+    return ConfigDef(key, default, doc, low, high, choices, broker_key, unused=True, type=kind)
 
 
 _NO_FILES = "Accepted without effect: logs are in memory, without files."
@@ -27,39 +37,40 @@ _NO_LEVELS = "Accepted without effect: recompression uses the codec's default le
 _NO_TIERS = "Accepted without effect: there is no tiered storage."
 _NO_THROTTLE = "Accepted without effect: replication is immediate."
 
-TOPIC_CONFIGS: dict[str, TopicConfigDef] = {
+TOPIC_CONFIGS: dict[str, ConfigDef] = {
     d.key: d
     for d in (
-        TopicConfigDef(
+        ConfigDef(
             "cleanup.policy",
             "delete",
-            TopicConfigType.LIST,
             "Delete old segments (delete), keep the latest record of each key (compact), or both.",
             choices=("compact", "delete"),
             broker_key="log.cleanup.policy",
+            type=ConfigType.LIST,
         ),
-        _number("compression.gzip.level", -1, _NO_LEVELS, -1, 9),
-        _number("compression.lz4.level", 9, _NO_LEVELS, 1, 17),
-        _word(
+        _unused("compression.gzip.level", -1, _NO_LEVELS, -1, 9),
+        _unused("compression.lz4.level", 9, _NO_LEVELS, 1, 17),
+        ConfigDef(
             "compression.type",
-            ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
+            "producer",
             "The codec of stored batches; producer keeps the producer's codec.",
+            choices=("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
         ),
-        _number("compression.zstd.level", 3, _NO_LEVELS, -131072, 22),
+        _unused("compression.zstd.level", 3, _NO_LEVELS, -131072, 22),
         _number(
             "delete.retention.ms",
             DAY_MS,
             "How long a compacted topic keeps a tombstone.",
             broker_key="log.cleaner.delete.retention.ms",
         ),
-        _number("file.delete.delay.ms", 60000, _NO_FILES, broker_key="log.segment.delete.delay.ms"),
-        _number("flush.messages", LONG_MAX, _NO_FILES, 1, broker_key="log.flush.interval.messages"),
-        _number("flush.ms", LONG_MAX, _NO_FILES, broker_key="log.flush.interval.ms"),
-        TopicConfigDef("follower.replication.throttled.replicas", "", TopicConfigType.LIST, _NO_THROTTLE),
-        _number("index.interval.bytes", 4096, _NO_FILES, high=INT_MAX, broker_key="log.index.interval.bytes"),
-        TopicConfigDef("leader.replication.throttled.replicas", "", TopicConfigType.LIST, _NO_THROTTLE),
-        _number("local.retention.bytes", -2, _NO_TIERS, -2, broker_key="log.local.retention.bytes"),
-        _number("local.retention.ms", -2, _NO_TIERS, -2, broker_key="log.local.retention.ms"),
+        _unused("file.delete.delay.ms", 60000, _NO_FILES, broker_key="log.segment.delete.delay.ms"),
+        _unused("flush.messages", LONG_MAX, _NO_FILES, 1, broker_key="log.flush.interval.messages"),
+        _unused("flush.ms", LONG_MAX, _NO_FILES, broker_key="log.flush.interval.ms"),
+        _unused("follower.replication.throttled.replicas", "", _NO_THROTTLE),
+        _unused("index.interval.bytes", 4096, _NO_FILES, high=INT_MAX, broker_key="log.index.interval.bytes"),
+        _unused("leader.replication.throttled.replicas", "", _NO_THROTTLE),
+        _unused("local.retention.bytes", -2, _NO_TIERS, -2, broker_key="log.local.retention.bytes"),
+        _unused("local.retention.ms", -2, _NO_TIERS, -2, broker_key="log.local.retention.ms"),
         _number(
             "max.compaction.lag.ms",
             LONG_MAX,
@@ -86,18 +97,19 @@ TOPIC_CONFIGS: dict[str, TopicConfigDef] = {
             "How far behind the broker a CreateTime may be.",
             broker_key="log.message.timestamp.before.max.ms",
         ),
-        _word(
+        ConfigDef(
             "message.timestamp.type",
-            ("CreateTime", "LogAppendTime"),
-            "The clock of record timestamps: the producer's or the broker's.",
-            "log.message.timestamp.type",
+            "CreateTime",
+            "The clock of record timestamps: the producer's (CreateTime) or the broker's (LogAppendTime).",
+            choices=("CreateTime", "LogAppendTime"),
+            broker_key="log.message.timestamp.type",
         ),
-        TopicConfigDef(
+        ConfigDef(
             "min.cleanable.dirty.ratio",
             0.5,
-            TopicConfigType.DOUBLE,
-            "Compaction runs when more than this share of the log is uncompacted.",
-            high=1,
+            "Compaction runs when more than this fraction of the log is uncompacted.",
+            0,
+            1,
             broker_key="log.cleaner.min.cleanable.ratio",
         ),
         _number(
@@ -107,12 +119,10 @@ TOPIC_CONFIGS: dict[str, TopicConfigDef] = {
             broker_key="log.cleaner.min.compaction.lag.ms",
         ),
         _number("min.insync.replicas", 1, "How many replicas must hold a record.", 1, INT_MAX),
-        TopicConfigDef("preallocate", False, TopicConfigType.BOOLEAN, _NO_FILES, broker_key="log.preallocate"),
-        TopicConfigDef("remote.log.copy.disable", False, TopicConfigType.BOOLEAN, _NO_TIERS),
-        TopicConfigDef("remote.log.delete.on.disable", False, TopicConfigType.BOOLEAN, _NO_TIERS),
-        TopicConfigDef(
-            "remote.storage.enable", False, TopicConfigType.BOOLEAN, "There is no tiered storage.", choices=("false",)
-        ),
+        _unused("preallocate", False, _NO_FILES, broker_key="log.preallocate"),
+        _unused("remote.log.copy.disable", False, _NO_TIERS),
+        _unused("remote.log.delete.on.disable", False, _NO_TIERS),
+        _unused("remote.storage.enable", False, "There is no tiered storage.", choices=("false",)),
         _number(
             "retention.bytes",
             -1,
@@ -136,8 +146,8 @@ TOPIC_CONFIGS: dict[str, TopicConfigDef] = {
             INT_MAX,
             broker_key="log.segment.bytes",
         ),
-        _number("segment.index.bytes", 10485760, _NO_FILES, 4, INT_MAX, broker_key="log.index.size.max.bytes"),
-        _number("segment.jitter.ms", 0, _NO_FILES, broker_key="log.roll.jitter.ms"),
+        _unused("segment.index.bytes", 10485760, _NO_FILES, 4, INT_MAX, broker_key="log.index.size.max.bytes"),
+        _unused("segment.jitter.ms", 0, _NO_FILES, broker_key="log.roll.jitter.ms"),
         _number(
             "segment.ms",
             7 * DAY_MS,
@@ -145,12 +155,17 @@ TOPIC_CONFIGS: dict[str, TopicConfigDef] = {
             1,
             broker_key="log.roll.ms",
         ),
-        TopicConfigDef(
-            "unclean.leader.election.enable",
-            False,
-            TopicConfigType.BOOLEAN,
-            "Accepted without effect: replicas never lag.",
-        ),
+        _unused("unclean.leader.election.enable", False, "Accepted without effect: replicas never lag."),
     )
 }
 """Every topic configuration by key."""
+
+BROKER_LOG_CONFIGS = (
+    ConfigDef("auto.create.topics.enable", True, "Allow Metadata requests to create topics."),
+    *(
+        ConfigDef(d.synonym, d.default, f"Topics' {d.key}.", d.low, d.high, d.choices, type=d.type)
+        for d in TOPIC_CONFIGS.values()
+        if not d.unused
+    ),
+)
+"""The broker's defaults of the topic configurations that have an effect. Source: Kafka's ServerLogConfigs."""
