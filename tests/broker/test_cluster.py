@@ -155,7 +155,7 @@ def test_only_open_clients_of_the_cluster_can_crash(cluster: Cluster) -> None:
     with Cluster(brokers=1) as other, ShareConsumer({**conf, "group.id": "g"}) as client, Producer(conf) as closed:
         closed.close()
         other_client = Producer({"bootstrap.servers": other.bootstrap_servers})
-        for wrong in ("stranger", ClientHolder(client), closed, other_client):
+        for wrong in ("no client", ClientHolder(client), closed, other_client):
             with pytest.raises(IllegalStateException, match="is not an open client of inproc://"):
                 cluster.crash(wrong)  # type: ignore[arg-type]    # an application can pass any object
         cluster.crash(client)

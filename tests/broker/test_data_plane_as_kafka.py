@@ -81,8 +81,8 @@ class Side:
         parts = tuple(
             ListOffsetsRequest.Partition(partition_index=i, timestamp=-1) for i in range(len(found.partitions))
         )
-        asked = ListOffsetsRequest(topics=(ListOffsetsRequest.Topic(name=name, partitions=parts),))
-        while any(part.error_code for part in self._raw.ask(asked).topics[0].partitions):
+        latest = ListOffsetsRequest(topics=(ListOffsetsRequest.Topic(name=name, partitions=parts),))
+        while any(part.error_code for part in self._raw.ask(latest).topics[0].partitions):
             pass
 
     def await_config(self, kind: int, name: str, key: str, value: str) -> None:
@@ -171,8 +171,8 @@ def produce(name: str, *records: bytes, by_name: bool = False, **more: Any) -> S
 
 def fetch(name: str, *parts: dict[str, int], **more: Any) -> Step:
     def make(side: Side) -> Request:
-        wanted = tuple(FetchRequest.Partition(**part) for part in parts)
-        topic = FetchRequest.Topic(topic_id=side.ids.get(name, NOWHERE), partitions=wanted)
+        partitions = tuple(FetchRequest.Partition(**part) for part in parts)
+        topic = FetchRequest.Topic(topic_id=side.ids.get(name, NOWHERE), partitions=partitions)
         options = {"max_wait_ms": 0, "topics": (topic,) if parts else (), **more}
         if options.get("session_id"):
             options["session_id"] = side.session
@@ -187,8 +187,8 @@ def at(partition: int, offset: int, **more: int) -> dict[str, int]:
 
 def offsets(name: str, *timestamps: int, isolation: int = 0, **part: int) -> list[tuple[str, int, Step]]:
     def make(timestamp: int) -> Step:
-        asked = ListOffsetsRequest.Partition(**{"partition_index": 0, "timestamp": timestamp, **part})
-        topic = ListOffsetsRequest.Topic(name=name, partitions=(asked,))
+        partition = ListOffsetsRequest.Partition(**{"partition_index": 0, "timestamp": timestamp, **part})
+        topic = ListOffsetsRequest.Topic(name=name, partitions=(partition,))
         return lambda _: ListOffsetsRequest(isolation_level=isolation, topics=(topic,))
 
     return [(f"2.8 timestamp {t} of {name}, {part}", 11, make(t)) for t in timestamps]
@@ -206,9 +206,11 @@ def grow(name: str, count: int, assigned: int = 0) -> Step:
 
 
 def ends(name: str, *epochs: int, **part: int) -> Step:
-    asked = tuple(OffsetForLeaderEpochRequest.Partition(**{"partition": 0, "leader_epoch": e, **part}) for e in epochs)
+    partitions = tuple(
+        OffsetForLeaderEpochRequest.Partition(**{"partition": 0, "leader_epoch": e, **part}) for e in epochs
+    )
     return lambda _: OffsetForLeaderEpochRequest(
-        topics=(OffsetForLeaderEpochRequest.Topic(topic=name, partitions=asked),)
+        topics=(OffsetForLeaderEpochRequest.Topic(topic=name, partitions=partitions),)
     )
 
 

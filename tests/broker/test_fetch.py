@@ -58,8 +58,8 @@ def produce(cluster: Cluster, partition: int = 0, **options: Any) -> None:
 
 def fetch(cluster: Cluster, *parts: tuple[int, int], ids: TopicId | None = None, **limits: Any) -> FetchRequest:
     """A fetch of (partition, offset) pairs, by default with max_wait_ms 0."""
-    wanted = tuple(FetchRequest.Partition(partition=index, fetch_offset=offset) for index, offset in parts)
-    topics = (FetchRequest.Topic(topic_id=ids or topic_id(cluster), partitions=wanted),) if parts else ()
+    partitions = tuple(FetchRequest.Partition(partition=index, fetch_offset=offset) for index, offset in parts)
+    topics = (FetchRequest.Topic(topic_id=ids or topic_id(cluster), partitions=partitions),) if parts else ()
     return FetchRequest(**{"max_wait_ms": 0, "topics": topics, **limits})
 
 
@@ -81,7 +81,7 @@ def offsets(response: FetchResponse) -> dict[int, list[int]]:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "error"),
+    ("fields", "error"),
     [
         pytest.param({"ids": NOWHERE}, Errors.UNKNOWN_TOPIC_ID, id="2.7 unknown id"),
         pytest.param({"partition": 3}, Errors.UNKNOWN_TOPIC_OR_PARTITION, id="2.7 unknown partition"),
@@ -93,13 +93,13 @@ def offsets(response: FetchResponse) -> dict[int, list[int]]:
     ],
 )
 def test_a_fetch_with_an_error_does_not_wait(
-    cluster: Cluster, requester: Requester, wanted: dict[str, Any], error: Errors
+    cluster: Cluster, requester: Requester, fields: dict[str, Any], error: Errors
 ) -> None:
     for _ in range(3):
         produce(cluster)
     cluster.log("orders", 0).delete_records(2)
-    ids = wanted.pop("ids", topic_id(cluster))
-    part = FetchRequest.Partition(**{"partition": 0, "fetch_offset": 2, **wanted})
+    ids = fields.pop("ids", topic_id(cluster))
+    part = FetchRequest.Partition(**{"partition": 0, "fetch_offset": 2, **fields})
     request = FetchRequest(max_wait_ms=500, topics=(FetchRequest.Topic(topic_id=ids, partitions=(part,)),))
     before = cluster.now_ms
     found = one(requester.ask(request, NEWEST))

@@ -246,15 +246,15 @@ WEIGHTS = {
 @pytest.mark.parametrize("run", range(RUNS))
 def test_no_record_is_lost_or_accepted_twice_under_random_faults(seed: int, run: int) -> None:
     print(f"run {run} of seed {seed}")
-    trouble = FaultyCluster(seed + run)
+    faulty = FaultyCluster(seed + run)
     for _ in range(ACTIONS):
-        action = trouble.rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+        action = faulty.rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
         try:
-            getattr(trouble, action)()
+            getattr(faulty, action)()
         except KafkaException as error:  # client calls can fail under faults; the ledger checks the records
             print(f"{action}: {error}")
-        trouble.check()
-    trouble.complete_all()
-    trouble.cluster.advance(60_000)
-    trouble.check()
-    trouble.check_locks()
+        faulty.check()
+    faulty.complete_all()
+    faulty.cluster.advance(60_000)
+    faulty.check()
+    faulty.check_locks()

@@ -1,4 +1,4 @@
-"""The partition strip on a running cluster, in a real JupyterLab: a step in the page lets the cluster go on.
+"""The partition strip of a running cluster in a real JupyterLab: a step in the page advances the cluster.
 
 With SHAREQ_PICTURES=FOLDER the pictures of the README are written there.
 """
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.browser
 SOURCE = "from tests.browser.story import payments; cluster = payments()"
 SHOW = "from shareq_widgets import strip; strip(cluster, group='payments', topic='orders', theme='THEME')"
 UNDER_WAY = (119, 120)
-"""Offsets that consumer-1 has accepted at the end of the story, with the write still under way."""
+"""Offsets that consumer-1 has accepted at the end of the story, whose write is not durable yet."""
 
 
 def picture(tmp_path: Path, name: str) -> Path:
@@ -38,7 +38,7 @@ def test_step_at_the_end_advances_the_cluster(
     expect(strip).to_have_attribute("data-order", str(end))
     assert [cells(strip)[offset] for offset in UNDER_WAY] == [("acquired", 1), ("acquired", 1)]
     strip.screenshot(path=picture(tmp_path, f"strip-{theme}.png"))
-    for order in range(end + 1, end + 3):  # the write is durable, then the records are done with
+    for order in range(end + 1, end + 3):  # the write becomes durable, then the records are complete
         strip.get_by_text("step ▶").click()
         expect(strip).to_have_attribute("data-order", str(order))
     assert [cells(strip)[offset] for offset in UNDER_WAY] == [("acknowledged", 1), ("acknowledged", 1)]
@@ -69,7 +69,7 @@ for message in messages:
     consumer.acknowledge(message, AcknowledgeType.RENEW)
 consumer.commit_sync()
 """
-"""The locks last six minutes of a person's, however long a page takes to come up; then a second and a half."""
+"""The locks last six minutes of real time, so that none expires while the page loads, and then a second and a half."""
 
 
 def test_locks_time_out_on_a_running_clock_without_input(

@@ -73,7 +73,7 @@ class Oracle:
         self.recs: dict[int, Rec] = {}
         self.spso = self.speo = 0
         self.holes: set[int] = set()  # offsets in the window that were never stored and can be in the log
-        self.wanted = False  # a write without records is needed, so that the window moves
+        self.needs_write = False  # a write without records is needed, so that the window moves
         self.writes: dict[int, OracleWrite] = {}
         self.next_write_id = 0
         self.unwritten: set[int] = set()
@@ -122,7 +122,7 @@ class Oracle:
 
     def unblock(self, config: GroupConfig) -> None:
         stuck = not self.can_acquire(config.partition_max_record_locks) and self.first_unfinished > self.spso
-        self.wanted = self.wanted or (stuck and not self.writes)
+        self.needs_write = self.needs_write or (stuck and not self.writes)
 
     # ---- acquiring ---------------------------------------------------------------------------------------------------
 
@@ -282,9 +282,9 @@ class Oracle:
             if rec.deadline is not None and rec.deadline <= now_ms and rec.write is None:
                 rec.release(config.delivery_count_limit, below=offset < self.spso)
                 offsets.add(offset)
-        if not offsets and not self.wanted:
+        if not offsets and not self.needs_write:
             return None
-        self.wanted = False
+        self.needs_write = False
         return self.write(
             sorted(o for o in offsets if o in self.recs and self.recs[o].state is not ACQUIRED), final=True
         )

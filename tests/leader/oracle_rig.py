@@ -180,8 +180,8 @@ class Rig:
         assert got == expected
         for first, last, _ in got:
             assert not self.accepted & set(range(first, last + 1)), "an accepted record is delivered again"
-        wanted = [b for b in batches if got and b.base_offset <= got[-1][1] and b.last_offset >= got[0][0]]
-        assert records == wanted
+        spanned = [b for b in batches if got and b.base_offset <= got[-1][1] and b.last_offset >= got[0][0]]
+        assert records == spanned
         return self.compare()
 
     def acknowledge(self, member: str, batches: list[AcknowledgementBatch]) -> None:
@@ -305,7 +305,7 @@ class Rig:
         deadlines = [rec.deadline for rec in recs.values() if rec.deadline is not None and rec.write is None]
         wake = subject.next_deadline_ms
         assert not deadlines or (wake is not None and wake <= min(deadlines))
-        assert not (oracle.unwritten or oracle.wanted) or (wake is not None and wake <= self.now_ms)
+        assert not (oracle.unwritten or oracle.needs_write) or (wake is not None and wake <= self.now_ms)
 
 
 # ---- random steps ----------------------------------------------------------------------------------------------------

@@ -53,9 +53,9 @@ def test_invalid_arguments_are_refused_before_any_run(grid: Any, seeds: Any, mes
 
 def test_one_row_for_each_combination_and_seed_in_the_order_of_the_grid() -> None:
     found = small()
-    wanted = [(c, lock, seed) for c in (1, 3) for lock in (1000, 5000) for seed in range(3)]
+    runs = [(c, lock, seed) for c in (1, 3) for lock in (1000, 5000) for seed in range(3)]
     table = found.table
-    assert list(zip(*(table[n].to_pylist() for n in ("consumers", "lock_duration_ms", "seed")), strict=True)) == wanted
+    assert list(zip(*(table[n].to_pylist() for n in ("consumers", "lock_duration_ms", "seed")), strict=True)) == runs
     assert table.column_names == list(COLUMNS)
     assert (len(found), found.computed, found.failed) == (12, 12, 0)
     assert repr(found) == "<Sweep 12 runs over consumers x lock_duration_ms, 12 computed now, 0 failed>"

@@ -295,7 +295,7 @@ class AdminReader(Worker):
         self.admin = Admin(self.conf)
 
     def turn(self) -> None:
-        ask: Callable[[], Any] = self.rng.choice(
+        call: Callable[[], Any] = self.rng.choice(
             [
                 lambda: self.admin.describe_share_groups(["p", "t"]).check(),
                 lambda: self.admin.list_share_group_offsets("p"),
@@ -303,7 +303,7 @@ class AdminReader(Worker):
                 lambda: self.admin.describe_topics([PLAIN, TRANSACTIONAL]).check(),
             ]
         )
-        ask()
+        call()
 
     def finish(self) -> None:
         self.admin.close()

@@ -150,8 +150,8 @@ ROWS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize(("ask", "expected"), ROWS)
+@pytest.mark.parametrize(("query", "expected"), ROWS)
 def test_results_and_errors_of_offset_requests(
-    book: OffsetClient, ask: Callable[[OffsetClient], object], expected: object
+    book: OffsetClient, query: Callable[[OffsetClient], object], expected: object
 ) -> None:
-    assert ask(book) == expected
+    assert query(book) == expected

@@ -280,12 +280,12 @@ def test_invalid_share_group_offset_requests_have_a_response(
     server: Server, group_id: str, partition: int, error: Errors, start_offsets: list[int]
 ) -> None:
     """Found by fuzzing: the persister refuses invalid keys, and the request had no response."""
-    ask = DescribeShareGroupOffsetsRequest
-    topic = ask.Topic(topic_name="orders", partitions=(partition,))
+    describe = DescribeShareGroupOffsetsRequest
+    topic = describe.Topic(topic_name="orders", partitions=(partition,))
     with Raw(server.ports[0]) as raw:
         (found,) = raw.ask(FindCoordinatorRequest(coordinator_keys=(group_id or "g",))).coordinators
     with Raw(server.ports[found.node_id]) as raw:
-        (group,) = raw.ask(ask(groups=(ask.Group(group_id=group_id, topics=(topic,)),))).groups
+        (group,) = raw.ask(describe(groups=(describe.Group(group_id=group_id, topics=(topic,)),))).groups
     assert group.error_code is error
     assert [p.start_offset for t in group.topics for p in t.partitions] == start_offsets
 
@@ -297,12 +297,12 @@ def test_share_group_offsets_are_described_in_both_versions(
     cluster: Cluster, server: Server, version: int, lags: list[int]
 ) -> None:
     """Version 0 is version 1 without the lag, which a client then takes as unknown."""
-    ask = DescribeShareGroupOffsetsRequest
+    describe = DescribeShareGroupOffsetsRequest
     with Raw(server.ports[cluster.image.topics["orders"].partitions[0].leader]) as raw:
         assert raw.ask(produce(cluster, b"a")).responses[0].partitions[0].error_code is Errors.NONE
         (found,) = raw.ask(FindCoordinatorRequest(coordinator_keys=("g",))).coordinators
     with Raw(server.ports[found.node_id]) as raw:
-        (group,) = raw.ask(ask(groups=(ask.Group(group_id="g"),)), version).groups
+        (group,) = raw.ask(describe(groups=(describe.Group(group_id="g"),)), version).groups
     (topic,) = group.topics
     assert [(p.partition_index, p.start_offset) for p in topic.partitions] == [(0, 0), (1, 0)]
     assert [p.lag for p in topic.partitions] == lags
