@@ -89,9 +89,7 @@ def duckdb_columns(files: str) -> list[str]:
 
 
 class Clock:
-    """Wall time, processor time and memory of processes, from /proc; processor time is useful on a machine with other
-    load.
-    """
+    """Wall time, processor time (which other load changes less) and memory of processes, from /proc."""
 
     def __init__(self, *processes: object) -> None:
         self._processes = processes

@@ -153,9 +153,7 @@ def test_one_member_with_many_partitions(benchmark: BenchmarkFixture, partitions
 
 @pytest.mark.parametrize("members", [1, 10, 100, 1000])
 def test_many_members_with_one_partition(benchmark: BenchmarkFixture, members: int) -> None:
-    """Most members wait: the window holds four batches, and a member that acknowledges moves to the end of the
-    queue.
-    """
+    """Most members wait: the window holds four batches, and an acknowledgement puts its member at the end."""
     broker = Broker(1, 100)
     holding: list[tuple[int, int]] = []
     for member in range(min(members, 4)):

@@ -1,6 +1,4 @@
-"""Cost of durable state: a write through the share coordinator, through the persister, and the merge of state
-batches.
-"""
+"""Cost of durable state: a write through the share coordinator or the persister, and the merge of state batches."""
 
 from __future__ import annotations
 

@@ -29,9 +29,7 @@ WINDOW = 500
 
 @cache
 def history(records: int) -> Journal:
-    """Windows of 500 records, each divided by rejected records into runs of 4 on average: about 0.5 events per
-    record.
-    """
+    """Windows of 500 records, each divided by rejected records into runs of 4 on average: about 0.5 events a record."""
     rng, journal, now_ms = Random(7), Journal(), 0
     journal.record(0, 0, RecordsAppended(TOPIC, 0, 0, records))
     journal.record(0, 0, SharePartitionLoaded(*WHERE, 0, 0, (), 1, 0, 5, 2000, 30_000))

@@ -46,9 +46,7 @@ if TYPE_CHECKING:
 NOWHERE = TopicId("x" * 21 + "w")
 NOW = 1_790_000_000_000
 OLD = ("retention.ms", "-1")
-"""Configuration of a topic for records with old timestamps: with the default retention of a week a broker could delete
-them at any moment.
-"""
+"""Configuration of a topic for old timestamps, which a broker could delete any time with the default retention."""
 
 SETS = ("name", "topic", "partition_index", "index")
 """Keys of array elements whose order has no meaning in Kafka."""

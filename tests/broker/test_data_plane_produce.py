@@ -69,7 +69,7 @@ IDEMPOTENT: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "base_seque
 
 
 def flawed(cluster: Cluster, *flaws: str) -> bytes:
-    """A batch with these flaws, named by the rows of the table in section 2.4."""
+    """A batch with these flaws, each named after a check of the table in BEHAVIOUR.md, 2.4."""
     data = batch(
         cluster,
         b"x" * 2_000_000 if "size" in flaws else b"v",
@@ -338,9 +338,7 @@ LAST = (1 << 31) - 1
 def test_duplicate_and_out_of_order_batches_of_a_producer(
     cluster: Cluster, requester: Requester, steps: list[tuple[int, int, int]], expected: tuple[Errors, int, int]
 ) -> None:
-    """A step is (epoch, first sequence, record count); `expected` has the last step's error and base offset, and the
-    log end.
-    """
+    """A step is (epoch, first sequence, record count); `expected`: the last step's error, base offset and log end."""
     for epoch, sequence, count in steps:
         data = batch(cluster, *[b"v"] * count, producer_id=7, producer_epoch=epoch, base_sequence=sequence)
         answer = produced(requester, "orders", data)

@@ -117,9 +117,7 @@ MOVED = WindowMoved("g", "t", 0, 1, 1)
 @pytest.mark.parametrize("passed", [[], [MOVED]], ids=["in the window", "below the window"])
 @pytest.mark.parametrize("error", [None, 7, 0], ids=["in flight", "failed", "durable"])
 def test_only_a_durable_lock_timeout_binds_the_next_leader(error: int | None, passed: list[Event]) -> None:
-    """No request waits for the write of a lock timeout: the record is archived immediately, and the window may pass
-    it.
-    """
+    """A lock timeout archives the record immediately: no request waits for its write, and the window may pass it."""
     loaded = SharePartitionLoaded("g", "t", 0, 0, 1, (Run(0, 1, AVAILABLE, 4),), 1, 1, 5, 2000, 30_000)
     settled: list[Event] = [] if error is None else [StateWriteSettled("g", "t", 0, 0, error)]
     books, durable = Books("g"), error == 0

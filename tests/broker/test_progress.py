@@ -1,6 +1,4 @@
-"""Progress: records that can be delivered are delivered, despite changes of the log, of leaders and of other
-members.
-"""
+"""Progress: records that can be delivered are delivered, whatever changes in the log, the leaders and other members."""
 
 from __future__ import annotations
 

@@ -104,9 +104,7 @@ class FaultyCluster:
         self.open[producer.transactional_id] = []
 
     def replace(self) -> None:
-        """A new producer with the same transactional id takes over: the open transaction is aborted and the former
-        producer is fenced.
-        """
+        """A new producer with the same transactional id aborts the open transaction and fences the former producer."""
         index = self.rng.randrange(PRODUCERS)
         zombie = self.producers[index]
         self.producers[index] = self.producer(zombie.transactional_id)

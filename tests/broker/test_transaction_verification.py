@@ -1,6 +1,4 @@
-"""Verification that a partition belongs to a transaction: requests to the coordinator, and events while its response is
-pending.
-"""
+"""Verification that a partition is in a transaction: requests to the coordinator, and events during such a request."""
 
 from __future__ import annotations
 
@@ -130,9 +128,7 @@ def slow() -> Iterator[Cluster]:
 
 @pytest.mark.parametrize("flow", [JAVA_OLD, LIBRDKAFKA], ids=["Java, old", "librdkafka"])
 def test_a_batch_overtaken_by_a_marker_is_not_written(slow: Cluster, flow: ClientFlow) -> None:
-    """Before EndTxn 5 the epoch stays the same, so the batch would open a transaction without an end in the
-    partition.
-    """
+    """Before EndTxn 5 the epoch stays the same, so the batch would open a transaction that never ends."""
     producer = ready(slow, flow)
     producer.add(ORDERS)
     call = producer.produce_later(producer.batch("late", sequence=0))

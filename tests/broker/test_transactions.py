@@ -244,9 +244,7 @@ def test_without_a_coordinator_every_client_version_retries(cluster: Cluster) ->
 
 
 def slow(cluster: Cluster, producer: Transactor) -> Callable[[], None]:
-    """Hold back the markers of the open transaction: the leader of orders-1 is unreachable. Returns the call that ends
-    this.
-    """
+    """Hold back the markers of the open transaction: orders-1 has no reachable leader. Returns a call that ends it."""
     image = cluster.image.topics["orders"].partitions
     assert producer.write("held", partition=1) is Errors.NONE
     leader = cluster._runtime.brokers[image[1].leader]._verification
@@ -458,9 +456,7 @@ def test_a_transaction_continues_after_the_loss_of_a_leader(cluster: Cluster, ea
 def test_a_recorded_decision_survives_a_coordinator_failover(
     cluster: Cluster, each_client: Transactor, commit: bool
 ) -> None:
-    """The coordinator is killed after its response and before any marker is written; its successor completes the
-    decision.
-    """
+    """The coordinator is killed after its response, before any marker is written; its successor writes the markers."""
     release = slow(cluster, each_client)
     each_client.end_once(commit=commit)
     assert state_of(cluster).transaction_state == ("PrepareCommit" if commit else "PrepareAbort")

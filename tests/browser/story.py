@@ -13,9 +13,7 @@ ACKNOWLEDGE_TYPES = {"✓": AcknowledgeType.ACCEPT, "○": AcknowledgeType.RELEA
 
 
 def payments() -> Cluster:
-    """Group `payments` on `orders`: records accepted, released, rejected, on the last attempt, and a write under
-    way.
-    """
+    """Group `payments` on `orders`: accepted, released and rejected records, a last attempt, and a write under way."""
     cluster = Cluster(brokers=3, seed=7, latency_ms=2)
     cluster.create_topic("orders")
     cluster.configure_group("payments", {"share.auto.offset.reset": "earliest", "share.delivery.count.limit": 5})

@@ -1,6 +1,4 @@
-"""Any value for any parameter of any public method causes a clear error or the right effect, and the client
-continues.
-"""
+"""Any value for any parameter of any public method causes a clear error or the right effect, and the client goes on."""
 
 from __future__ import annotations
 

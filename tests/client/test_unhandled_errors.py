@@ -106,9 +106,7 @@ def failing_at(number: int, call: Callable[[], object]) -> int:
 
 
 class ReportedProducer:
-    """A producer with records for two partitions, for a topic that a broker creates, and for invalid topics and
-    partitions.
-    """
+    """A producer with records for two partitions, for a topic that a broker creates, and for invalid ones."""
 
     def __init__(self) -> None:
         self.cluster = Cluster(brokers=1, seed=3)

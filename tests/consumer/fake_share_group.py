@@ -26,9 +26,7 @@ INTERVAL_MS = 5000
 
 
 class FakeShareGroup:
-    """Without `at_once` the first assignment is empty until the second heartbeat, as while share-partitions are
-    initialized.
-    """
+    """Without `at_once` the first assignment is empty until the second heartbeat, as during an initialization."""
 
     def __init__(self, fake: Fake, *, at_once: bool = True) -> None:
         self.fake = fake

@@ -1,6 +1,4 @@
-"""Acknowledge types by offset become runs, and runs become acknowledgement batches, compared with naive maps by
-offset.
-"""
+"""Acknowledge types by offset become runs, and runs become acknowledgement batches, compared with naive maps."""
 
 from __future__ import annotations
 

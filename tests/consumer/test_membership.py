@@ -242,9 +242,7 @@ def test_a_consumer_that_has_not_joined_does_not_leave() -> None:
 
 
 def test_the_response_to_a_cancelled_join_is_ignored() -> None:
-    """The consumer unsubscribes while the join is in flight: it sends the leave heartbeat and ignores the
-    assignment.
-    """
+    """Unsubscribed while the join is in flight, the consumer sends the leave heartbeat and ignores the assignment."""
     fake, group, consumer = new_group()
     fake.answers[ShareGroupHeartbeatRequest] = lambda *_: None
     consumer.poll(0)

@@ -1,6 +1,4 @@
-"""The public interface: confluent-kafka's names, the order of checks of each method, the configuration, threads.
-BEHAVIOUR.md, 1 to 6.
-"""
+"""The public interface: names, the order of checks, the configuration, threads. BEHAVIOUR.md, 1 to 6."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A share session alone: epochs, contents of requests, and which acknowledgements are sent together. BEHAVIOUR.md, 21
-to 25.
-"""
+"""A share session alone: epochs, contents of requests, and acknowledgements sent together. BEHAVIOUR.md, 21 to 25."""
 
 from __future__ import annotations
 

@@ -93,9 +93,7 @@ class WatchedConsumer(ShareConsumer):
             super().close(timeout)
 
     def _forget_sent(self) -> None:
-        """Drop the records that this call sends: in explicit mode those with an acknowledge type, in implicit mode
-        all.
-        """
+        """Drop the records that this call sends: in explicit mode those with an acknowledge type, else all."""
         self.in_hand = {place: None for place, kind in self.in_hand.items() if self._explicit and kind is None}
 
 

@@ -404,9 +404,7 @@ class Member:
         epoch: int | None = None,
         **fields: Any,
     ) -> SentRequest:
-        """ShareFetch: list partitions (one digit each), acknowledge (`{0: "0-4:1"}`), forget; the epoch is counted
-        unless given.
-        """
+        """ShareFetch: list partitions (one digit each), acknowledge (`{0: "0-4:1"}`), forget; the epoch is counted."""
         listed = {int(p): "" for p in partitions} | dict(acks or {})
         parts = tuple(
             ShareFetchRequest.Partition(partition_index=p, acknowledgement_batches=ack_batches(text))

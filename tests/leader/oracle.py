@@ -28,9 +28,7 @@ TARGETS = {0: ARCHIVED, 1: ACKNOWLEDGED, 2: AVAILABLE, 3: ARCHIVED}
 
 @dataclass(slots=True)
 class Rec:
-    """One record. `batch`: the range that entered the window together; `write`: id of the write in flight; `to`: its
-    target state.
-    """
+    """One record. `batch`: the range that entered the window together; `write`: id of its write in flight, to `to`."""
 
     batch: tuple[int, int]
     state: RecordState

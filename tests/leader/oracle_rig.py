@@ -66,9 +66,7 @@ class RandomLog:
     def read(
         self, offset: int, end_offset: int, isolation: IsolationLevel
     ) -> tuple[list[RecordBatch], list[AbortedTransaction]]:
-        """Up to 8 batches from `offset` on; all but the first start below `end_offset`. Empty only if the log has none
-        there.
-        """
+        """Up to 8 batches from `offset` on; all but the first start below `end_offset`. Empty at the end of the log."""
         while self.growing and self.end < offset + 30:
             self.grow()
         committed, stable = isolation is IsolationLevel.READ_COMMITTED, self.readable_end(isolation)
@@ -89,9 +87,7 @@ class RandomLog:
 
 
 class Rig:
-    """SharePartition and oracle, the log, the persister and the clock. Each step compares; a failure is an
-    AssertionError.
-    """
+    """SharePartition and oracle, the log, the persister and the clock. Each step compares both."""
 
     def __init__(self, rng: Random, *, traced: bool = False) -> None:
         self.rng = rng

@@ -1,6 +1,4 @@
-"""The share-partition against its naive oracle: long random runs, and short ones from Hypothesis, which shrinks
-failures.
-"""
+"""The share-partition against its naive oracle, in long random runs and in short runs of Hypothesis."""
 
 from __future__ import annotations
 

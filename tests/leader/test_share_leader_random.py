@@ -303,9 +303,7 @@ class RandomRun:
         self.accept_remaining("after a reload")
 
     def run_to_completion(self) -> None:
-        """Let members fetch and accept all records until none is in flight; then new records reach waiting fetches
-        immediately.
-        """
+        """Let members accept all records until none is in flight; new records then reach waiting fetches at once."""
         harness = self.harness
         harness.close_connection(99)
         harness.pass_time(LOCK_MS)  # records below a moved log start are held until their locks expire

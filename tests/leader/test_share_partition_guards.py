@@ -42,17 +42,13 @@ def test_a_released_and_reacquired_record_is_not_written_as_available() -> None:
 
 
 def test_records_after_an_abort_marker_are_delivered() -> None:
-    """The producer's next transaction can commit. Markers are delivered, and clients acknowledge them as gaps.
-    BEHAVIOUR.md, 30.
-    """
+    """The producer's next transaction can commit. Clients acknowledge markers as gaps. BEHAVIOUR.md, 30."""
     harness = SharePartitionHarness(committed=True)
     assert harness.fetch("m", "0-4:t,5:x,6-9:t,10:x", aborted="0-5") == "5-10(1)"
 
 
 def test_the_lock_of_a_record_with_a_write_in_flight_survives_a_rebuild() -> None:
-    """Locks of released records are removed in bulk; the lock of a record with a write in flight must stay.
-    BEHAVIOUR.md, 42.
-    """
+    """Bulk removal of the locks of released records keeps that of a record with a write in flight. BEHAVIOUR.md, 42."""
     harness = SharePartitionHarness()
     harness.fetch("m", "0")
     write = harness.ack("m", "0:1")

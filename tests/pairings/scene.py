@@ -150,9 +150,7 @@ def _observed(scenario: Scenario, broker: Reachable, fresh: Fresh, client: str) 
 
 
 def take_together(consumer: Any, count: int) -> list[Any]:
-    """Poll until one poll returns at least `count` records; the records of smaller polls are released and delivered
-    again.
-    """
+    """Poll until one poll returns at least `count` records; the records of smaller polls are released."""
     deadline = time.monotonic() + PATIENCE_S
     while len(found := list(consumer.poll(1))) < count:
         assert time.monotonic() < deadline, f"{len(found)} of {count} records arrived"

@@ -1,6 +1,4 @@
-"""Acknowledgements: implicit and explicit mode, commit calls, the callback, locks and limits. All four pairings observe
-the same.
-"""
+"""Acknowledgements: both modes, commits, the callback, locks and limits, with the same results in all four pairings."""
 
 from __future__ import annotations
 

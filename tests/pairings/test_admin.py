@@ -291,9 +291,7 @@ def test_group_configurations_are_altered(scene: AdminScene, key: str, value: st
 
 
 def test_configurations_of_a_single_broker_cannot_be_altered(scene: AdminScene) -> None:
-    """A single broker cannot be altered: Kafka reads these keys at start, and shareq changes them for all brokers
-    together.
-    """
+    """A single broker cannot be altered: Kafka reads these keys at start, and shareq has them for all brokers."""
     (node,) = outcome(scene.admin.describe_cluster()).nodes
     entry = scene.describe(BROKER, str(node.id))["group.share.max.partition.max.record.locks"]
     assert (entry.value, entry.source, entry.is_sensitive) == ("10000", 4, False)

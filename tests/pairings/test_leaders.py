@@ -1,6 +1,4 @@
-"""One of three brokers is killed while both clients consume, on a shareq cluster and on Apache Kafka: no record is
-lost.
-"""
+"""No record is lost if one of three brokers is killed while both clients consume, on shareq and on Apache Kafka."""
 
 from __future__ import annotations
 

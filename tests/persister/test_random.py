@@ -160,9 +160,7 @@ class PersisterWithCoordinator:
 
 @pytest.mark.parametrize("index", range(4), ids=lambda index: f"run {index}")
 def test_successful_writes_are_durable_under_random_faults(seed: int, index: int) -> None:
-    """A write with a successful response is in the state, whichever other messages were lost. BEHAVIOUR.md, 9 and
-    12.
-    """
+    """A write with a successful response is in the state, whatever messages were lost. BEHAVIOUR.md, 9 and 12."""
     world = PersisterWithCoordinator(seed + index)
     stage, rng = world.stage, world.rng
     confirmed = dict.fromkeys(range(8), -1)

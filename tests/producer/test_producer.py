@@ -19,9 +19,7 @@ from tests.client.fake import Fake
 
 
 class FakeLeader:
-    """Logs as lists of (key, value, headers, timestamp) by topic id and partition; the first responses have
-    `errors`.
-    """
+    """Logs as lists of (key, value, headers, timestamp) by topic id and partition; first responses have `errors`."""
 
     def __init__(self, fake: Fake, *errors: Errors) -> None:
         self.fake = fake

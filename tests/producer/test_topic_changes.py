@@ -1,6 +1,4 @@
-"""Topics that change while a producer uses them: recreated with fewer partitions, grown, refused. BEHAVIOUR.md, 8 and
-12.
-"""
+"""Topics that change while a producer uses them: recreated smaller, grown, refused. BEHAVIOUR.md, 8 and 12."""
 
 from __future__ import annotations
 

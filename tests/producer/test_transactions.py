@@ -1,6 +1,4 @@
-"""Idempotence and transactions: every pair of state and event, ids, sequences, commits and aborts. BEHAVIOUR.md, 13 to
-16.
-"""
+"""Idempotence and transactions: all states and events, ids, sequences, commits, aborts. BEHAVIOUR.md, 13 to 16."""
 
 from __future__ import annotations
 

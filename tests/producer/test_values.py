@@ -1,6 +1,4 @@
-"""Values that `produce` and the configuration refuse, and those that they accept as confluent-kafka does. BEHAVIOUR.md,
-1 and 2.
-"""
+"""Values that `produce` and the configuration refuse, or accept as confluent-kafka does. BEHAVIOUR.md, 1 and 2."""
 
 from __future__ import annotations
 

@@ -237,9 +237,7 @@ class Reader(Worker):
         arrived.
         """
         self.gaps: set[Place] = set()
-        """Places with a callback but without an acknowledgement of this member: offsets without a record, as in Java's
-        client.
-        """
+        """Places with a callback but without an acknowledgement of this member: offsets without a record."""
 
     def turn(self) -> None:
         messages = self.consumer.poll(self.rng.choice([0.02, 0.3]))

@@ -49,9 +49,7 @@ class Printed:
 
 @dataclass(frozen=True, slots=True)
 class SideBySide:
-    """Runs each command on shareq's cluster (`ours`) and on Apache Kafka (`apache`). `classes` is Java's class
-    archive.
-    """
+    """Runs each command on shareq's cluster (`ours`) and on Apache Kafka (`apache`). `classes`: Java class archive."""
 
     ours: str
     apache: str

@@ -31,9 +31,7 @@ def test_console_producer_and_share_consumer(both: SideBySide, fresh: Fresh) -> 
 
 
 def test_console_consumer_releases_and_rejects(both: SideBySide, fresh: Fresh) -> None:
-    """Records that the first consumer releases are delivered again with count 2; records that the second rejects are
-    not.
-    """
+    """Released records are delivered again, with count 2; rejected records are not."""
     topic, group = fresh("orders"), fresh("payments")
     both.create(topic)
     both.start_at_earliest(group)

@@ -30,9 +30,7 @@ METADATA = MetadataResponse(brokers=(), cluster_id="c", controller_id=-1)
 
 
 def versions(*, transactions: int = 2, **ranges: tuple[int, int] | None) -> ApiVersionsResponse:
-    """ApiVersions of all APIs that shareq offers. `ranges` replaces the range of an API by name; None removes the
-    API.
-    """
+    """ApiVersions of all APIs that shareq offers. `ranges` replaces an API's range by name; None removes the API."""
     offered = {api.name: (api.min_version, api.max_version) for api in APIS} | ranges
     keys = {api.name: api.key for api in APIS}
     feature = ApiVersionsResponse.FinalizedFeatureKey(

@@ -37,9 +37,7 @@ from tests.polling import PATIENCE_S, configure, eventually, take
 
 
 class World:
-    """A topic, a group that reads it from the beginning, and clients of the broker; all clients are closed at the
-    end.
-    """
+    """A topic, a group that reads it from the beginning, and clients of the broker; all are closed at the end."""
 
     def __init__(self, broker: Reachable, fresh: Callable[[str], str]) -> None:
         self.address = broker.bootstrap_servers

@@ -114,7 +114,7 @@ def test_a_peer_that_does_not_read_uses_bounded_memory_and_receives_every_respon
 
 @pytest.mark.parametrize("answers", [False, True], ids=["open requests", "answered requests"])
 def test_waiting_requests_are_bounded_in_bytes(answers: bool) -> None:
-    """Section 2.1.6. A request that has its response no longer counts."""
+    """BEHAVIOUR.md, 2.1, rule 6. A request that has its response no longer counts."""
 
     async def send() -> None:
         backend, transport = Backend(answers=answers), Transport()

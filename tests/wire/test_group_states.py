@@ -27,18 +27,14 @@ R = TypeVar("R", bound=Response)
 NOT_READY = (Errors.COORDINATOR_NOT_AVAILABLE, Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.NOT_COORDINATOR)
 
 SESSION_MS, LONG_MS = 10_000, 1_000_000
-"""Session timeout of the table's members in ms, and the longer one used here: no member may expire on the wall
-clock.
-"""
+"""Session timeout of the table's members in ms, and the longer one here: no member may expire on the wall clock."""
 
 LEFT_BEHIND = {("join: no protocols", "absent"): "Empty"}
 """Steps that leave a group of Apache Kafka in a state that cannot be joined."""
 
 
 class Wire(Members):
-    """Members on their own connections. `expected` is the next response, because a waiting request has no visible
-    sign.
-    """
+    """Members on their own connections. `expected` is the next response, as a waiting request shows no sign."""
 
     def __init__(self, bootstrap_servers: str, group_id: str, stack: ExitStack) -> None:
         super().__init__(group_id)
@@ -61,9 +57,7 @@ class Wire(Members):
         self.waiting[who].send(request, min(version, API_BY_KEY[request.API_KEY].max_version))
 
     def listen(self, who: str) -> None:
-        """Wait for the response; if none is expected, check for one after a later response has arrived on another
-        connection.
-        """
+        """Wait for the response; if none is expected, check after a later one has arrived on another connection."""
         if who not in self.waiting:
             return
         if self.expected == WAITING:

@@ -104,7 +104,7 @@ def test_supported_and_finalized_features(raw: Raw, version: int, supported: set
 
 
 def test_an_unknown_version_of_api_versions_has_a_response_in_version_0(raw: Raw) -> None:
-    """Section 2.2, byte for byte."""
+    """The bytes of the response. BEHAVIOUR.md, 2.2, rule 1."""
     raw.socket.sendall(struct.pack(">ihhih", 11, 18, 99, 4711, -1) + b"\x00")
     assert raw._exactly(20) == bytes.fromhex("00000010 00001267 0023 00000001 0012 0000 0004")
     assert raw.ask(SOFTWARE, 4).error_code is Errors.NONE
@@ -243,7 +243,7 @@ def test_pipelined_requests_are_answered_in_order(raw: Raw) -> None:
 
 
 def test_a_waiting_request_blocks_its_own_connection_only(cluster: Cluster, server: Server, raw: Raw) -> None:
-    """Section 2.1. On a virtual clock the request waits until the test advances it."""
+    """BEHAVIOUR.md, 2.1, rule 3. On a virtual clock the request waits until the test advances it."""
     raw.send(share_fetch(cluster, 0, max_wait_ms=60_000))
     raw.send(EVERYTHING)
     with Raw(server.ports[0]) as other:
@@ -331,7 +331,7 @@ def test_produce_with_acks_0_has_no_response(cluster: Cluster, raw: Raw) -> None
 
 
 def test_an_error_of_a_produce_with_acks_0_closes_the_connection(cluster: Cluster, raw: Raw) -> None:
-    """Section 2.4."""
+    """BEHAVIOUR.md, 2.1, rule 4."""
     raw.send(produce(cluster, b"a", topic="nowhere", acks=0))
     assert raw.closed_by_server()
 

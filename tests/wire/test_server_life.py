@@ -83,9 +83,7 @@ def refuses(port: int) -> bool:
 
 
 def wait_for_event(cluster: Cluster, server: Server, event: type, times: int = 1) -> None:
-    """Wait until the journal has `times` events of the type: a request sent on another connection can still be in
-    flight.
-    """
+    """Wait until the journal has `times` events of the type: a request on another connection may be in flight."""
     with Raw(server.ports[next(iter(cluster.brokers_alive))]) as other:
         while len(cluster.journal.select(event)) < times:
             other.ask(EVERYTHING)

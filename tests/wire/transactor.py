@@ -47,9 +47,7 @@ def _itself(response: Any) -> Any:
 
 
 class WireTransactor:
-    """Sends to the only broker, which leads all partitions and has all coordinators. `producer_id` is the last one
-    received.
-    """
+    """Sends to the only broker, the leader and coordinator of everything. `producer_id` is the last one received."""
 
     def __init__(self, address: str, topic: str, transactional_id: str) -> None:
         host, port = address.split(",", maxsplit=1)[0].rsplit(":", 1)
