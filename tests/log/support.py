@@ -1,4 +1,4 @@
-"""Helpers that build batches and read logs."""
+"""Short ways to write batches down and to look into a log."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -34,14 +34,14 @@ def from_producer(
 
 
 def patched(data: bytes, at: int, replacement: bytes) -> bytes:
-    """The batch with some bytes replaced and the CRC recomputed."""
+    """The batch with some bytes overwritten, and the CRC right again."""
     changed = bytearray(data)
     changed[at : at + len(replacement)] = replacement
     return stamp_crc(changed)
 
 
 def broken(data: bytes, at: int) -> bytes:
-    """The batch with one byte inverted and the CRC unchanged."""
+    """The batch with one byte turned over, and the CRC as it was."""
     changed = bytearray(data)
     changed[at] ^= 0xFF
     return bytes(changed)
@@ -66,7 +66,7 @@ def offsets(found: Sequence[RecordBatch]) -> list[tuple[int, int]]:
 
 
 def visible(read: ReadResult, offset: int) -> Iterable[tuple[int, bytes | None, bytes | None, int]]:
-    """The records from `offset` on that a consumer returns: without those of the aborted transactions of the read."""
+    """The records from `offset` on that a consumer hands out: it drops what the list of aborted transactions names."""
     waiting = sorted(read.aborted, key=lambda transaction: transaction.first_offset)
     aborting: set[int] = set()
     for batch in read.batches:

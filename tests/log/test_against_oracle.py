@@ -1,4 +1,4 @@
-"""The log against a plain list of records, to which BEHAVIOUR.md, 1 to 16, is applied record by record."""
+"""The log against a list of records that does everything the slow way."""
 
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -57,7 +57,7 @@ class Segment:
 
 
 class AgainstOracle(RuleBasedStateMachine):
-    """Every rule acts on the log and on the list of lines, and compares the results."""
+    """Every rule does the same to the log and to the list of lines, and compares the answers."""
 
     @initialize(config=st.sampled_from(CONFIGS))
     def begin(self, config: LogConfig) -> None:
@@ -74,7 +74,7 @@ class AgainstOracle(RuleBasedStateMachine):
         self.transactions = 0
         self.values = 0
 
-    # Actions on both
+    # What both sides do
 
     def encode(self, rows: list[tuple[bytes, bool, int]], producer: int, sequence: int, transactional: bool) -> bytes:
         self.now += 7
@@ -94,7 +94,7 @@ class AgainstOracle(RuleBasedStateMachine):
         return self.log.append(data, now_ms=self.now, leader_epoch=epoch)
 
     def wrote(self, data: bytes, result: AppendResult, transaction: int | None = None) -> None:
-        """Add the lines of an append that must have succeeded."""
+        """The lines of an append that must have worked."""
         records = decode(data)
         stamped = self.config.log_append_time
         assert result[:5] == (
@@ -147,7 +147,7 @@ class AgainstOracle(RuleBasedStateMachine):
 
     @rule(producer=st.sampled_from([1, 2]), back=st.integers(1, 8))
     def send_again(self, producer: int, back: int) -> None:
-        """A retry is a duplicate if it is among the last five batches, and out of order otherwise."""
+        """A retry is known as one if it is among the last five, and else out of order."""
         sent = self.sent.get(producer, [])
         if back > len(sent):
             return
@@ -224,7 +224,7 @@ class AgainstOracle(RuleBasedStateMachine):
         assert {b.base_offset for b in self.read(UNCOMMITTED).batches} <= left_before
 
     def retain(self) -> None:
-        """Remove whole segments from the front while one is too old, or what remains without it reaches the limit."""
+        """Whole segments go from the front, while they are too old or what is left without them is enough."""
         left = sum(size for s in self.segments for last, size, _ in s.bytes if last >= self.start)
         for index, segment in enumerate(self.segments):
             live = [(size, largest) for last, size, largest in segment.bytes if last >= self.start]
@@ -239,7 +239,7 @@ class AgainstOracle(RuleBasedStateMachine):
             self.start = self.segments[index + 1].base_offset if index + 1 < len(self.segments) else self.end
 
     def compact(self) -> None:
-        """A line stays if no later line below the bound has its key; a tombstone also needs time left."""
+        """Line by line: a line stays if no later line below the bound has its key, unless it is a tombstone."""
         bound = 0
         ends = [segment.base_offset for segment in self.segments[1:]]
         if self.start < self.end:
@@ -257,7 +257,7 @@ class AgainstOracle(RuleBasedStateMachine):
             )
         ]
 
-    # Reads
+    # What readers see
 
     def stable(self) -> int:
         return max(self.start, min((first for _, first in self.open.values()), default=self.end))
@@ -305,7 +305,7 @@ class AgainstOracle(RuleBasedStateMachine):
         assert (found.offset, found.timestamp) == (wanted if wanted[0] < bound else (-1, -1))
 
     def timeline(self) -> list[tuple[int, int]]:
-        """(offset, timestamp) of each record and marker; the markers are read from the log, as the oracle has none."""
+        """(offset, timestamp) of all that is there; of markers the log is believed, as the oracle keeps none."""
         markers = [(b.base_offset, b.max_timestamp) for b in self.read(UNCOMMITTED).batches if b.is_control]
         lines = [(line.offset, line.timestamp) for line in self.lines if line.offset >= self.start]
         return sorted(markers + lines)

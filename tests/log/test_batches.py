@@ -37,15 +37,15 @@ def test_a_header_is_read_without_its_records() -> None:
 @pytest.mark.parametrize(
     ("data", "base_offset", "reason"),
     [
-        pytest.param(b"", -1, "0 bytes", id="empty"),
+        pytest.param(b"", -1, "0 bytes", id="nothing"),
         pytest.param(ONE[:60], 0, "60 bytes are shorter", id="cut within the header"),
         pytest.param(restamp(ONE, 42, 0)[:60], 42, "60 bytes are shorter", id="cut within the header, offset known"),
         pytest.param(ONE[:-1], 0, "header says", id="cut within the records"),
-        pytest.param(ONE + b"\0", 0, "header says", id="bytes after the batch"),
-        pytest.param(broken(ONE, 16), 0, "magic is -3", id="another magic"),
+        pytest.param(ONE + b"\0", 0, "header says", id="something behind it"),
+        pytest.param(broken(ONE, 16), 0, "magic is -3", id="other magic"),
     ],
 )
-def test_anything_but_one_complete_batch_is_refused(data: bytes, base_offset: int, reason: str) -> None:
+def test_what_is_not_one_complete_batch_is_refused(data: bytes, base_offset: int, reason: str) -> None:
     with pytest.raises(CorruptBatch, match=reason) as caught:
         parse_batch(data)
     assert caught.value.base_offset == base_offset
@@ -62,7 +62,7 @@ def test_a_length_below_a_header_ends_the_split() -> None:
     assert complete_size(patched(ONE, 8, b"\xff\xff\xff\xff")) == 0
 
 
-def test_stamping_does_not_change_the_crc() -> None:
+def test_stamping_leaves_the_crc_alone() -> None:
     stamped = restamp(ONE, 1 << 40, 9)
     assert crc_matches(stamped)
     assert [r.offset for r in decode(stamped)] == [1 << 40, (1 << 40) + 1, (1 << 40) + 2]
@@ -74,8 +74,8 @@ def test_every_byte_behind_the_crc_is_covered_by_it() -> None:
     assert not any(crc_matches(broken(ONE, at)) for at in range(17, len(ONE)))
 
 
-def test_bytes_of_a_commit_marker() -> None:
-    """The bytes that Kafka writes, from byte 61, the first record, on."""
+def test_the_commit_marker_of_the_protocol_reference() -> None:
+    """Broker protocol, section 3: from byte 61 on."""
     marker = control_batch(ControlType.COMMIT, producer_id=7, producer_epoch=1, coordinator_epoch=2, timestamp_ms=NOW)
     assert len(marker) == 78
     assert marker[61:].hex(" ") == "20 00 00 00 08 00 00 00 01 0c 00 00 00 00 00 02 00"

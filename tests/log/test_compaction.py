@@ -1,4 +1,4 @@
-"""Compaction: which records are removed, when, and what readers find afterwards (BEHAVIOUR.md, 16 to 18)."""
+"""Compaction: what goes, when, and what readers find afterwards."""
 
 from dataclasses import replace
 from typing import Any
@@ -26,7 +26,7 @@ from tests.log.support import (
 
 
 def compacted(**options: Any) -> LogConfig:
-    """Compaction without delay; each batch is a segment of its own unless `options` has another `segment_bytes`."""
+    """Compaction that never waits; each batch is a segment of its own unless said otherwise."""
     eager = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": 0, "segment.bytes": 14}
     return LogConfig.from_overrides(eager | {key.replace("_", "."): value for key, value in options.items()})
 
@@ -39,11 +39,11 @@ def put(log: MemoryLog, *pairs: tuple[str, str | None], compression: str = "none
 
 
 def close_segment(log: MemoryLog) -> None:
-    """Append a record, which rolls: it is in the active segment, and all before it can be compacted."""
+    """What follows is the active segment."""
     put(log, ("~", "active"))
 
 
-def test_compaction_leaves_gaps_in_the_offsets() -> None:
+def test_compaction_makes_true_gaps() -> None:
     log = MemoryLog(compacted())
     put(log, *[(key, f"{key}{offset}") for offset, key in enumerate("abaca")])
     close_segment(log)
@@ -56,7 +56,7 @@ def test_compaction_leaves_gaps_in_the_offsets() -> None:
     assert (log.log_start_offset, log.log_end_offset) == (0, 6)
 
 
-def test_a_batch_without_records_is_removed() -> None:
+def test_whole_batches_vanish() -> None:
     log = MemoryLog(compacted())
     for value in "0123":
         put(log, ("a", value), ("b", value))
@@ -79,7 +79,7 @@ def test_compaction_keeps_the_codec(compression: str) -> None:
     assert [offset for offset, _, _ in contents(log)[:-1]] == list(range(20, 60))
 
 
-def test_the_active_segment_is_not_compacted() -> None:
+def test_the_active_segment_is_left_alone() -> None:
     log = MemoryLog(compacted(segment_bytes=1 << 20))
     put(log, ("a", "0"), ("a", "1"))
     put(log, ("a", "2"))
@@ -91,10 +91,10 @@ def test_the_active_segment_is_not_compacted() -> None:
     ("options", "age_ms", "is_compacted"),
     [
         pytest.param({}, -1000, True, id="timestamps ahead of the clock are no reason to wait"),
-        pytest.param({"min_compaction_lag_ms": 100}, 99, False, id="younger than the lag"),
-        pytest.param({"min_compaction_lag_ms": 100}, 100, True, id="as old as the lag"),
-        pytest.param({"min_cleanable_dirty_ratio": 0.99}, 0, True, id="a log that was never compacted"),
-        pytest.param({"min_cleanable_dirty_ratio": 1}, 1000, False, id="a ratio of 1 is never exceeded"),
+        pytest.param({"min_compaction_lag_ms": 100}, 99, False, id="too young"),
+        pytest.param({"min_compaction_lag_ms": 100}, 100, True, id="old enough"),
+        pytest.param({"min_cleanable_dirty_ratio": 0.99}, 0, True, id="never compacted is all dirty"),
+        pytest.param({"min_cleanable_dirty_ratio": 1}, 1000, False, id="never by ratio"),
         pytest.param({"min_cleanable_dirty_ratio": 1, "max_compaction_lag_ms": 100}, 100, False, id="not overdue"),
         pytest.param({"min_cleanable_dirty_ratio": 1, "max_compaction_lag_ms": 100}, 101, True, id="overdue"),
     ],
@@ -132,7 +132,7 @@ def test_segments_of_a_compacted_topic_end_in_time_for_compaction() -> None:
     assert [offset for offset, _, _ in contents(log)] == [1, 2]
 
 
-def test_tombstones_are_removed_after_delete_retention_ms() -> None:
+def test_tombstones_go_after_their_time() -> None:
     log = MemoryLog(compacted(delete_retention_ms=100))
     put(log, ("a", "0"), ("b", "0"))
     put(log, ("a", None), ("c", "0"))
@@ -140,12 +140,12 @@ def test_tombstones_are_removed_after_delete_retention_ms() -> None:
     log.clean(NOW)
     assert contents(log)[:-1] == [(1, b"b", b"0"), (2, b"a", None), (3, b"c", b"0")]
     log.clean(NOW + 99)
-    assert contents(log)[1] == (2, b"a", None), "the tombstone is still readable"
+    assert contents(log)[1] == (2, b"a", None), "a slow reader can still learn of it"
     log.clean(NOW + 100)
     assert contents(log)[:-1] == [(1, b"b", b"0"), (3, b"c", b"0")]
 
 
-def test_a_key_written_again_stays_when_its_tombstone_goes() -> None:
+def test_a_key_written_again_outlives_its_tombstone() -> None:
     log = MemoryLog(compacted(delete_retention_ms=100))
     put(log, ("a", None))
     close_segment(log)
@@ -156,7 +156,7 @@ def test_a_key_written_again_stays_when_its_tombstone_goes() -> None:
     assert [c for c in contents(log) if c[1] == b"a"] == [(2, b"a", b"1")]
 
 
-def test_the_deadline_of_a_removed_tombstone_is_dropped() -> None:
+def test_nothing_is_remembered_of_tombstones_that_are_gone() -> None:
     log = MemoryLog(compacted(cleanup_policy="compact,delete", delete_retention_ms=100))
     for key in "abc":
         put(log, (key, None), (f"{key}'", "stays"))
@@ -188,7 +188,7 @@ def transact(log: MemoryLog, producer: int, committed: bool | None, *keys: str, 
         )
 
 
-def test_aborted_records_are_removed_and_hide_no_committed_ones() -> None:
+def test_aborted_records_go_and_do_not_hide_committed_ones() -> None:
     log = MemoryLog(compacted(delete_retention_ms=100))
     transact(log, 1, True, "a", "b")
     transact(log, 2, False, "a")
@@ -198,7 +198,7 @@ def test_aborted_records_are_removed_and_hide_no_committed_ones() -> None:
     assert [b.base_offset for b in batches(log) if b.is_control] == [2, 4]
 
 
-def test_a_marker_without_records_is_removed_after_delete_retention_ms() -> None:
+def test_a_marker_goes_when_nothing_of_its_transaction_is_left_and_its_time_is_over() -> None:
     log = MemoryLog(compacted(delete_retention_ms=100))
     transact(log, 1, True, "a")
     transact(log, 2, False, "a")
@@ -224,12 +224,12 @@ def test_each_transaction_has_its_own_marker() -> None:
 
 
 LEADER_CHANGE = 2
-"""A type of control record that does not end a transaction."""
+"""A type of control record that is not about transactions."""
 
 
 @pytest.mark.parametrize("producer", [-1, 1], ids=["of no producer", "of a producer with a transaction"])
 def test_a_control_batch_that_is_no_marker_stays(producer: int) -> None:
-    """It stays after the time of tombstones, and does not count as the marker of its producer."""
+    """Neither does it go after the time of tombstones, nor does it pass for the marker of its producer."""
     log = MemoryLog(compacted(delete_retention_ms=0))
     transact(log, 1, None, "a")
     data = control_batch(
@@ -272,7 +272,7 @@ def test_the_last_batch_of_a_producer_stays_empty() -> None:
     assert offsets(batches(log)) == [(3, 3), (4, 4), (5, 5)], "it is no longer the last one"
 
 
-def test_an_empty_batch_is_not_found_by_timestamp() -> None:
+def test_an_empty_batch_has_no_timestamp_to_be_found() -> None:
     log = MemoryLog(compacted())
     log.append(
         encode_batch([(b"k", b"", (), NOW + 50)], producer_id=7, producer_epoch=0, base_sequence=0),

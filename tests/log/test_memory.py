@@ -1,4 +1,4 @@
-"""Reads, offsets by timestamp and by epoch, and the log start (BEHAVIOUR.md, 8 and 10 to 14)."""
+"""Reading a log, finding offsets by time and by epoch, and moving its start."""
 
 from collections.abc import Callable
 
@@ -53,10 +53,10 @@ def test_a_new_log_is_empty() -> None:
         pytest.param(12, EVERYTHING, True, [], id="the log end"),
         pytest.param(0, 2 * SIZE, True, [(0, 2), (3, 5)], id="exactly two"),
         pytest.param(0, 2 * SIZE - 1, True, [(0, 2)], id="a byte less than two"),
-        pytest.param(0, 1, True, [(0, 2)], id="the first batch although it is larger"),
-        pytest.param(0, 0, True, [(0, 2)], id="the first batch for no bytes"),
-        pytest.param(0, SIZE - 1, False, [], id="no batch that is larger"),
-        pytest.param(0, SIZE, False, [(0, 2)], id="a batch that fits"),
+        pytest.param(0, 1, True, [(0, 2)], id="the first always comes"),
+        pytest.param(0, 0, True, [(0, 2)], id="even for no bytes at all"),
+        pytest.param(0, SIZE - 1, False, [], id="unless not wanted"),
+        pytest.param(0, SIZE, False, [(0, 2)], id="not wanted, but it fits"),
     ],
 )
 def test_whole_batches_are_read(
@@ -71,18 +71,18 @@ def test_whole_batches_are_read(
 @pytest.mark.parametrize(
     ("offset", "end_offset", "expected"),
     [
-        pytest.param(0, 0, [(0, 2)], id="the first batch, which begins there"),
+        pytest.param(0, 0, [(0, 2)], id="the first, wherever it begins"),
         pytest.param(0, 1, [(0, 2)], id="begins below"),
-        pytest.param(0, 3, [(0, 2)], id="the next batch begins there"),
+        pytest.param(0, 3, [(0, 2)], id="ends there: the next begins there"),
         pytest.param(0, 4, [(0, 2), (3, 5)], id="begins below, ends above"),
         pytest.param(4, 7, [(3, 5), (6, 8)], id="from within a batch into another"),
         pytest.param(6, 6, [(6, 8)], id="the first and no other"),
-        pytest.param(12, 6, [], id="at the log end"),
+        pytest.param(12, 6, [], id="there is none"),
         pytest.param(0, 12, [(0, 2), (3, 5), (6, 8), (9, 11)], id="the log end"),
-        pytest.param(9, 1 << 62, [(9, 11)], id="above the log end"),
+        pytest.param(9, 1 << 62, [(9, 11)], id="beyond it"),
     ],
 )
-def test_end_offset_bounds_the_batches_of_a_read(
+def test_batches_that_begin_too_high_are_left_out(
     log: MemoryLog, isolation: IsolationLevel, offset: int, end_offset: int, expected: list[tuple[int, int]]
 ) -> None:
     read = log.read(offset, max_bytes=EVERYTHING, isolation=isolation, end_offset=end_offset)
@@ -91,16 +91,14 @@ def test_end_offset_bounds_the_batches_of_a_read(
 
 @pytest.mark.parametrize("isolation", [UNCOMMITTED, COMMITTED])
 @pytest.mark.parametrize(("start", "offset"), [(0, -1), (0, 13), (4, 3), (12, 11)])
-def test_an_offset_outside_the_log_is_out_of_range(
-    log: MemoryLog, start: int, offset: int, isolation: IsolationLevel
-) -> None:
+def test_outside_of_the_log_is_out_of_range(log: MemoryLog, start: int, offset: int, isolation: IsolationLevel) -> None:
     log.delete_records(start)
     read = log.read(offset, max_bytes=EVERYTHING, isolation=isolation)
     assert (read.error, read.batches) == (Errors.OFFSET_OUT_OF_RANGE, ())
     assert (read.log_start_offset, read.high_watermark) == (start, 12)
 
 
-def test_a_read_does_not_copy_batches(log: MemoryLog) -> None:
+def test_reading_copies_nothing(log: MemoryLog) -> None:
     assert batches(log)[2] is batches(log)[2]
 
 
@@ -112,7 +110,7 @@ def test_a_read_does_not_copy_batches(log: MemoryLog) -> None:
         pytest.param(1, Errors.NONE, 2, [(0, 2), (3, 5), (6, 8), (9, 11)], id="below the log start"),
         pytest.param(2, Errors.NONE, 2, [(0, 2), (3, 5), (6, 8), (9, 11)], id="the log start"),
         pytest.param(3, Errors.NONE, 3, [(3, 5), (6, 8), (9, 11)], id="between batches"),
-        pytest.param(7, Errors.NONE, 7, [(6, 8), (9, 11)], id="within a batch, which is read whole"),
+        pytest.param(7, Errors.NONE, 7, [(6, 8), (9, 11)], id="a batch across the start comes whole"),
         pytest.param(12, Errors.NONE, 12, [], id="everything"),
         pytest.param(-1, Errors.NONE, 12, [], id="the high watermark"),
     ],
@@ -131,7 +129,7 @@ def test_delete_records(log: MemoryLog, offset: int, error: Errors, start: int, 
     ("policy", "error"),
     [("delete", Errors.NONE), ("compact,delete", Errors.NONE), ("compact", Errors.POLICY_VIOLATION)],
 )
-def test_records_are_deleted_only_if_the_policy_allows_it(log: MemoryLog, policy: str, error: Errors) -> None:
+def test_records_are_deleted_only_where_the_policy_says_so(log: MemoryLog, policy: str, error: Errors) -> None:
     log.config = LogConfig(cleanup_policy=policy)
     assert log.delete_records(5) is error
     assert log.log_start_offset == (0 if error else 5)
@@ -171,7 +169,7 @@ def timed() -> MemoryLog:
         pytest.param(0, (0, 10, 0), (0, 10, 0), id="before all"),
         pytest.param(10, (0, 10, 0), (0, 10, 0), id="exactly the first"),
         pytest.param(11, (1, 30, 0), (1, 30, 0), id="within a batch, out of order"),
-        pytest.param(31, (4, 40, 0), (4, 40, 0), id="in the second batch"),
+        pytest.param(31, (4, 40, 0), (4, 40, 0), id="a batch whose largest is too small is passed over"),
         pytest.param(40, (4, 40, 0), (4, 40, 0), id="the first of equal ones"),
         pytest.param(41, (7, 50, 2), None, id="in an open transaction"),
         pytest.param(60, (8, 60, 2), None, id="the last"),
@@ -197,7 +195,7 @@ def test_an_unknown_kind_of_offset_is_an_unsupported_version(timed: MemoryLog) -
     assert timed.offset_for_timestamp(-7, UNCOMMITTED) == OffsetForTimestamp(Errors.UNSUPPORTED_VERSION)
 
 
-def test_the_largest_timestamp_is_of_a_record_above_the_log_start() -> None:
+def test_the_largest_timestamp_is_that_of_a_record_still_there() -> None:
     log = MemoryLog()
     for timestamps in ((90, 20), (30, 10)):
         log.append(encode_batch([(b"k", b"", (), t) for t in timestamps]), now_ms=NOW, leader_epoch=0)
@@ -211,7 +209,7 @@ def test_an_empty_log_has_no_timestamps(timestamp: int) -> None:
     assert MemoryLog().offset_for_timestamp(timestamp, UNCOMMITTED) == UNKNOWN
 
 
-def test_a_search_by_timestamp_reports_a_damaged_batch() -> None:
+def test_a_damaged_batch_is_told_by_its_error() -> None:
     log = MemoryLog()
     log.append(broken(batch(b"a", timestamp=5), 61), now_ms=NOW, leader_epoch=0, validate=False)
     assert log.offset_for_timestamp(5, UNCOMMITTED) == OffsetForTimestamp(Errors.CORRUPT_MESSAGE)
@@ -239,7 +237,7 @@ def epochs() -> MemoryLog:
         pytest.param(6, (5, 9), id="skipped again"),
         pytest.param(7, (7, 12), id="ended at the log end"),
         pytest.param(9, (9, 12), id="current"),
-        pytest.param(10, (-1, -1), id="above the current one"),
+        pytest.param(10, (-1, -1), id="to come"),
     ],
 )
 def test_end_offsets_of_epochs(epoch: int, expected: tuple[int, int]) -> None:
@@ -275,7 +273,7 @@ def test_a_leader_of_an_older_epoch_is_refused(
     assert append(MemoryLog(), 0).error is Errors.NONE
 
 
-def test_an_epoch_is_recorded_once() -> None:
+def test_an_epoch_is_noted_once() -> None:
     assert epochs()._epochs._epochs == [2, 5, 7, 9]
 
 
@@ -295,7 +293,7 @@ def test_epochs_below_the_log_start_are_forgotten(start: int, of_epoch_2: tuple[
     assert log.end_offset_for_epoch(9) == EpochEndOffset(9, 12)
 
 
-def test_a_marker_takes_one_offset() -> None:
+def test_markers_and_plain_batches_share_the_offsets() -> None:
     log = MemoryLog()
     log.append(from_producer(2, 0, transactional=True), now_ms=NOW, leader_epoch=0)
     log.append_control(committed=True, producer_id=7, producer_epoch=0, coordinator_epoch=0, now_ms=NOW, leader_epoch=0)

@@ -1,4 +1,4 @@
-"""Checks of a produced batch, each one and their order, and the fields that the log stamps (BEHAVIOUR.md, 1 to 4)."""
+"""What a log takes: each row of Kafka's table of checks for Produce, and its order."""
 
 import pytest
 
@@ -96,12 +96,12 @@ def test_refused(data: bytes, config: LogConfig, error: Errors, message: str) ->
         pytest.param(batch(b"a", b"b", timestamp=NOW + HOUR), DEFAULT, id="exactly an hour ahead"),
         pytest.param(batch(b"a", b"b", timestamp=0), DEFAULT, id="1970"),
         pytest.param(batch(b"a", b"b", timestamp=NOW - HOUR), PAST_BOUNDED, id="exactly the bound behind"),
-        pytest.param(AHEAD, LOG_APPEND_TIME, id="ahead, with LogAppendTime"),
+        pytest.param(AHEAD, LOG_APPEND_TIME, id="ahead, but nobody cares"),
         pytest.param(batch(b"a", b"b", key=None), DEFAULT, id="no key"),
         pytest.param(batch(b"a", None), COMPACT, id="tombstone"),
     ],
 )
-def test_accepted(data: bytes, config: LogConfig) -> None:
+def test_taken(data: bytes, config: LogConfig) -> None:
     log = MemoryLog(config)
     result = append(log, data)
     assert result == AppendResult(Errors.NONE, 0, 1, NOW if config.log_append_time else -1, 0)
@@ -114,7 +114,7 @@ def test_a_record_without_timestamp_passes_any_bound() -> None:
     assert append(MemoryLog(PAST_BOUNDED), data).error is Errors.NONE
 
 
-def test_the_error_names_the_invalid_records() -> None:
+def test_the_records_to_blame_are_named() -> None:
     mixed = encode_batch([(b"k", b"", (), NOW), (None, b"", (), NOW + HOUR + 1), (None, b"", (), NOW)])
     assert append(MemoryLog(COMPACT), mixed).record_errors == (
         (1, "a compacted topic takes no record without a key"),
@@ -144,7 +144,7 @@ ORDER = [
 
 
 @pytest.mark.parametrize(("data", "config", "error"), ORDER)
-def test_the_first_failed_check_gives_the_error(data: bytes, config: LogConfig, error: Errors) -> None:
+def test_the_first_check_speaks(data: bytes, config: LogConfig, error: Errors) -> None:
     log = MemoryLog(config)
     append(log, batch(b"a", producer_id=1, producer_epoch=0, base_sequence=0))
     assert append(log, data).error is error
@@ -153,19 +153,19 @@ def test_the_first_failed_check_gives_the_error(data: bytes, config: LogConfig, 
 @pytest.mark.parametrize(
     ("data", "config", "error"),
     [
-        pytest.param(broken(GOOD, CRC_AT), DEFAULT, Errors.NONE, id="the crc is not checked"),
-        pytest.param(CONTROL, DEFAULT, Errors.INVALID_RECORD, id="the control bit is checked"),
-        pytest.param(GOOD, SMALL, Errors.MESSAGE_TOO_LARGE, id="the size is checked"),
-        pytest.param(AHEAD, DEFAULT, Errors.INVALID_TIMESTAMP, id="timestamps are checked"),
-        pytest.param(BEHIND, PAST_BOUNDED, Errors.INVALID_TIMESTAMP, id="old timestamps are checked"),
-        pytest.param(batch(b"a", key=None), COMPACT, Errors.INVALID_RECORD, id="keys are checked"),
+        pytest.param(broken(GOOD, CRC_AT), DEFAULT, Errors.NONE, id="the crc is trusted"),
+        pytest.param(CONTROL, DEFAULT, Errors.INVALID_RECORD, id="the control bit is not"),
+        pytest.param(GOOD, SMALL, Errors.MESSAGE_TOO_LARGE, id="the size is not"),
+        pytest.param(AHEAD, DEFAULT, Errors.INVALID_TIMESTAMP, id="timestamps are not"),
+        pytest.param(BEHIND, PAST_BOUNDED, Errors.INVALID_TIMESTAMP, id="old timestamps are not"),
+        pytest.param(batch(b"a", key=None), COMPACT, Errors.INVALID_RECORD, id="keys are not"),
     ],
 )
-def test_checks_of_a_batch_from_our_own_encoder(data: bytes, config: LogConfig, error: Errors) -> None:
+def test_our_own_encoder_is_trusted_for_form_only(data: bytes, config: LogConfig, error: Errors) -> None:
     assert append(MemoryLog(config), data, validate=False).error is error
 
 
-def test_the_log_changes_only_offset_and_epoch() -> None:
+def test_the_log_stamps_offset_and_epoch_and_touches_nothing_else() -> None:
     log = MemoryLog()
     for epoch in (0, 3):
         assert log.append(GOOD, now_ms=NOW, leader_epoch=epoch).error is Errors.NONE
@@ -185,7 +185,7 @@ def test_log_append_time() -> None:
         assert [(r.timestamp, r.timestamp_type) for r in decode(kept, check_crc=True)] == [(NOW, 1)] * 2
 
 
-def test_the_log_append_time_bit_of_a_client_is_cleared() -> None:
+def test_a_client_cannot_claim_log_append_time() -> None:
     log = MemoryLog()
     assert append(log, patched(patched(GOOD, 22, b"\x08"), 35, b"\0" * 8)).error is Errors.NONE
     (kept,) = batches(log)
@@ -193,7 +193,7 @@ def test_the_log_append_time_bit_of_a_client_is_cleared() -> None:
     assert [(r.timestamp, r.timestamp_type) for r in decode(kept, check_crc=True)] == [(NOW, 0)] * 2
 
 
-def test_a_wrong_largest_timestamp_is_corrected() -> None:
+def test_the_largest_timestamp_is_set_right() -> None:
     log = MemoryLog()
     assert append(log, patched(GOOD, 35, (5).to_bytes(8, "big"))).error is Errors.NONE
     assert batches(log)[0].max_timestamp == NOW

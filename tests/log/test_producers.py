@@ -1,4 +1,4 @@
-"""Sequences, epochs and transactions of producers in one partition (BEHAVIOUR.md, 5 to 9 and 11)."""
+"""Idempotence and transactions as one partition sees them (broker protocol, sections 2.5 and 2.6)."""
 
 import pytest
 
@@ -41,7 +41,7 @@ NONE, ORDER, EPOCH, TXN = (
     ("count", "sequence", "epoch", "error", "base_offset"),
     [
         pytest.param(3, 8, 2, NONE, 8, id="the next"),
-        pytest.param(1, 5, 2, NONE, 5, id="the last again gets its offset"),
+        pytest.param(1, 5, 2, NONE, 5, id="the last again: the original offset"),
         pytest.param(2, 6, 2, NONE, 6, id="another of the last five again"),
         pytest.param(1, 1, 2, NONE, 1, id="the fifth from the end again"),
         pytest.param(1, 0, 2, ORDER, -1, id="the sixth from the end is forgotten"),
@@ -52,11 +52,11 @@ NONE, ORDER, EPOCH, TXN = (
         pytest.param(1, 8, 1, EPOCH, -1, id="older epoch"),
         pytest.param(1, 5, 1, EPOCH, -1, id="older epoch, known sequence"),
         pytest.param(1, 0, 3, NONE, 8, id="newer epoch from 0"),
-        pytest.param(1, 8, 3, ORDER, -1, id="newer epoch, sequence continues"),
+        pytest.param(1, 8, 3, ORDER, -1, id="newer epoch runs on"),
     ],
 )
 def test_sequences(count: int, sequence: int, epoch: int, error: Errors, base_offset: int) -> None:
-    """Rule 5. The log has six batches: sequences 0, 1, 2-3, 4, 5, 6-7 of epoch 2, at the same offsets."""
+    """Six batches are there: sequences 0, 1, 2-3, 4, 5, 6-7 of epoch 2, at the same offsets."""
     log = MemoryLog()
     for first, number in ((0, 1), (1, 1), (2, 2), (4, 1), (5, 1), (6, 2)):
         append(log, from_producer(number, first, epoch=2))
@@ -85,7 +85,9 @@ def test_sequences_wrap_around(before: tuple[int, int], after: int) -> None:
     ("transactional", "version", "error"),
     [(False, 0, NONE), (False, 2, NONE), (True, 0, NONE), (True, 1, NONE), (True, 2, ORDER)],
 )
-def test_first_sequence_of_an_unknown_producer(transactional: bool, version: int, error: Errors) -> None:
+def test_an_unknown_producer_may_start_anywhere_unless_it_speaks_transactions_v2(
+    transactional: bool, version: int, error: Errors
+) -> None:
     assert (
         append(MemoryLog(), from_producer(1, 9, transactional=transactional), transaction_version=version).error
         is error
@@ -93,7 +95,7 @@ def test_first_sequence_of_an_unknown_producer(transactional: bool, version: int
     assert append(MemoryLog(), from_producer(1, 0, transactional=True), transaction_version=2).error is NONE
 
 
-def test_producers_have_separate_sequences() -> None:
+def test_producers_do_not_mix() -> None:
     log = MemoryLog()
     assert append(log, from_producer(2, 0, producer=1)).base_offset == 0
     assert append(log, from_producer(2, 0, producer=2)).base_offset == 2
@@ -101,7 +103,7 @@ def test_producers_have_separate_sequences() -> None:
     assert append(log, batch(b"plain")).base_offset == 4
 
 
-def test_the_answer_for_a_duplicate_has_its_log_append_time() -> None:
+def test_a_duplicate_answers_its_log_append_time() -> None:
     log = MemoryLog()
     log.config = log.config.from_overrides({"message.timestamp.type": "LogAppendTime"})
     first = log.append(from_producer(2, 0), now_ms=NOW, leader_epoch=0)
@@ -110,17 +112,17 @@ def test_the_answer_for_a_duplicate_has_its_log_append_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("idle_ms", "open_transaction", "error"),
+    ("silent_ms", "open_transaction", "error"),
     [
         pytest.param(PRODUCER_ID_EXPIRATION_MS - 1, False, ORDER, id="still known"),
         pytest.param(PRODUCER_ID_EXPIRATION_MS, False, NONE, id="forgotten after a day"),
         pytest.param(PRODUCER_ID_EXPIRATION_MS, True, ORDER, id="never with an open transaction"),
     ],
 )
-def test_idle_producers_are_forgotten(idle_ms: int, open_transaction: bool, error: Errors) -> None:
+def test_silent_producers_are_forgotten(silent_ms: int, open_transaction: bool, error: Errors) -> None:
     log = MemoryLog()
     append(log, from_producer(1, 0, transactional=open_transaction))
-    log.clean(NOW + idle_ms)
+    log.clean(NOW + silent_ms)
     assert append(log, from_producer(1, 50, transactional=open_transaction)).error is error
 
 
@@ -209,7 +211,7 @@ def test_the_index_of_aborted_transactions_follows_the_log_start(history: Memory
     assert history._producers.aborted(0, EVERYTHING) == (SECOND,)
 
 
-def test_the_index_of_aborted_transactions_is_bounded() -> None:
+def test_the_index_does_not_grow_for_ever() -> None:
     producers = ProducerStates()
     for marker in range(1, 20, 2):
         producers.appended(parse_batch(restamp(from_producer(1, 0, transactional=True), marker - 1, 0)), NOW)
@@ -264,8 +266,8 @@ def test_a_marker_of_a_newer_epoch_fences_and_starts_sequences_anew() -> None:
         (4, 2, Errors.TRANSACTION_COORDINATOR_FENCED),
     ],
 )
-def test_epochs_of_a_marker(epoch: int, coordinator_epoch: int, error: Errors) -> None:
-    """Rule 7. The producer is at epoch 4, and the last marker was of coordinator epoch 3."""
+def test_who_may_write_a_marker(epoch: int, coordinator_epoch: int, error: Errors) -> None:
+    """The producer is at epoch 4, and the last marker was of coordinator epoch 3."""
     log = MemoryLog()
     assert end(log, committed=True, epoch=4, coordinator_epoch=3) is NONE
     append(log, from_producer(1, 0, epoch=4, transactional=True))

@@ -1,4 +1,4 @@
-"""`largest_timestamp_delta` against the codec: where it gives a value, decoding gives the same one."""
+"""A glance at a batch never says what decoding it would not: the codec is the oracle."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def rows(count: int, size: int = 100, key: bytes | None = None, spread_ms: int =
     return [(key, b"v" * size, [], NOW + i * spread_ms // max(1, count - 1)) for i in range(count)]
 
 
-def largest_delta(data: bytes, count: int | None = None) -> int | None:
+def glance(data: bytes, count: int | None = None) -> int | None:
     return largest_timestamp_delta(data, HEADER_BYTES, parse_batch(data).record_count if count is None else count)
 
 
@@ -50,7 +50,7 @@ def largest_delta(data: bytes, count: int | None = None) -> int | None:
     ],
 )
 def test_like_records_are_not_decoded(records: Rows, expected: int) -> None:
-    assert largest_delta(encode_batch(records)) == expected
+    assert glance(encode_batch(records)) == expected
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_like_records_are_not_decoded(records: Rows, expected: int) -> None:
     ],
 )
 def test_other_records_are_left_to_the_codec(records: Rows) -> None:
-    assert largest_delta(encode_batch(records)) is None
+    assert glance(encode_batch(records)) is None
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_what_is_not_exactly_so_many_records_is_left_to_the_codec(damage: dict[s
 
 
 def check(data: bytes, count: int) -> None:
-    """If `largest_timestamp_delta` gives a value, decoding gives the same one."""
+    """Where a glance says something, decoding says the same."""
     found = largest_timestamp_delta(data, HEADER_BYTES, count)
     if found is None:
         return
@@ -127,7 +127,7 @@ def check_whole_and_damaged(
     try:
         check(bytes(damaged), len(records))
     except CorruptBatch:
-        pytest.fail(f"accepted a batch that the codec cannot read: seed {seed}")
+        pytest.fail(f"a glance took for well-formed what the codec cannot read: seed {seed}")
 
 
 @given_runs(few, 4)

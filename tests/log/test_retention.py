@@ -1,4 +1,4 @@
-"""Retention: which segments are removed, by time and by size (BEHAVIOUR.md, 15)."""
+"""Retention: which segments go, by time and by size."""
 
 from dataclasses import replace
 
@@ -49,11 +49,11 @@ def test_retention_by_time(retention_ms: int, age_ms: int, start: int) -> None:
     [
         pytest.param(-1, 0, id="no bound"),
         pytest.param(5 * SIZE, 0, id="exactly as large as allowed"),
-        pytest.param(5 * SIZE - 1, 0, id="too large by less than a segment"),
+        pytest.param(5 * SIZE - 1, 0, id="too large, but a segment less would be too little"),
         pytest.param(3 * SIZE + 1, 0, id="a byte short of a segment"),
         pytest.param(3 * SIZE, 2, id="one segment"),
         pytest.param(SIZE, 4, id="two segments"),
-        pytest.param(SIZE - 1, 4, id="all but the active segment"),
+        pytest.param(SIZE - 1, 4, id="the active one would be too much"),
         pytest.param(0, 5, id="nothing is kept"),
     ],
 )
@@ -71,7 +71,7 @@ def test_segments_also_end_by_time() -> None:
     assert log.clean(NOW + 111) == 3
 
 
-def test_emptied_segments_are_dropped() -> None:
+def test_emptied_segments_are_forgotten() -> None:
     log = MemoryLog(LogConfig(segment_bytes=2 * SIZE))
     fill(log, [NOW] * 6)
     log.delete_records(3)
@@ -82,7 +82,7 @@ def test_emptied_segments_are_dropped() -> None:
     assert log._segments.views((), 6) == []
 
 
-def test_a_timestamp_ahead_of_the_clock_keeps_its_segment() -> None:
+def test_a_record_from_the_future_keeps_its_segment() -> None:
     log = MemoryLog(LogConfig(segment_bytes=2 * SIZE, retention_ms=100))
     log.append(batch(b"v", timestamp=NOW + 1000), now_ms=NOW, leader_epoch=0)
     fill(log, [NOW] * 3)
