@@ -96,9 +96,9 @@ def test_invalid_topics_are_refused(world: World, arguments: tuple[Any, ...], er
 
 def test_names_that_differ_only_in_dot_and_underscore_collide(world: World) -> None:
     world.controller.create_topic("a.b", 1)
-    (error, message_given), _ = world.controller.create_topic("a_b", 1)
+    (error, why), _ = world.controller.create_topic("a_b", 1)
     why_not = "topic 'a_b' collides with 'a.b': '.' and '_' are the same in metrics"
-    assert (error, message_given) == (Errors.INVALID_TOPIC_EXCEPTION, why_not)
+    assert (error, why) == (Errors.INVALID_TOPIC_EXCEPTION, why_not)
 
 
 def test_validate_only_changes_nothing(world: World) -> None:
