@@ -8,13 +8,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from shareq.model.transport import register_observer, register_scheme, register_server
-
-__version__ = "0.1.0"
+from shareq.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from shareq.admin import Admin, NewTopic
     from shareq.broker import Cluster
     from shareq.client import TopicPartition
@@ -30,9 +26,9 @@ if TYPE_CHECKING:
         WakeupException,
     )
     from shareq.model.states import AcknowledgeType, RecordState
-    from shareq.observer import Observer, observe
+    from shareq.observer import Observer, lag_plot, observe, view
     from shareq.producer import Producer
-    from shareq.trace import Journal, lag_plot, ledger, messages, metrics, raster, view
+    from shareq.trace import Journal, ledger, messages, metrics, raster
 
 _HOMES = {
     "Admin": "shareq.admin",
@@ -57,12 +53,12 @@ _HOMES = {
     "RecordState": "shareq.model.states",
     "Producer": "shareq.producer",
     "Journal": "shareq.trace",
-    "lag_plot": "shareq.trace",
+    "lag_plot": "shareq.observer",
     "ledger": "shareq.trace",
     "messages": "shareq.trace",
     "metrics": "shareq.trace",
     "raster": "shareq.trace",
-    "view": "shareq.trace",
+    "view": "shareq.observer",
 }
 
 __all__ = [
@@ -109,23 +105,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
-
-
-def _serve(cluster: Any, host: str, ports: Any) -> Any:
-    """Serve a cluster over TCP. The import is local, so that a program without a server loads no sockets."""
-    return import_module("shareq.wire.server").Server(cluster, host, ports)
-
-
-def _tcp(bootstrap_servers: str, conf: Mapping[str, Any]) -> Any:
-    """The transport for clients that connect to `host:port`."""
-    return import_module("shareq.wire.client").TcpTransport(bootstrap_servers, conf)
-
-
-def _observe(bootstrap_servers: str, group: str, topics: list[str] | None) -> Any:
-    """An observer of the cluster at an address, through the Kafka protocol only."""
-    return import_module("shareq.observer").observe(bootstrap_servers, group, topics)
-
-
-register_server(_serve)
-register_observer(_observe)
-register_scheme("", _tcp)

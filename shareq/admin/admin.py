@@ -44,7 +44,7 @@ from shareq.client.shell import LONGEST_S, UntilClosed, perform, timeout_ms
 from shareq.client.topic_partition import TopicPartition
 from shareq.client.uninterrupted import uninterrupted
 from shareq.model.states import IsolationLevel
-from shareq.model.transport import transport_for
+from shareq.transports import transport_for
 
 T = TypeVar("T")
 

@@ -10,7 +10,6 @@ from typing import NamedTuple, Protocol, TypeVar
 from shareq.broker.configs import READ_AT_START, is_list, no_topic, unknown_type
 from shareq.broker.controller import Changes, Controller
 from shareq.broker.placement import ErrorWithMessage
-from shareq.log.config import TOPIC_CONFIGS
 from shareq.model.configs import BROKER_CONFIGS
 from shareq.model.errors import Errors
 from shareq.model.messages.topics import (
@@ -21,6 +20,7 @@ from shareq.model.messages.topics import (
     IncrementalAlterConfigsResponse,
     ResourceType,
 )
+from shareq.model.topic_configs import TOPIC_CONFIGS
 
 
 class _Resource(Protocol):

@@ -16,15 +16,16 @@ from shareq.broker.cluster_html import cluster_html
 from shareq.broker.cluster_runtime import ClusterRuntime
 from shareq.broker.loop import VirtualLoop, make_loop
 from shareq.broker.placement import ErrorWithMessage
-from shareq.broker.transport import InProcessConnection, publish
+from shareq.broker.transport import InProcessConnection
 from shareq.log.memory import MemoryLog
 from shareq.model.actor import Actor
 from shareq.model.configs import BROKER_CONFIGS, GROUP_CONFIGS, BrokerConfig
 from shareq.model.errors import ConfigException, Errors, IllegalStateException, KafkaError, KafkaException
 from shareq.model.events import FaultInjected
 from shareq.model.image import ClusterImage
-from shareq.model.transport import Connection, Served, serve
+from shareq.model.transport import Connection, Served
 from shareq.trace import Journal
+from shareq.transports import publish
 
 MAX_BROKERS = 100
 
@@ -167,10 +168,15 @@ class Cluster:
                 "clock='virtual': a cluster on a virtual clock cannot be served, because its time would stand still "
                 "while TCP clients wait: use Cluster(clock='wall'), or a factor such as clock=10.0"
             )
-        return serve(self, host, ports)
+        from shareq.wire.server import Server  # a program without a server loads no sockets
+
+        return Server(self, host, ports)
 
     def served_by(self, server: Served) -> None:
-        """Register a server before it opens a port. IllegalStateException where another server is open."""
+        """Register a server before it opens a port. IllegalStateException if another server is open.
+
+        Unhandled errors in the event loop are reported to the server until `no_longer_served(server)`.
+        """
         self._check_open()
         if self._server is not None and not self._server.closed:
             where = self._server.bootstrap_servers
@@ -178,6 +184,12 @@ class Cluster:
                 f"{self.bootstrap_servers} is served at {where} already: close that server first"
             )
         self._server = server
+        self.loop.report_to(server.report)
+
+    def no_longer_served(self, server: Served) -> None:
+        """Unregister a server: unhandled errors are raised in the thread that runs the event loop again."""
+        if server is self._server:
+            self.loop.report_to(None)
 
     def readdress(
         self, addresses: Mapping[int, tuple[str, int]], watcher: Callable[[int, bool], None] | None = None

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from shareq.broker.placement import NO_ERROR, ErrorWithMessage, refuse_name
-from shareq.log.config import TOPIC_CONFIGS, TopicConfigType
-from shareq.model.configs import BROKER_CONFIGS, GROUP_CONFIGS, INT_MAX, ConfigDef
+from shareq.model.configs import BROKER_CONFIGS, GROUP_CONFIGS, ConfigDef
 from shareq.model.errors import Errors
 from shareq.model.image import ClusterImage
 from shareq.model.messages.topics import (
@@ -21,6 +20,7 @@ from shareq.model.messages.topics import (
     DescribeConfigsResponse,
     ResourceType,
 )
+from shareq.model.topic_configs import TOPIC_CONFIGS
 
 READ_AT_START = frozenset(
     {
@@ -96,7 +96,7 @@ def topic_configs(overrides: Mapping[str, str], image: ClusterImage) -> Iterator
             values += tuple(_broker_values(d.synonym, image))
         elif d.synonym not in NULL_BY_DEFAULT | OF_TOPICS_ALONE:
             values += ((d.synonym, _text(d.default), ConfigSource.DEFAULT),)
-        yield DescribedConfig(key, values[0][1] if values else _text(d.default), _TOPIC_TYPES[d.type], d.doc, values)
+        yield DescribedConfig(key, values[0][1] if values else _text(d.default), d.type, d.doc, values)
 
 
 def group_configs(overrides: Mapping[str, str], image: ClusterImage) -> Iterator[DescribedConfig]:
@@ -108,14 +108,14 @@ def group_configs(overrides: Mapping[str, str], image: ClusterImage) -> Iterator
         else:
             values += ((key, _text(d.default), ConfigSource.DEFAULT),)
         if key not in INTERNAL or values[0][2] is not ConfigSource.DEFAULT:
-            yield DescribedConfig(key, values[0][1], _type(d), d.doc, values)
+            yield DescribedConfig(key, values[0][1], d.type, d.doc, values)
 
 
 def broker_configs(image: ClusterImage) -> Iterator[DescribedConfig]:
     """All configurations of a broker."""
     for key, d in BROKER_CONFIGS.items():
         values = tuple(_broker_values(key, image))
-        entry = DescribedConfig(key, values[0][1] if values else None, _type(d), d.doc, values, key in READ_AT_START)
+        entry = DescribedConfig(key, values[0][1] if values else None, d.type, d.doc, values, key in READ_AT_START)
         if key not in INTERNAL or entry.source is not ConfigSource.DEFAULT:
             yield entry
 
@@ -124,44 +124,11 @@ def _override(key: str, overrides: Mapping[str, str], source: ConfigSource) -> t
     return ((key, overrides[key], source),) if key in overrides else ()
 
 
-_TOPIC_TYPES = {
-    TopicConfigType.BOOLEAN: ConfigType.BOOLEAN,
-    TopicConfigType.STRING: ConfigType.STRING,
-    TopicConfigType.INT: ConfigType.INT,
-    TopicConfigType.LONG: ConfigType.LONG,
-    TopicConfigType.DOUBLE: ConfigType.DOUBLE,
-    TopicConfigType.LIST: ConfigType.LIST,
-}
-
-_TYPES = {
-    "connections.max.idle.ms": ConfigType.LONG,
-    "group.share.assignors": ConfigType.LIST,
-    "group.share.persister.class.name": ConfigType.CLASS,
-    "log.cleanup.policy": ConfigType.LIST,
-    "offsets.retention.check.interval.ms": ConfigType.LONG,
-    "offsets.topic.replication.factor": ConfigType.SHORT,
-    "share.coordinator.state.topic.min.isr": ConfigType.SHORT,
-    "share.coordinator.state.topic.replication.factor": ConfigType.SHORT,
-    "transaction.state.log.replication.factor": ConfigType.SHORT,
-}
-"""Types that cannot be derived from the definitions."""
-
-
 def is_list(resource_type: int, key: str) -> bool:
     """True for a configuration that is a list, to which APPEND applies."""
-    if resource_type == ResourceType.TOPIC:
-        return key in TOPIC_CONFIGS and TOPIC_CONFIGS[key].type is TopicConfigType.LIST
-    return resource_type == ResourceType.BROKER and _TYPES.get(key) is ConfigType.LIST
-
-
-def _type(d: ConfigDef) -> ConfigType:
-    if d.key in _TYPES:
-        return _TYPES[d.key]
-    if isinstance(d.default, bool):
-        return ConfigType.BOOLEAN
-    if isinstance(d.default, str):
-        return ConfigType.STRING
-    return ConfigType.LONG if d.high is None or d.high > INT_MAX else ConfigType.INT
+    tables: dict[int, dict[str, ConfigDef]] = {ResourceType.TOPIC: TOPIC_CONFIGS, ResourceType.BROKER: BROKER_CONFIGS}
+    definition = tables.get(resource_type, {}).get(key)
+    return definition is not None and definition.type is ConfigType.LIST
 
 
 def _text(value: object) -> str:

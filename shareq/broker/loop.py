@@ -47,14 +47,13 @@ class Timer:
 class EventLoop:
     """Ready calls in order, timers by time. Subclasses define time and waiting.
 
-    `report`: where set, it is called with each exception of an event, and the loop continues, as a server must;
-    otherwise the exception is raised in the thread that runs the event.
+    An unhandled exception of an event is raised in the thread that runs the event, or reported; see `report_to`.
     """
 
     virtual: bool
 
     def __init__(self) -> None:
-        self.report: Callable[[Exception], None] | None = None
+        self._report: Callable[[Exception], None] | None = None
         self._ready: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._timers: list[tuple[int, int, Timer]] = []
         self._sequence = 0
@@ -62,6 +61,10 @@ class EventLoop:
 
     def now_ms(self) -> int:
         raise NotImplementedError
+
+    def report_to(self, report: Callable[[Exception], None] | None) -> None:
+        """Call `report` with each unhandled exception of an event, and continue, as a server must; None: raise it."""
+        self._report = report
 
     def post(self, call: Callable[..., object], *args: Any) -> None:
         """Run a call after all that were posted before."""
@@ -92,9 +95,9 @@ class EventLoop:
             self._failed(failure)
 
     def _failed(self, failure: Exception) -> None:
-        if self.report is None:
+        if self._report is None:
             raise failure
-        self.report(failure)
+        self._report(failure)
 
     def _next_due_ms(self) -> int | None:
         timers = self._timers

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
-from weakref import WeakValueDictionary
 
 from shareq.broker.host import Host
 from shareq.broker.loop import EventLoop, Timer
@@ -14,12 +12,8 @@ from shareq.model.actor import Actor, Call, ClientContext, Effect, Message
 from shareq.model.errors import ClientFailedException, KafkaError, KafkaException
 from shareq.model.events import Event
 from shareq.model.image import ClusterImage
-from shareq.model.transport import register_scheme
 
-SCHEME = "inproc"
 MAX_IDLE = "connections.max.idle.ms"
-_COLOURS = ("amber", "azure", "blue", "coral", "green", "grey", "indigo", "ivory", "jade", "plum", "red", "rose")
-_ANIMALS = ("crane", "finch", "fox", "hare", "heron", "ibis", "lynx", "mole", "newt", "otter", "owl", "wren")
 
 
 class ClusterAccess(Protocol):
@@ -33,11 +27,6 @@ class ClusterAccess(Protocol):
     @property
     def image(self) -> ClusterImage: ...
     def record(self, event: Event) -> None: ...
-    def connect(self, actor: Actor, client_id: str) -> InProcessConnection: ...
-    def client_rng(self) -> random.Random: ...
-
-
-_clusters: WeakValueDictionary[str, ClusterAccess] = WeakValueDictionary()
 
 
 class InProcessClientHost(Host):
@@ -165,41 +154,3 @@ class InProcessConnection:
             raise KafkaException(
                 KafkaError(KafkaError._TRANSPORT, f"client {self.client_id!r} has lost its connection")
             )
-
-
-class InProcessTransport:
-    """The transport of `inproc://name`."""
-
-    def __init__(self, cluster: ClusterAccess) -> None:
-        self._cluster = cluster
-
-    def connect(self, actor: Actor, client_id: str) -> InProcessConnection:
-        return self._cluster.connect(actor, client_id)
-
-    def rng(self) -> random.Random:
-        return self._cluster.client_rng()
-
-
-def publish(cluster: ClusterAccess, rng: random.Random) -> str:
-    """Register the cluster under a name such as blue-fox (blue-fox-2 where that is taken); return its address."""
-    taken = 1
-    name = unique = f"{rng.choice(_COLOURS)}-{rng.choice(_ANIMALS)}"
-    while unique in _clusters and not _clusters[unique].closed:
-        taken += 1
-        unique = f"{name}-{taken}"
-    _clusters[unique] = cluster
-    return f"{SCHEME}://{unique}"
-
-
-def _resolve(address: str, conf: Mapping[str, Any]) -> InProcessTransport:
-    del conf  # there are no sockets here
-    cluster = _clusters.get(address.partition("://")[2])
-    if cluster is None or cluster.closed:
-        known = ", ".join(f"{SCHEME}://{n}" for n, c in _clusters.items() if not c.closed) or "none"
-        raise KafkaException(
-            KafkaError(KafkaError._TRANSPORT, f"no cluster is running at {address}; running now: {known}")
-        )
-    return InProcessTransport(cluster)
-
-
-register_scheme(SCHEME, _resolve)

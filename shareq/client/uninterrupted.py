@@ -1,20 +1,21 @@
-"""Signals wait while a state machine takes a turn: Python calls no signal handler inside `with uninterrupted`.
+"""Defers signal handlers while a state machine changes: no handler runs inside `with uninterrupted`.
 
-CPython calls the handlers of signals in the main thread, between any two steps of whatever runs there. A handler that
-raises (the stop button of a notebook, Ctrl-C, a SIGTERM that becomes SystemExit, the time-out of a test) would tear a
-turn in two. Here such a signal is noted; the end of the outermost block calls its handler, which may raise there. What
-waits inside a block calls `checkpoint` every `SLICE_S` seconds, where nothing is half done.
+CPython runs signal handlers in the main thread, between any two bytecode instructions. A handler that raises (the stop
+button of a notebook, Ctrl-C, a SIGTERM handler that raises SystemExit, the timeout of a test) could leave a state
+machine half changed. Inside a block the signal is recorded instead, and the end of the outermost block calls its
+handler, which may raise there. Code that waits inside a block calls `checkpoint` every `SLICE_S` seconds, at points
+where no change is half done.
 
-The handlers that are in force are replaced at the beginning of the outermost block and put back at its end, so that
-other code sees its own handlers: asyncio, IPython and trio compare them by identity. In threads other than the main
-thread nothing is held back, as no handler runs there.
+The outermost block replaces the installed handlers and restores them at its end, so that other code sees its own
+handlers: asyncio, IPython and trio compare them by identity. In other threads than the main thread a block does
+nothing, as no handler runs there.
 
-`with uninterrupted` must be the outermost block, around locks: what lies between two blocks may be interrupted.
+`with uninterrupted` must enclose the locks that the code takes: code between two blocks may be interrupted.
 """
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]    # what `signal` wraps to turn numbers into enums, 50 times as slow
+import _signal  # type: ignore[import-not-found]    # `signal` wraps it to return enums, which takes 50 times as long
 import os
 import signal
 import threading
@@ -24,11 +25,11 @@ from types import CodeType, FrameType
 from typing import Protocol
 
 SLICE_S = 0.05
-"""The longest wait without a look at what was held back."""
+"""The longest wait between two checks for recorded signals."""
 
 _NAMES = ("INT", "TERM", "BREAK", "HUP", "QUIT", "ALRM", "USR1", "USR2", "VTALRM", "PROF")
 WATCHED: tuple[int, ...] = tuple(int(getattr(signal, f"SIG{name}")) for name in _NAMES if hasattr(signal, f"SIG{name}"))
-"""The signals whose handlers applications write; SIGCHLD and the like do not raise."""
+"""The signals to defer: those whose handlers may raise. Handlers of SIGCHLD and the like do not."""
 
 Handler = Callable[[int, FrameType | None], object]
 
@@ -41,7 +42,7 @@ class Lockable(Protocol):
 
 
 class _Deferring:
-    """Stands in for a handler: calls it at once outside of blocks, and notes the signal inside."""
+    """Replaces a handler: calls the original at once outside of blocks, and records the signal inside."""
 
     __slots__ = ("_guard", "original")
 
@@ -57,19 +58,19 @@ class _Deferring:
 
 
 class Uninterrupted:
-    """The one guard of the process. Its state belongs to the main thread.
+    """The guard of the process, a singleton. Only the main thread changes its state.
 
-    Statements without a call or a jump backwards between them are one step for CPython: no handler runs there. The
-    order of statements below rests on that.
+    CPython checks for signals at calls and backward jumps only, so that no handler runs between other statements. The
+    order of the statements below relies on that.
     """
 
     __slots__ = ("_main", "_plan", "_seen", "depth", "lent", "pending")
 
     def __init__(self) -> None:
         self.depth = 0
-        """How many blocks are open; 0 while the application's own code runs inside a block."""
+        """The number of open blocks; 0 while a block calls code of the application."""
         self.lent = 0
-        """How often a block has been opened for the application's code: inner blocks leave the handlers in place."""
+        """The number of calls of application code inside blocks; above 0, inner blocks do not replace the handlers."""
         self.pending: dict[int, tuple[Handler, FrameType | None]] = {}
         self._main: int | None = threading.main_thread().ident
         self._seen: list[object] = []
@@ -83,7 +84,7 @@ class Uninterrupted:
                 try:
                     for number, deferring in self._plan:
                         set_handler(number, deferring)
-                except ValueError:  # a subinterpreter: no handler runs in it
+                except ValueError:  # in a subinterpreter no handler runs
                     self._main = None
             self.depth += 1
 
@@ -100,30 +101,30 @@ class Uninterrupted:
             self.depth = 0
             if not self.lent:
                 for number, deferring in self._plan:
-                    if getsignal(number) is deferring:  # one that the application has set meanwhile stays
+                    if getsignal(number) is deferring:  # else the application has installed another one, which stays
                         set_handler(number, deferring.original)
 
     @property
     def here(self) -> bool:
-        """True in the thread that runs signal handlers: its waits have to be short."""
+        """True in the thread that runs signal handlers: its waits must be short."""
         return get_ident() == self._main
 
     @property
     def interrupted(self) -> bool:
-        """True if a signal waits for the end of this thread's block: a wait that can be cut short should be."""
+        """True if this thread has recorded signals: a wait should end early if it can."""
         return bool(self.pending) and get_ident() == self._main
 
     def checkpoint(self) -> None:
-        """Call the handlers of what was held back. To be called where nothing is half done and no lock is held."""
+        """Call the handlers of the recorded signals. To be called where no change is half done and no lock is held."""
         while self.interrupted:
             self._call_handlers()
 
     def lend(self) -> Uninterrupted:
-        """Whose `depth` a thread sets to 0 while it calls the application: a dummy's in threads without signals."""
+        """The guard whose `depth` the caller sets to 0 while it calls application code; a dummy in other threads."""
         return self if get_ident() == self._main else _elsewhere
 
     def _call_handlers(self) -> None:
-        """Call every handler, although one of them raises."""
+        """Call the handlers of all recorded signals, also if one of them raises."""
         number = next(iter(self.pending))
         handler, frame = self.pending.pop(number)
         depth = self.depth
@@ -140,7 +141,7 @@ class Uninterrupted:
     # ---- handlers ----------------------------------------------------------------------------------------------------
 
     def _see_handlers(self) -> None:
-        """Plan which handlers to replace; they are nearly always those of the last block."""
+        """Compute the handlers to replace. The result is cached, as the handlers rarely change between blocks."""
         seen = [*map(getsignal, WATCHED)]
         self._plan = [
             (number, handler if isinstance(handler, _Deferring) else _Deferring(self, handler))
@@ -150,7 +151,7 @@ class Uninterrupted:
         self._seen = seen
 
     def after_fork(self) -> None:
-        """The thread that forked is the main thread of the child."""
+        """In the child process, the thread that called fork is the main thread."""
         if get_ident() != self._main:
             self._main = get_ident()
             self.depth = self.lent = 0
@@ -165,12 +166,12 @@ if hasattr(os, "register_at_fork"):
 
 
 def is_handler(code: CodeType) -> bool:
-    """True for the code that stands in for signal handlers."""
+    """True for the code object of the replacement handlers."""
     return code is _Deferring.__call__.__code__
 
 
 def acquire(lock: Lockable) -> None:
-    """Take a lock, inside a block. Waiting for it can be interrupted."""
+    """Acquire a lock inside a block. Signal handlers run while it waits."""
     if lock.acquire(False):
         return
     slice_s = SLICE_S if uninterrupted.here else -1

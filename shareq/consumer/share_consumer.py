@@ -18,7 +18,7 @@ from shareq.consumer.core import ShareConsumerCore
 from shareq.consumer.messages import Messages
 from shareq.model.errors import KafkaError, KafkaException
 from shareq.model.states import AcknowledgeType
-from shareq.model.transport import transport_for
+from shareq.transports import transport_for
 
 _log = logging.getLogger("shareq.consumer")
 

@@ -1,4 +1,4 @@
-"""The bytes of the coordinators' records: Kafka's plain form for keys, its flexible form for values.
+"""Writes and reads the bytes of coordinator records: Kafka's non-flexible form for keys, its flexible form for values.
 
 Source: Kafka's protocol guide, "Protocol Primitive Types" and KIP-482 (tagged fields).
 """
@@ -20,7 +20,7 @@ _INT64 = struct.Struct(">q")
 
 
 class Writer:
-    """Appends fields to a buffer; `compact_*` and `array` write the flexible forms."""
+    """Appends fields to a buffer. `compact_*`, `array`, `int32s` and `tags` write flexible forms."""
 
     __slots__ = ("_out",)
 
@@ -54,7 +54,7 @@ class Writer:
         return self
 
     def string(self, text: str) -> Writer:
-        """The plain form of keys: an int16 length and UTF-8."""
+        """The non-flexible form: an int16 length and UTF-8."""
         raw = text.encode()
         self.int16(len(raw))
         self._out += raw
@@ -64,12 +64,12 @@ class Writer:
         return self.int16(-1) if text is None else self.string(text)
 
     def raw(self, raw: bytes) -> Writer:
-        """Bytes as they are."""
+        """Bytes without a length."""
         self._out += raw
         return self
 
     def sized(self, raw: bytes) -> Writer:
-        """Bytes in the plain form: an int32 length before them."""
+        """Bytes in the non-flexible form: an int32 length and the bytes."""
         self.int32(len(raw))
         self._out += raw
         return self
@@ -98,7 +98,7 @@ class Writer:
         return self
 
     def tags(self, fields: Iterable[tuple[int, bytes]] = ()) -> Writer:
-        """The tagged fields that end every flexible struct, by ascending tag."""
+        """The tagged fields at the end of a flexible struct, in ascending order of tags."""
         present = sorted(fields)
         self.uvarint(len(present))
         for tag, raw in present:
@@ -108,7 +108,7 @@ class Writer:
 
 
 class Reader:
-    """Takes fields off a buffer. Raises UnreadableRecordError if the bytes end too early or are invalid."""
+    """Reads fields of a buffer in order. Raises UnreadableRecordError if the bytes end too early or are invalid."""
 
     __slots__ = ("_at", "_data")
 

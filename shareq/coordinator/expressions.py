@@ -1,7 +1,7 @@
-"""Regular expressions of clients, in RE2's syntax as Kafka takes them.
+"""Compiles the regular expressions of clients, in the syntax of RE2 as in Kafka.
 
-RE2 matches in linear time. Python's `re` backtracks, so the expression `(a|a)*b` of one client could block the server;
-therefore expressions are not supported without RE2. Source: KIP-848, "Regex based subscription"; KIP-1152.
+RE2 matches in linear time. Python's `re` backtracks, so an expression such as `(a|a)*b` could block the server; without
+RE2, expressions are therefore not supported. Source: KIP-848, "Regex based subscription"; KIP-1152.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class ExpressionError(ValueError):
 
 @lru_cache(maxsize=1 << 7)
 def compile_expression(regex: str) -> Callable[[str], bool]:
-    """A function that is True if a whole text matches. Raises ExpressionError."""
+    """A function that returns True if the whole text matches. Raises ExpressionError."""
     try:
         import re2
     except ImportError as error:

@@ -1,21 +1,21 @@
-"""What the coordinators stand on: shards, one for each partition of the coordinator's topic that this broker leads, and
-workflows that take turns at them.
+"""The runtime of the coordinators: one shard for each partition of the coordinator's topic that this broker leads, and
+workflows that take turns at the shards.
 
-A shard is loaded from its log. Then it has one workflow at a time, in the order in which they asked:
+A shard is loaded from its log. Then workflows get it one at a time, in the order of their requests:
 
-    shard = yield Turn(partition, failure)    # the committed state, to be read only
-    error = yield Append(records)             # all of the records or none
+    shard = yield Turn(partition, failure)    # the committed state, read-only
+    error = yield Append(records)             # appends all records or none
 
-The records of an append are replayed into the state once they are committed; then the workflow goes on, and what
-follows the commit stands below the append. The turn is over when the workflow has appended and waits for something
-else, or ends. When the append fails, nothing has changed, and its result is the error. Kafka changes the state at once
-and rolls it back when the append fails; what can be observed is the same, because there, too, nothing is answered
-before everything written earlier is committed.
+The records of an append are replayed into the state when they are committed; then the workflow resumes. Code after the
+append therefore runs after the commit. The turn ends when the workflow waits for another step than an append, or ends.
+If the append fails, the state is unchanged, and the result of the step is the error. Kafka changes the state at once
+and rolls it back if the append fails; clients observe the same, because Kafka, too, answers a request only after all
+earlier writes are committed.
 
-A turn has a deadline. When that passes in the queue, the workflow is closed and its result is `failure(error)`. When it
-passes while records are being appended, that result is answered, and the workflow goes on when they are committed.
-A `BackgroundTurn` has no deadline; `Retry` takes the same turn again, until it succeeds or the shard is resigned.
-Source: Kafka's CoordinatorRuntime; its CoordinatorTimer for the retries.
+A turn has a deadline. If it passes in the queue, the workflow is closed with the result `failure(error)`. If it passes
+during the append, that result is reported at once, and the workflow resumes when the append ends. A `BackgroundTurn`
+has no deadline; `Retry` takes the same turn again, until the workflow succeeds or the shard is resigned. Source:
+Kafka's CoordinatorRuntime; its CoordinatorTimer for the retries.
 """
 
 from __future__ import annotations
@@ -66,16 +66,16 @@ from shareq.model.workflow import (
 )
 
 RETRY_MS = 500
-"""How long after a failure a background turn is taken again. Source: Kafka's CoordinatorRuntime."""
+"""The backoff before a background turn is taken again after a failure. Source: Kafka's CoordinatorRuntime."""
 
 
 class ShardRuntime(Workflows, Generic[ShardT]):
     """The shards of one topic on this broker, and the workflows of their coordinator.
 
-    The coordinator hands every message on that is not its own (see `handle`), serves requests with `serve`, wakes the
-    runtime at `wake_at_ms`, and may set `write_timeout_ms` at any time. For workflows, `now_ms` is the time of the
-    message that is being handled, and `effects` is where they put their events.
-    `on_load(partition, shard)` makes the workflows that a freshly loaded shard begins with.
+    The coordinator passes to `handle` every message that it does not handle itself, runs requests with `serve`, sends a
+    Tick at `wake_at_ms`, and may set `write_timeout_ms` at any time. In workflows, `now_ms` is the time of the message
+    that is being handled, and `effects` collects their events.
+    `on_load(partition, shard)` returns the workflows to run first after a shard is loaded.
     """
 
     task_type = ShardTask
@@ -114,11 +114,11 @@ class ShardRuntime(Workflows, Generic[ShardT]):
         self._repeats: deque[tuple[int, Turn]] = deque()
         self._last_id = 0
 
-    # ---- questions ---------------------------------------------------------------------------------------------------
+    # ---- properties --------------------------------------------------------------------------------------------------
 
     @property
     def wake_at_ms(self) -> int | None:
-        """When the oldest turn times out, a background turn is to be taken again, or a pause ends."""
+        """The first time at which a turn times out, a background turn is repeated, or a pause ends."""
         wake_ms = self._next_deadline_ms()
         if self._repeats and (wake_ms is None or self._repeats[0][0] < wake_ms):
             wake_ms = self._repeats[0][0]
@@ -132,22 +132,22 @@ class ShardRuntime(Workflows, Generic[ShardT]):
         return deadlines[0].deadline_ms if deadlines else None
 
     def next_id(self) -> int:
-        """An id for an effect of the coordinator; unique among all ids of its effects."""
+        """A new id for an effect; unique among all effects of the coordinator."""
         self._last_id += 1
         return self._last_id
 
     def state(self, partition: int) -> ShardState:
-        """Where the shard stands; CLOSED where this broker does not lead it."""
+        """The state of the shard; CLOSED if this broker does not lead it."""
         slot = self._slots.get(partition)
         return slot.state if slot else ShardState.CLOSED
 
     def refusal(self, partition: int) -> Errors:
-        """Why the shard has no turns now: 14 while loading, 15 without a topic, 16 while closed or failed; NONE where
-        it has."""
+        """The error of requests to the shard: COORDINATOR_LOAD_IN_PROGRESS while loading, COORDINATOR_NOT_AVAILABLE
+        without a topic, NOT_COORDINATOR if closed or failed; NONE if active."""
         return Errors.COORDINATOR_NOT_AVAILABLE if partition == NO_PARTITION else REFUSAL[self.state(partition)]
 
     def shard(self, partition: int) -> ShardT | None:
-        """The active shard's committed state, to be looked at only."""
+        """The committed state of the shard, read-only; None if the shard is not active."""
         slot = self._slots.get(partition)
         return slot.shard if slot and slot.state is ShardState.ACTIVE else None
 
@@ -156,7 +156,7 @@ class ShardRuntime(Workflows, Generic[ShardT]):
         return ((p, slot.shard) for p, slot in list(self._slots.items()) if slot.state is ShardState.ACTIVE)
 
     def take_effects(self) -> list[Effect]:
-        """What is to be done since the last call."""
+        """The effects since the last call."""
         effects, self.effects = self.effects, []
         return effects
 
@@ -171,7 +171,7 @@ class ShardRuntime(Workflows, Generic[ShardT]):
     # ---- turns -------------------------------------------------------------------------------------------------------
 
     def begin(self, step: Any, waiter: Any) -> Any:
-        """Begin a step. Whatever the workflow waits for but an append ends its turn."""
+        """Begin a step. Any step but an append ends the workflow's turn."""
         kind = type(step)
         if kind is Turn or kind is BackgroundTurn:
             if waiter.has_turn:
@@ -183,7 +183,7 @@ class ShardRuntime(Workflows, Generic[ShardT]):
         return result
 
     def _begin_turn(self, turn: Turn, task: ShardTask) -> Any:
-        """The shard: at once, when the turns before are over, or never."""
+        """Return the shard if it is free, else queue the turn. If the shard is not active, end the workflow."""
         slot = self._slots.get(turn.partition)
         if slot is None or slot.state is not ShardState.ACTIVE:
             task.end(turn.failure(self.refusal(turn.partition)))
@@ -204,7 +204,7 @@ class ShardRuntime(Workflows, Generic[ShardT]):
             self._deadlines.append(turn)
 
     def end_turn(self, task: ShardTask) -> None:
-        """The task's turn is over: give the following ones theirs."""
+        """End the task's turn, and give the shard to the next turns in the queue."""
         task.has_turn = False
         task.turn.is_over = True
         slot = task.slot
@@ -213,7 +213,7 @@ class ShardRuntime(Workflows, Generic[ShardT]):
             self._drain(slot)
 
     def _drain(self, slot: Slot[ShardT]) -> None:
-        """Give turns until one has to wait for its append."""
+        """Give the shard to queued turns until one waits for its append."""
         queue = slot.queue
         slot.is_draining = True
         while queue and slot.holder is None:
@@ -254,7 +254,7 @@ class ShardRuntime(Workflows, Generic[ShardT]):
         self._waiting[slot.waits_for] = slot
         return slot.waits_for
 
-    # ---- calls to others, and time -----------------------------------------------------------------------------------
+    # ---- requests to other actors, pauses ----------------------------------------------------------------------------
 
     def _begin_ask(self, ask: Ask, waiter: Waiter) -> Any:
         self.effects.append(Call(self._expect(waiter), ask.node, ask.request))
@@ -273,13 +273,13 @@ class ShardRuntime(Workflows, Generic[ShardT]):
         return self._pauses.begin(self.now_ms + pause.ms, waiter)
 
     def end_pauses(self) -> None:
-        """Resume all workflows that pause."""
+        """Resume all paused workflows."""
         self._pauses.end_all()
 
-    # ---- what the broker hands back ----------------------------------------------------------------------------------
+    # ---- messages from the broker ------------------------------------------------------------------------------------
 
     def handle(self, message: Message, now_ms: int) -> list[Effect]:
-        """Take in what concerns shards and calls; all other messages are none of the runtime's business."""
+        """Handle a message about shards, appends, calls or time; other messages are ignored."""
         self.now_ms = now_ms
         if isinstance(message, Appended):
             self._appended(message)
@@ -300,13 +300,16 @@ class ShardRuntime(Workflows, Generic[ShardT]):
         return self.take_effects()
 
     def _answered(self, answer: Answer) -> None:
-        """An answer came; a second one to the same call is ignored."""
+        """Resume the caller with the answer; a second answer to the same call is ignored."""
         waiter = self._calls.pop(answer.id, None)
         if waiter is not None:
             waiter.resume(Reply(answer.response, answer.error, answer.reason))
 
     def _appended(self, message: Appended) -> None:
-        """An append is committed, or failed; what an earlier term of office had asked for is ignored."""
+        """Replay the records of a committed append and resume its workflow, which gets the error of a failed one.
+
+        Appends of an earlier leader epoch are ignored.
+        """
         slot = self._waiting.pop(message.id, None)
         if slot is None:
             return
@@ -321,13 +324,13 @@ class ShardRuntime(Workflows, Generic[ShardT]):
         task.resume(coordinator_error(message.error))
 
     def _marker_written(self, message: MarkerWritten) -> None:
-        """A shard that is still loading meets the marker in its log."""
+        """Replay the marker in an active shard; a shard that is loading reads it from its log."""
         shard = self.shard(message.partition)
         if shard is not None:
             replay_marker(shard, message, self.now_ms)
 
     def _expire(self) -> None:
-        """Answer COORDINATOR_NOT_AVAILABLE where a turn took too long. One whose append is under way goes on later."""
+        """Report COORDINATOR_NOT_AVAILABLE for turns past their deadline. A workflow in its append is not closed."""
         while (deadline_ms := self._next_deadline_ms()) is not None and deadline_ms <= self.now_ms:
             turn = self._deadlines.popleft()
             result = turn.failure(Errors.COORDINATOR_NOT_AVAILABLE)
@@ -338,7 +341,7 @@ class ShardRuntime(Workflows, Generic[ShardT]):
                 turn.task.end(result)
 
     def _run_repeats(self) -> None:
-        """Queue the background turns that are due again."""
+        """Begin the background turns whose backoff is over."""
         while self._repeats and self._repeats[0][0] <= self.now_ms:
             _, turn = self._repeats.popleft()
             turn.task.resume(self._begin_turn(turn, turn.task))
@@ -346,7 +349,7 @@ class ShardRuntime(Workflows, Generic[ShardT]):
     # ---- leadership and loading --------------------------------------------------------------------------------------
 
     def _elected(self, message: ShardElected) -> None:
-        """This broker leads the partition now: forget what was, load the log from its start."""
+        """Drop any former shard of the partition, and load a new one from the start of the log."""
         partition, leader_epoch = message
         former = self._slots.get(partition)
         if former and former.epoch >= leader_epoch:
@@ -358,7 +361,7 @@ class ShardRuntime(Workflows, Generic[ShardT]):
         self.effects.append(ReadRecords(self._wait(slot), TopicPartition(self.topic, partition), 0))
 
     def _resigned(self, partition: int) -> None:
-        """This broker leads the partition no more: turns are over, those in the background included."""
+        """Drop the shard, and end all its turns with NOT_COORDINATOR, including those in the background."""
         slot = self._slots.pop(partition, None)
         if slot is None:
             return
@@ -377,7 +380,7 @@ class ShardRuntime(Workflows, Generic[ShardT]):
                 turn.task.end(turn.failure(Errors.NOT_COORDINATOR))
 
     def _records_read(self, message: RecordsRead) -> None:
-        """Replay a chunk of the log and ask for the next one, until the shard is active."""
+        """Replay a chunk of the log; request the next one, or activate the shard at the end of the log."""
         slot = self._waiting.pop(message.id, None)
         if slot is None:
             return

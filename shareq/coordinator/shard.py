@@ -1,6 +1,6 @@
-"""What a shard is, and the stations of its life.
+"""The interface of a shard, and its lifecycle.
 
-A shard is the state kept in one partition of a coordinator's topic; `runtime` gives it its life.
+A shard is the state stored in one partition of a coordinator's topic; `runtime` loads it and runs workflows on it.
 Source: Kafka's CoordinatorRuntime.
 """
 
@@ -15,11 +15,11 @@ R = TypeVar("R")
 
 
 class UnreadableRecordError(ValueError):
-    """A record of the coordinator's own log cannot be understood: the shard that meets it fails to load."""
+    """A record of the coordinator's log is invalid. A shard whose log contains one fails to load."""
 
 
 class ShardState(StrEnum):
-    """Life of a shard on this broker. Only an ACTIVE one has turns."""
+    """The state of a shard on this broker. Only an ACTIVE shard serves requests."""
 
     CLOSED = "closed"
     LOADING = "loading"
@@ -28,7 +28,7 @@ class ShardState(StrEnum):
 
 
 class ShardEvent(StrEnum):
-    """What can happen to a shard."""
+    """The events that change the state of a shard."""
 
     ELECTED = "elected"
     LOADED = "loaded"
@@ -46,7 +46,7 @@ TRANSITIONS: dict[tuple[ShardState, ShardEvent], ShardState] = {
     (_ACTIVE, ShardEvent.RESIGNED): _CLOSED,
     (_FAILED, ShardEvent.RESIGNED): _CLOSED,
 }
-"""Where a shard goes. A re-election (a higher leader epoch) is a resignation and an election."""
+"""The next state by state and event. A re-election (a higher leader epoch) is a resignation and an election."""
 
 REFUSAL = {
     ShardState.CLOSED: Errors.NOT_COORDINATOR,
@@ -54,7 +54,7 @@ REFUSAL = {
     ShardState.ACTIVE: Errors.NONE,
     ShardState.FAILED: Errors.NOT_COORDINATOR,
 }
-"""Why a shard has no turns."""
+"""The error of requests to a shard, by its state."""
 
 _COORDINATOR_ERROR = {
     Errors.NETWORK_EXCEPTION: Errors.COORDINATOR_LOAD_IN_PROGRESS,
@@ -70,28 +70,28 @@ _COORDINATOR_ERROR = {
 
 
 def coordinator_error(error: Errors) -> Errors:
-    """The error for a client when the coordinator's own log answers `error`; what is not listed stays as it is."""
+    """The error for a client if an append to the coordinator's log fails with `error`; others than these stay."""
     return _COORDINATOR_ERROR.get(error, error)
 
 
 class Shard(Protocol):
-    """The state kept in one partition of the coordinator's topic. It changes by replay and in no other way."""
+    """The state stored in one partition of the coordinator's topic. Only replay changes it."""
 
     def replay(self, offset: int, key: bytes, value: bytes | None, now_ms: int) -> None:
-        """Take in one committed record. Raises UnreadableRecordError; records of unknown types are to be skipped."""
+        """Replay one committed record; skip unknown types. Raises UnreadableRecordError if the record is invalid."""
         ...
 
 
 @runtime_checkable
 class TransactionalShard(Shard, Protocol):
-    """A shard whose records may belong to transactions: they count once the marker of a commit follows them."""
+    """A shard whose records may belong to transactions; such a record takes effect with the marker of a commit."""
 
     def replay_transactional(self, offset: int, key: bytes, value: bytes | None, producer_id: int, now_ms: int) -> None:
-        """Take in one record of the producer's open transaction, for later."""
+        """Keep one record of the producer's open transaction until its marker."""
         ...
 
     def replay_marker(self, producer_id: int, committed: bool, now_ms: int) -> None:
-        """The producer's transaction is over: what was kept for it counts now, or never."""
+        """End the producer's transaction: apply its records if committed, else drop them."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""A shard's place on this broker, and how what stands in its log reaches it."""
+"""A shard with its queue of turns, and the replay of its log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from shareq.model.workflow import Task, Workflow, Workflows
 
 
 class ShardTask(Task[Any]):
-    """A workflow of a coordinator, with the shard and the turn that it has or had last."""
+    """A workflow of a coordinator. `slot` and `turn`: those of its present turn, or of the last one."""
 
     __slots__ = ("has_turn", "slot", "turn")
 
@@ -31,7 +31,7 @@ class ShardTask(Task[Any]):
     turn: Turn
 
     def __init__(self, workflows: Workflows, steps: Workflow[Any], on_result: Callable[[Any], object]) -> None:
-        self.workflows = workflows  # as in `Task`, without a second call: each request makes a task
+        self.workflows = workflows  # the lines of `Task.__init__`: each request creates a task, and a call costs time
         self.steps = steps
         self.on_result = on_result
         self.answered = self.done = self.has_turn = False
@@ -45,16 +45,18 @@ class ShardTask(Task[Any]):
         if not self.has_turn:
             return
         slot = self.slot
-        if not slot.queue:  # as `end_turn` does, for the common case that no turn follows
+        if not slot.queue:  # `end_turn` inlined for the common case that no turn follows
             self.has_turn, self.turn.is_over, slot.holder = False, True, None
-            self.turn.task = None  # no circle for the garbage collector
+            self.turn.task = None  # breaks the reference cycle of task and turn
         else:
-            self.workflows.end_turn(self)  # type: ignore[attr-defined]    # only a runtime makes such tasks
+            self.workflows.end_turn(self)  # type: ignore[attr-defined]    # only a ShardRuntime creates such tasks
 
 
 class Slot(Generic[ShardT]):
-    """A shard with its state of life, the read or append that it waits for, the workflow whose turn it is (`holder`),
-    and the turns that follow."""
+    """A shard with its lifecycle state, the workflow whose turn it is (`holder`) and the queued turns.
+
+    `waits_for`: the id of the read or append under way. `epoch`: the leader epoch.
+    """
 
     __slots__ = (
         "appending",
@@ -85,7 +87,7 @@ class Slot(Generic[ShardT]):
         self.state = TRANSITIONS[self.state, event]
 
     def replay_chunk(self, message: RecordsRead, now_ms: int) -> bool:
-        """Replay a chunk of the log, markers between the records; False where a record cannot be read."""
+        """Replay a chunk of the log, records and markers in the order of offsets. False if a record is invalid."""
         shard, producer_ids = self.shard, message.producer_ids
         markers = deque(message.markers)
         try:
@@ -103,15 +105,15 @@ class Slot(Generic[ShardT]):
 
 
 def replay(shard: Shard, record: tuple[int, bytes, bytes | None], producer_id: int, now_ms: int) -> None:
-    """Take in one record, of a transaction or not."""
+    """Replay one record; `producer_id` is NO_PRODUCER_ID outside of transactions."""
     if producer_id == NO_PRODUCER_ID:
         shard.replay(*record, now_ms)
     else:
-        assert isinstance(shard, TransactionalShard), "only what such a shard writes belongs to transactions"
+        assert isinstance(shard, TransactionalShard), "only such shards append records of transactions"
         shard.replay_transactional(*record, producer_id, now_ms)
 
 
 def replay_marker(shard: Shard, marker: EndMarker | MarkerWritten, now_ms: int) -> None:
-    """Take in the end of a producer's transaction."""
-    assert isinstance(shard, TransactionalShard), "transactions reach no other shard"
+    """Replay the marker of a producer's transaction."""
+    assert isinstance(shard, TransactionalShard), "only such shards append records of transactions"
     shard.replay_marker(marker.producer_id, marker.committed, now_ms)

@@ -1,7 +1,7 @@
-"""How a workflow works on a shard: the steps that `ShardRuntime` performs besides questions and pauses.
+"""The steps of a workflow on a shard, performed by `ShardRuntime`.
 
-shard = yield Turn(partition, failure)    # the committed state, to be read only
-error = yield Append(records)             # all of the records or none
+shard = yield Turn(partition, failure)    # the committed state, read-only
+error = yield Append(records)             # appends all records or none
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from shareq.model.errors import Errors
 from shareq.model.records import NO_PRODUCER_ID, CoordinatorRecord
 
 NO_PARTITION = -1
-"""In a turn: the coordinator's topic does not exist yet."""
+"""The partition of a turn if the coordinator's topic does not exist yet."""
 
 
 def no_result(error: Errors) -> None:
-    """What a workflow comes to whose result is not wanted."""
+    """The failure of a workflow without result."""
     del error
 
 
@@ -27,8 +27,10 @@ def itself(error: Errors) -> Errors:
 
 
 class Turn:
-    """Wait for the shard of `partition`; the result is the shard. Where that cannot be had, or the deadline passes
-    before the turn is over, the workflow's result is `failure(error)`."""
+    """Wait for the shard of `partition`. The result of the step is the shard.
+
+    If the shard is not active, or the deadline passes, the result of the workflow is `failure(error)`.
+    """
 
     __slots__ = ("deadline_ms", "failure", "is_over", "is_watched", "partition", "task")
 
@@ -36,7 +38,7 @@ class Turn:
 
     deadline_ms: int
     task: Any
-    """Both are set by the runtime."""
+    """Set by the runtime, as is `deadline_ms`."""
 
     def __init__(self, partition: int, failure: Callable[[Errors], Any]) -> None:
         self.partition = partition
@@ -47,9 +49,8 @@ class Turn:
 
 
 class BackgroundTurn(Turn):
-    """A turn of what a coordinator does unasked, and has to get done: a log that stalls delays it and does not cancel
-    it. Only a shard that is resigned ends it, with NOT_COORDINATOR: the next coordinator finds in the log what is to be
-    done."""
+    """A turn of work that no client waits for and that must be done. It has no deadline: a slow log delays it. It fails
+    only if the shard is not active or resigns; the next coordinator then repeats the work from its log."""
 
     __slots__ = ()
 
@@ -60,8 +61,10 @@ class BackgroundTurn(Turn):
 
 
 class Append(NamedTuple):
-    """Append records atomically to the shard whose turn it is, with a producer id as part of that producer's
-    transaction. The result is an error: NONE once they are committed and replayed, and where there are no records."""
+    """Append records atomically to the shard of the turn; with a producer id, as part of that producer's transaction.
+
+    The result is the error; NONE after the records are committed and replayed, or at once without records.
+    """
 
     records: Sequence[CoordinatorRecord]
     producer_id: int = NO_PRODUCER_ID
@@ -69,6 +72,6 @@ class Append(NamedTuple):
 
 
 class Retry:
-    """Take the background turn again, after the runtime's back-off; the result is the shard."""
+    """Take the background turn again after the runtime's backoff. The result is the shard."""
 
     __slots__ = ()

@@ -1,4 +1,4 @@
-"""The typed view of those topic configurations that a log acts on."""
+"""The typed values of the topic configurations that have an effect."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from shareq.log.topic_config_def import LONG_MAX, TopicConfigDef, TopicConfigType
-from shareq.log.topic_configs import DAY_MS, TOPIC_CONFIGS
+from shareq.model.config_def import LONG_MAX
 from shareq.model.configs import BrokerConfig
 from shareq.model.errors import ConfigException
-
-__all__ = ["LONG_MAX", "TOPIC_CONFIGS", "LogConfig", "TopicConfigDef", "TopicConfigType"]
+from shareq.model.topic_configs import DAY_MS, TOPIC_CONFIGS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConfig:
-    """What a log acts on. Durations in ms, sizes in bytes, -1 means no bound."""
+    """The configuration of one log. Durations in ms, sizes in bytes; -1: no bound."""
 
     cleanup_policy: str = "delete"
     compression_type: str = "producer"

@@ -22,9 +22,10 @@ from shareq.log.batches import (
     crc_matches,
     parse_batch,
 )
-from shareq.log.config import LONG_MAX, LogConfig
+from shareq.log.config import LogConfig
 from shareq.log.record_columns import WORTH_A_LOOK, largest_timestamp_delta
 from shareq.log.records import CODECS, CorruptBatch, Record, decode, rebuild, restamp_timestamps
+from shareq.model.config_def import LONG_MAX
 from shareq.model.errors import Errors
 from shareq.model.records import RecordBatch
 

@@ -1,4 +1,4 @@
-"""The definition of a configuration key: default, allowed values, description."""
+"""The definition of a configuration key: default, type, allowed values, description."""
 
 from __future__ import annotations
 
@@ -6,67 +6,110 @@ import re
 from dataclasses import dataclass
 
 from shareq.model.errors import ConfigException
+from shareq.model.messages.topics import ConfigType
 
 INT_MAX = (1 << 31) - 1
+LONG_MAX = (1 << 63) - 1
+
+Value = int | float | bool | str
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigDef:
-    """One key: its default as a typed value, the allowed range or choices, and its description."""
+    """One key: its default as a typed value, the allowed range or choices, its description and its type."""
 
     key: str
-    default: int | float | bool | str
+    default: Value
     doc: str
     low: int | None = None
     high: int | None = None
+    """The largest number; for a list, the most elements."""
     choices: tuple[str, ...] = ()
     broker_key: str | None = None
-    """Group keys: the broker key with the value for groups without an override."""
+    """Topic and group keys: the broker key with the value for topics or groups without an override."""
     bounds: tuple[str, str] | None = None
     """Group keys: the broker keys that bound an override."""
     unused: bool = False
     """True if the key has no effect: it is accepted and checked because Kafka has it."""
+    type: ConfigType = ConfigType.UNKNOWN
+    """UNKNOWN: derived from the default and the range."""
+
+    def __post_init__(self) -> None:
+        if self.type is ConfigType.UNKNOWN:
+            object.__setattr__(self, "type", self._derived_type())
+
+    def _derived_type(self) -> ConfigType:
+        if isinstance(self.default, bool):
+            return ConfigType.BOOLEAN
+        if isinstance(self.default, str):
+            return ConfigType.STRING
+        if isinstance(self.default, float):
+            return ConfigType.DOUBLE
+        return ConfigType.LONG if self.high is None or self.high > INT_MAX else ConfigType.INT
+
+    @property
+    def synonym(self) -> str:
+        """The broker key of the same meaning."""
+        return self.broker_key or self.key
 
     @property
     def allowed(self) -> str:
         """The allowed values as text, for error messages and tables."""
-        if isinstance(self.default, bool):
-            return "true or false"
         if self.choices:
-            return ", ".join(self.choices)
+            words = ", ".join(self.choices)
+            return f"a list of {words}" if self._is_list else words
+        if self.type is ConfigType.BOOLEAN:
+            return "true or false"
         if isinstance(self.default, (int, float)):
-            return f"{self.low}..{self.high}" if self.high not in (None, INT_MAX) else f">= {self.low}"
+            return f"{self.low}..{self.high}" if self.high not in (None, INT_MAX, LONG_MAX) else f">= {self.low}"
         return "any text"
 
-    def parse(self, value: object) -> int | float | bool | str:
+    @property
+    def _is_list(self) -> bool:
+        return self.type is ConfigType.LIST and self.high != 1
+
+    def parse(self, value: object) -> Value:
         """The typed value. 5.0 is the integer 5. Raises ConfigException with the key, the value and the allowed
         values."""
         whole = isinstance(value, float) and value.is_integer()
         text = str(int(value) if whole else value).strip()  # type: ignore[call-overload]    # a float
-        if isinstance(self.default, bool):
-            if text.lower() in ("true", "false"):
-                return text.lower() == "true"
-        elif isinstance(self.default, (int, float)):
-            number = self._number(text)
-            if number is not None and self._within(number):
-                return number
-        elif not self.choices or text in self.choices or self._by_duration(text):
-            return text
-        raise ConfigException(f"{self.key}={value!r}: must be {self.allowed}")
+        parsed: Value | None
+        if self.type is ConfigType.BOOLEAN:
+            parsed = self._parse_boolean(text)
+        elif isinstance(self.default, str):
+            parsed = self._parse_list(text) if self._is_list else self._parse_word(text)
+        else:
+            parsed = self._parse_number(text)
+        if parsed is None:
+            raise ConfigException(f"{self.key}={value!r}: must be {self.allowed}")
+        return parsed
 
-    def _number(self, text: str) -> int | float | None:
+    def _parse_boolean(self, text: str) -> bool | None:
+        return text.lower() == "true" if text.lower() in (self.choices or ("true", "false")) else None
+
+    def _parse_number(self, text: str) -> int | float | None:
         """The number in `text`: ASCII digits, with a fraction if the key allows one; None for any other text."""
+        number: int | float
         if re.fullmatch(r"[+-]?[0-9]{1,25}", text):
-            return int(text) if isinstance(self.default, int) else float(text)
-        if isinstance(self.default, float) and re.fullmatch(r"[+-]?[0-9]{0,25}\.[0-9]{1,25}", text):
-            return float(text)
-        return None
+            number = float(text) if self.type is ConfigType.DOUBLE else int(text)
+        elif self.type is ConfigType.DOUBLE and re.fullmatch(r"[+-]?[0-9]{0,25}\.[0-9]{1,25}", text):
+            number = float(text)
+        else:
+            return None
+        return number if (self.low is None or number >= self.low) and number <= self._highest else None
 
-    def _within(self, number: float) -> bool:
-        return (self.low is None or number >= self.low) and (self.high is None or number <= self.high)
+    @property
+    def _highest(self) -> float:
+        return LONG_MAX if self.high is None else self.high
 
-    def _by_duration(self, text: str) -> bool:
-        return "by_duration:<duration>" in self.choices and parse_by_duration(text) is not None
+    def _parse_word(self, text: str) -> str | None:
+        by_duration = "by_duration:<duration>" in self.choices and parse_by_duration(text) is not None
+        return text if not self.choices or text in self.choices or by_duration else None
+
+    def _parse_list(self, text: str) -> str | None:
+        words = [word.strip() for word in text.split(",")] if text else []
+        legal = all(word in self.choices if self.choices else word for word in words)
+        return ",".join(dict.fromkeys(words)) if legal else None
 
 
 _DURATION = re.compile(

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from shareq.model.config_def import INT_MAX, ConfigDef, parse_by_duration
 from shareq.model.consumer_configs import CONSUMER_CONFIGS, CONSUMER_GROUP_CONFIGS
 from shareq.model.errors import ConfigException
-from shareq.model.log_configs import LOG_CONFIGS
+from shareq.model.messages.topics import ConfigType
 from shareq.model.states import IsolationLevel
+from shareq.model.topic_configs import BROKER_LOG_CONFIGS
 from shareq.model.transaction_configs import TRANSACTION_CONFIGS
 
 __all__ = [
@@ -73,7 +74,14 @@ BROKER_CONFIGS: dict[str, ConfigDef] = {
             "The age at which an unfinished initialization is retried.",
         ),
         ConfigDef("group.share.assignor.offload.enable", True, "Compute assignments in a thread.", unused=True),
-        ConfigDef("group.share.assignors", "simple", "The server-side assignor.", choices=("simple", "all_to_all")),
+        ConfigDef(
+            "group.share.assignors",
+            "simple",
+            "The server-side assignor.",
+            high=1,
+            choices=("simple", "all_to_all"),
+            type=ConfigType.LIST,
+        ),
         ConfigDef(
             "group.share.persister.class.name",
             "org.apache.kafka.server.share.persister.DefaultStatePersister",
@@ -83,9 +91,17 @@ BROKER_CONFIGS: dict[str, ConfigDef] = {
                 "org.apache.kafka.server.share.persister.NoOpStatePersister",
                 "",
             ),
+            type=ConfigType.CLASS,
         ),
         ConfigDef("socket.request.max.bytes", 104857600, "The largest request in bytes.", 1, INT_MAX),
-        ConfigDef("connections.max.idle.ms", 600000, "A connection that is idle for this time is closed.", 1, INT_MAX),
+        ConfigDef(
+            "connections.max.idle.ms",
+            600000,
+            "A connection that is idle for this time is closed.",
+            1,
+            INT_MAX,
+            type=ConfigType.LONG,
+        ),
         ConfigDef("fetch.max.bytes", 57671680, "The most bytes of one fetch response.", 1024, INT_MAX),
         ConfigDef("group.min.session.timeout.ms", 6000, "Least session time-out of a classic member.", 0, INT_MAX),
         ConfigDef(
@@ -103,19 +119,31 @@ BROKER_CONFIGS: dict[str, ConfigDef] = {
             "The time between two checks for expired offsets.",
             1,
             INT_MAX,
+            type=ConfigType.LONG,
         ),
         ConfigDef("offsets.topic.num.partitions", 50, "Partitions of __consumer_offsets.", 1, INT_MAX),
-        ConfigDef("offsets.topic.replication.factor", 3, "Its replicas, brokers permitting.", 1, 32767),
+        ConfigDef(
+            "offsets.topic.replication.factor", 3, "Its replicas, brokers permitting.", 1, 32767, type=ConfigType.SHORT
+        ),
         ConfigDef("offsets.topic.segment.bytes", 104857600, "Its segment size.", 1, INT_MAX),
         ConfigDef("offsets.commit.timeout.ms", 5000, "The time-out for the commit of a group record.", 1, INT_MAX),
         *CONSUMER_CONFIGS,
         *TRANSACTION_CONFIGS,
-        *LOG_CONFIGS,
+        *BROKER_LOG_CONFIGS,
         ConfigDef("num.partitions", 1, "Partitions of a topic created without a count.", 1, INT_MAX),
         ConfigDef("default.replication.factor", 1, "Replicas of a topic created without a factor.", 1, 32767),
         ConfigDef("share.coordinator.state.topic.num.partitions", 50, "Partitions of __share_group_state.", 1, INT_MAX),
-        ConfigDef("share.coordinator.state.topic.replication.factor", 3, "Its replicas, brokers permitting.", 1, 32767),
-        ConfigDef("share.coordinator.state.topic.min.isr", 2, "Its min.insync.replicas.", 1, 32767),
+        ConfigDef(
+            "share.coordinator.state.topic.replication.factor",
+            3,
+            "Its replicas, brokers permitting.",
+            1,
+            32767,
+            type=ConfigType.SHORT,
+        ),
+        ConfigDef(
+            "share.coordinator.state.topic.min.isr", 2, "Its min.insync.replicas.", 1, 32767, type=ConfigType.SHORT
+        ),
         ConfigDef("share.coordinator.state.topic.segment.bytes", 104857600, "Its segment size.", 1, INT_MAX),
         ConfigDef(
             "share.coordinator.state.topic.compression.codec", 0, "Its records' codec, by id.", 0, 4, unused=True

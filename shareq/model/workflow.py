@@ -1,6 +1,6 @@
 """Workflows: work that spans several messages is a generator that yields steps and receives their results.
 
-    reply = yield Ask(node, request)                     # a question to a broker
+    reply = yield Ask(node, request)                     # a request to a broker
     first, second = yield [Ask(...), other_workflow()]   # several at once; the results in the same order
     yield Pause(ms)
     return result

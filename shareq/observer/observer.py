@@ -11,10 +11,11 @@ from weakref import finalize
 from shareq.model.errors import ConfigException, IllegalStateException
 from shareq.model.events import DurableStateRead
 from shareq.model.html import Html, Table, Tables, html, strong
-from shareq.model.transport import Connection, listen, transport_for
+from shareq.model.transport import Connection, listen
 from shareq.observer.core import ObserverCore
 from shareq.observer.journal_writer import JournalWriter
 from shareq.trace import Journal, View, group_view, view
+from shareq.transports import transport_for
 
 MIN_INTERVAL_MS = 10
 

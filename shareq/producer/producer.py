@@ -15,13 +15,14 @@ from shareq.client.topic_partition import TopicPartition
 from shareq.client.uninterrupted import uninterrupted
 from shareq.log.records import Headers
 from shareq.model.errors import Errors, KafkaError, KafkaException
-from shareq.model.transport import Connection, transport_for
+from shareq.model.transport import Connection
 from shareq.producer.config import producer_config
 from shareq.producer.core import ProducerCore
 from shareq.producer.partition_queue import RECORD_OVERHEAD_BYTES, Delivery, DeliveryCallback
 from shareq.producer.record_arguments import checked_arguments, content_bytes, headers_size, record_headers
 from shareq.producer.transaction import ProducerTransactionEvent, ProducerTransactionState, abort_required
 from shareq.producer.transaction_offsets import ConsumerGroupMetadata, committed_offsets
+from shareq.transports import transport_for
 
 _log = logging.getLogger("shareq.producer")
 

@@ -24,9 +24,9 @@ from shareq.model.errors import Errors, KafkaError, KafkaException
 from shareq.model.ids import TopicId, TopicIdPartition
 from shareq.model.records import RecordBatch
 from shareq.model.states import AcknowledgeType
-from shareq.model.transport import transport_for
 from shareq.spark.held import Held, divide, without
 from shareq.spark.ranges import Range, cut
+from shareq.transports import transport_for
 
 log = logging.getLogger(__name__)
 

@@ -18,8 +18,8 @@ from shareq.model.errors import Errors
 from shareq.model.ids import TopicId
 from shareq.model.messages.fetch import FetchRequest, FetchResponse
 from shareq.model.records import RecordBatch
-from shareq.model.transport import transport_for
 from shareq.spark.ranges import Range
+from shareq.transports import transport_for
 
 log = logging.getLogger(__name__)
 

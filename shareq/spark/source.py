@@ -8,7 +8,6 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-import shareq  # noqa: F401    # in the processes of Spark's, this is what knows how to reach brokers over TCP
 from shareq.admin import Admin
 from shareq.spark.options import Options, parse
 from shareq.spark.ranges import Range, merged

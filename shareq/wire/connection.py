@@ -14,8 +14,6 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Protocol
 
-from shareq.broker.loop import EventLoop
-from shareq.broker.network import Network
 from shareq.model.actor import Answer, Call, ClientContext
 from shareq.model.messages.api_versions import ApiVersionsRequest
 from shareq.model.messages.base import Request, Response
@@ -26,6 +24,7 @@ from shareq.wire.apis import API_BY_KEY
 from shareq.wire.errors import MalformedFrame, RequestHeader, UnsupportedVersion
 from shareq.wire.frames import FrameReader, decode_request, encode_response
 from shareq.wire.request_log import ServedRequest, errors_of
+from shareq.wire.served_cluster import Loop, Network
 
 _log = logging.getLogger("shareq.server")
 
@@ -48,7 +47,7 @@ TURN = 32
 class Backend(Protocol):
     """The part of a server that a connection uses."""
 
-    loop: EventLoop
+    loop: Loop
     network: Network
     observer: Callable[[ServedRequest], None] | None
     inbox: memoryview

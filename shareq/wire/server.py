@@ -17,8 +17,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Self
 
-from shareq.broker.cluster import Cluster
-from shareq.broker.loop import Timer
 from shareq.client.uninterrupted import SLICE_S, uninterrupted
 from shareq.model.html import strong, table
 from shareq.wire.address import Address
@@ -26,6 +24,7 @@ from shareq.wire.client_examples import client_examples_html
 from shareq.wire.connection import ServerConnection
 from shareq.wire.listener import Listener, ports_of
 from shareq.wire.request_log import ServedRequest
+from shareq.wire.served_cluster import ServedCluster, Timer
 
 _log = logging.getLogger("shareq.server")
 
@@ -48,7 +47,7 @@ class Server:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ServedCluster,
         host: str = "127.0.0.1",
         ports: int | Sequence[int] | None = None,
         *,
@@ -74,6 +73,7 @@ class Server:
         except BaseException:
             with uninterrupted:
                 self.close()
+                self.cluster.no_longer_served(self)
                 for listener in self._listeners.values():
                     listener.close()
             raise
@@ -89,7 +89,6 @@ class Server:
         self._thread = threading.Thread(target=self._asyncio.run_forever, name="shareq-server", daemon=True)
         self._thread.start()
         self.closed = False
-        self.loop.report = self.report
         addresses = {b: (one.host, one.port) for b, one in self._listeners.items()}
         self.cluster.readdress(addresses, self._broker_changed)
         self._run(self._open())
@@ -149,7 +148,7 @@ class Server:
             self._asyncio.call_soon_threadsafe(self._asyncio.stop)
             self._thread.join()
             self._asyncio.close()
-            self.loop.report = None
+            self.cluster.no_longer_served(self)
 
     async def _shut(self) -> None:
         if self._idle_timer is not None:

@@ -26,14 +26,14 @@ class ClusterMembers(Members):
         while self.requester.ask(find, 6).coordinators[0].error_code:
             cluster.advance(10)
 
-    def send_as(self, who: str, request: Request, version: int) -> None:
-        self.last[who] = self.requester.send(request, version)
+    def send_as(self, name: str, request: Request, version: int) -> None:
+        self.last[name] = self.requester.send(request, version)
 
-    def heard(self, who: str) -> Sequence[Response]:
-        call_id = self.last[who]
+    def responses_to(self, name: str) -> Sequence[Response]:
+        call_id = self.last[name]
         return [self.requester.response(call_id)] if self.requester.answered(call_id) else []
 
-    def listen(self, who: str) -> None:
+    def await_response(self, name: str) -> None:
         self.requester.cluster.advance(0)
 
     def ask(self, request: Request, kind: type[R], client: ClientContext = IN_PROCESS) -> R:
@@ -53,10 +53,10 @@ def members() -> Iterator[ClusterMembers]:
 
 
 def test_member_joins_after_the_only_member_left_within_the_initial_delay(members: ClusterMembers) -> None:
-    assert members.enter("A") == WAITING
+    assert members.join_as_new("A") == WAITING
     members.requester.cluster.advance(500)
     assert members.leave("A") == "NONE"
     assert members.state() == "PreparingRebalance"
-    assert members.enter("B") == WAITING
+    assert members.join_as_new("B") == WAITING
     members.requester.cluster.advance(6000)
-    assert members.said("B") == "1 range leads B"
+    assert members.response_to("B") == "1 range leads B"

@@ -32,7 +32,7 @@ from shareq.model.messages.topics import (
     IncrementalAlterConfigsRequest,
     ResourceType,
 )
-from shareq.model.transport import transport_for
+from shareq.transports import transport_for
 from tests.broker.probe import Probe
 
 

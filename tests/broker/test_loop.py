@@ -128,7 +128,7 @@ def test_an_earlier_timer_wakes_the_loop_thread() -> None:
 def test_a_loop_that_reports_failures_continues_after_them(clock: str | float) -> None:
     loop = make_loop(clock)
     seen: list[object] = []
-    loop.report = seen.append
+    loop.report_to(seen.append)
     loop.enter(lambda: loop.post(lambda: 1 // 0))
     loop.enter(lambda: loop.at(loop.now_ms(), lambda: int("one")))
     loop.enter(lambda: loop.at(loop.now_ms() + 1, lambda: seen.append("next")))

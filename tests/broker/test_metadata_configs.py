@@ -12,7 +12,6 @@ import pytest
 
 from shareq.broker import Cluster
 from shareq.broker.configs import INTERNAL, READ_AT_START
-from shareq.log.config import TOPIC_CONFIGS
 from shareq.model.configs import BROKER_CONFIGS, GROUP_CONFIGS
 from shareq.model.errors import Errors
 from shareq.model.messages.topics import (
@@ -25,6 +24,7 @@ from shareq.model.messages.topics import (
     IncrementalAlterConfigsRequest,
     ResourceType,
 )
+from shareq.model.topic_configs import TOPIC_CONFIGS
 from tests.broker.requester import Requester
 
 E = Errors

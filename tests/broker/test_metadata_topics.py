@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from shareq.broker import Cluster
-from shareq.log.config import TOPIC_CONFIGS
 from shareq.model.errors import Errors
 from shareq.model.ids import ZERO_TOPIC_ID, TopicId
 from shareq.model.messages.topics import (
@@ -23,6 +22,7 @@ from shareq.model.messages.topics import (
     ElectLeadersRequest,
     ElectLeadersResponse,
 )
+from shareq.model.topic_configs import TOPIC_CONFIGS
 from tests.broker.requester import Requester
 
 E = Errors

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from shareq.trace.views.palette import DARK, LIGHT
+from shareq_widgets.words import clock_text
 from tests.browser.pages import cells, execute, notebook, open_strip
-from tests.widgets.fakes import payments
+from tests.widgets.fakes import ORIGIN_MS, payments
 
 pytestmark = pytest.mark.browser
 
@@ -39,7 +41,11 @@ def expect_order(strip: Locator, order: int) -> None:
     assert cells(strip) == expected_cells(order)
 
 
-def test_step_and_back_change_the_cells(strip: Locator, tmp_path: Path) -> None:
+def test_step_and_back_change_the_cells(strip: Locator, browser_page: Page, tmp_path: Path) -> None:
+    expect_order(strip, 10)
+    execute(browser_page, "cluster.arrive()")
+    expect_order(strip, 11)
+    strip.get_by_text("◀ step").click()
     expect_order(strip, 10)
     strip.get_by_text("step ▶").click()
     expect_order(strip, 11)
@@ -53,20 +59,51 @@ def test_step_and_back_change_the_cells(strip: Locator, tmp_path: Path) -> None:
     strip.screenshot(path=tmp_path / "step.png")
 
 
-def test_steps_reach_the_end_and_show_a_message_there(strip: Locator) -> None:
-    for order in range(11, len(SNAPSHOTS)):
+def test_steps_end_with_the_recording(strip: Locator) -> None:
+    strip.press("Home")
+    for order in range(1, 11):
         strip.get_by_text("step ▶").click()
         expect_order(strip, order)
     strip.get_by_text("step ▶").click()
+    expect(strip.locator(".sq-sentence b")).to_have_text(
+        "This is the end of the recording: run on lets the cluster run."
+    )
+    expect_order(strip, 10)
+
+
+def test_run_on_lets_the_cluster_run(strip: Locator) -> None:
+    button = strip.get_by_text("run on ▶▶")
+    expect(button).to_have_attribute("aria-pressed", "false")
+    strip.locator("select").select_option("10")
+    button.click()
+    expect_order(strip, len(SNAPSHOTS) - 1)
     expect(strip.locator(".sq-sentence b")).to_contain_text("Nothing more happens to this partition")
+    expect(button).to_have_attribute("aria-pressed", "false")
+
+
+STEPS = "from tests.widgets.fakes import FakeView; cluster.view = FakeView(payments().snapshots, [0, 4, 9, 12])"
+
+
+def test_internals_split_a_step_into_its_events(browser_page: Page, jupyterlab: str, jupyterlab_folder: Path) -> None:
+    notebook(jupyterlab_folder, "steps.ipynb", SOURCE, STEPS, SHOW)
+    strip = open_strip(browser_page, jupyterlab, "steps.ipynb")
+    strip.press("Home")
+    for key, order in [("ArrowRight", 4), ("ArrowRight", 9), ("ArrowLeft", 4)]:
+        strip.press(key)
+        expect_order(strip, order)
+    strip.press("i")
+    expect(strip.get_by_text("internals")).to_have_attribute("aria-pressed", "true")
+    strip.press("ArrowRight")
+    expect_order(strip, 5)
+    browser_page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")
 
 
 def test_keyboard(strip: Locator) -> None:
     strip.focus()
-    for key, order in [("ArrowLeft", 9), ("ArrowRight", 10), ("Home", 0), ("End", 10), ("ArrowRight", 11)]:
+    for key, order in [("ArrowLeft", 9), ("ArrowRight", 10), ("Home", 0), ("End", 10), ("ArrowRight", 10)]:
         strip.press(key)
         expect_order(strip, order)
-    for key, order in [("ArrowLeft", 10), ("l", 11)]:
+    for key, order in [("ArrowLeft", 9), ("l", 10)]:
         strip.press(key)
         expect_order(strip, order)
 
@@ -153,16 +190,43 @@ def test_wheel_without_modifier_scrolls_the_page(strip: Locator, browser_page: P
 
 
 def test_scrub(strip: Locator) -> None:
-    strip.locator("input[type=range]").fill("3")
-    expect_order(strip, 3)
+    """The timeline is time: locks run down between two events, too."""
+    third, fourth = (snapshot["now_ms"] - ORIGIN_MS for snapshot in SNAPSHOTS[3:5])
+    range_ = strip.locator("input[type=range]")
+    for place, order in [(third, 3), (fourth - 1, 3), (fourth, 4)]:
+        range_.fill(str(place))
+        expect_order(strip, order)
+        expect(strip.locator(".sq-chips")).to_contain_text(f"t {clock_text(place)}")
+    expect(range_).to_have_attribute("aria-valuetext", re.compile(r"^00:0\d\.\d{3} of 00:0\d\.\d{3}, event 4 of 10$"))
     strip.get_by_title("time-out, event 7").click()
     expect_order(strip, 7)
+
+
+def test_near_marks_are_one_and_idle_time_is_folded(
+    browser_page: Page, jupyterlab: str, jupyterlab_folder: Path, tmp_path: Path
+) -> None:
+    source = """
+    from tests.widgets.fakes import FakeCluster, History
+    story = History().acquire("m-a", 100, 106).settle(100, 101, "available", "lock_timeout")
+    story.settle(101, 102, "available", "lock_timeout").settle(102, 103, "available", "lock_timeout", 900_000)
+    cluster = FakeCluster(story, 4)
+    """
+    notebook(jupyterlab_folder, "folds.ipynb", dedent(source), SHOW)
+    strip = open_strip(browser_page, jupyterlab, "folds.ipynb")
+    expect(strip.locator(".sq-folds span")).to_have_attribute("title", "15:00.000 without an event, folded")
+    marks = strip.locator(".sq-marks button")
+    expect(marks).to_have_count(2)
+    expect(marks.first).to_have_attribute("title", "time-out, event 2\ntime-out, event 3")
+    strip.screenshot(path=tmp_path / "folds.png")
+    marks.first.click()
+    expect(strip).to_have_attribute("data-order", "2")
+    browser_page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")
 
 
 def test_play_reaches_the_end_and_pause_stops(strip: Locator) -> None:
     strip.locator("select").select_option("10")
     strip.get_by_text("▶ play").click()
-    expect(strip).to_have_attribute("data-order", str(len(SNAPSHOTS) - 1))
+    expect(strip).to_have_attribute("data-order", "10")
     expect(strip.get_by_text("▶ play")).to_be_visible()
     strip.press("Home")
     strip.locator("select").select_option("0.25")
@@ -191,6 +255,24 @@ def test_an_event_from_another_cell_moves_a_live_strip(strip: Locator, browser_p
     expect_order(strip, 11)
 
 
+ORDERS = """strip => {
+    window.seen = [strip.dataset.order];
+    new MutationObserver(() => window.seen.push(strip.dataset.order)).observe(strip, {attributeFilter: ["data-order"]});
+}"""
+
+
+def test_a_live_strip_plays_what_just_happened(strip: Locator, browser_page: Page) -> None:
+    """With reduced motion it shows the end at once."""
+    strip.evaluate(ORDERS)
+    execute(browser_page, "for _ in range(4): cluster.arrive()")
+    expect_order(strip, 14)
+    assert browser_page.evaluate("window.seen") == ["10", "11", "12", "13", "14"]
+    browser_page.emulate_media(reduced_motion="reduce")
+    execute(browser_page, "for _ in range(3): cluster.arrive()")
+    expect_order(strip, 17)
+    assert browser_page.evaluate("window.seen") == ["10", "11", "12", "13", "14", "17"]
+
+
 BAND = """strip => {
     const canvas = strip.querySelector(".sq-plot canvas"), ratio = canvas.width / canvas.clientWidth;
     const [x, y] = [canvas.clientWidth / 2, 32].map(at => Math.round(at * ratio));
@@ -211,9 +293,10 @@ def test_follows_the_theme_of_jupyterlab(strip: Locator, browser_page: Page, tmp
 
 def test_reduced_motion_draws_at_once(strip: Locator, browser_page: Page) -> None:
     browser_page.emulate_media(reduced_motion="reduce")
-    strip.get_by_text("step ▶").click()
-    expect_order(strip, 11)
-    assert strip.locator(".sq-flow").count() == 0
+    for button, order in [("◀ step", 9), ("step ▶", 10)]:
+        strip.get_by_text(button).click()
+        expect_order(strip, order)
+        assert strip.locator(".sq-flow").count() == 0
 
 
 def test_a_wide_window_is_drawn_as_blocks_and_zooms_to_cells(

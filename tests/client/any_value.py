@@ -23,8 +23,8 @@ RAISING_MODULES = {
     "admin/offsets.py",
     "client/arguments.py", "client/config.py", "client/shell.py", "client/topic_partition.py",
     "consumer/acknowledger.py", "consumer/config.py", "consumer/core.py", "consumer/share_consumer.py",
-    "model/transport.py", "producer/config.py", "producer/transaction_offsets.py", "producer/producer.py",
-    "producer/record_arguments.py", "producer/transaction.py", "wire/client/client_host.py",
+    "producer/config.py", "producer/transaction_offsets.py", "producer/producer.py",
+    "producer/record_arguments.py", "producer/transaction.py", "transports.py", "wire/client/client_host.py",
 }  # fmt: skip
 """Modules that raise errors to applications on purpose; an error from another module is a defect."""
 

@@ -28,7 +28,7 @@ from shareq.model.messages.cluster import (
     MetadataResponse,
 )
 from shareq.model.records import RecordBatch
-from shareq.model.transport import register_scheme
+from shareq.transports import publish
 
 START_MS = 1_000_000
 
@@ -54,6 +54,10 @@ def topic_id(name: str) -> TopicId:
     return TopicId(name.ljust(22, "x"))
 
 
+_fakes: list[Fake] = []
+"""Addresses stay valid for tests that keep the address only."""
+
+
 class Fake:
     """Both sides of a connection. `topics`: name -> leader of each partition."""
 
@@ -72,8 +76,8 @@ class Fake:
         }
         self._ready: deque[Answer] = deque()
         self._later: list[tuple[int, int, Answer]] = []
-        self.address = f"fake://{id(self)}"
-        _fakes[self.address] = self
+        self.address = publish(self, random.Random(0))
+        _fakes.append(self)
 
     # ---- the transport -----------------------------------------------------------------------------------------------
 
@@ -81,7 +85,7 @@ class Fake:
         self.actor = actor
         return FakeConnection(self)
 
-    def rng(self) -> random.Random:
+    def client_rng(self) -> random.Random:
         return random.Random(7)
 
     def perform(self, effects: Iterable[Effect]) -> None:
@@ -199,10 +203,6 @@ class FakeConnection:
     def _check(self) -> None:
         if self._fake.dead:
             raise KafkaException(KafkaError(KafkaError._TRANSPORT, "the cluster is closed"))
-
-
-_fakes: dict[str, Fake] = {}
-register_scheme("fake", lambda address, conf: _fakes[address])
 
 
 def batch(base_offset: int, *values: bytes | str, compression: str = "none", key: bytes | None = None) -> RecordBatch:

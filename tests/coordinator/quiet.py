@@ -1,24 +1,24 @@
-"""What has to hold of a coordinator once faults have stopped and some time has passed: nothing is pending."""
+"""Checks that a coordinator has nothing pending, to be used some time after the last fault."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from shareq.coordinator.groups.coordinator import GroupCoordinator
-from shareq.coordinator.groups.deadlines import What
+from shareq.coordinator.groups.deadlines import DeadlineKind
+from shareq.coordinator.groups.deleted_topics import deleted_topic_records
 from shareq.coordinator.groups.group import Group
 from shareq.coordinator.groups.shard import GroupShard
-from shareq.coordinator.groups.vanished import vanished_records
 from shareq.coordinator.other.transaction import TransactionCoordinator
 from shareq.coordinator.runtime import ShardRuntime
 from shareq.coordinator.share_group.state import ShareGroup
 
-REBALANCING = frozenset({What.CLASSIC_JOIN, What.CLASSIC_SYNC, What.CONSUMER_REBALANCE})
-"""What members wait for; sessions and the expiry of offsets go on."""
+REBALANCING = frozenset({DeadlineKind.CLASSIC_JOIN, DeadlineKind.CLASSIC_SYNC, DeadlineKind.CONSUMER_REBALANCE})
+"""The deadlines of rebalances. Deadlines of sessions and of the expiry of offsets may be pending."""
 
 
 def check_runtime(runtime: ShardRuntime[Any]) -> None:
-    """No workflow waits for its turn, for its append, for an answer, or for another attempt."""
+    """No workflow waits for a turn, an append, a reply, or a retry."""
     assert not runtime._repeats
     assert not runtime._calls
     assert runtime._pauses.wake_at_ms is None
@@ -28,20 +28,20 @@ def check_runtime(runtime: ShardRuntime[Any]) -> None:
 
 
 def check_group_coordinator(coordinator: GroupCoordinator) -> None:
-    """Besides, no rebalance is under way, and nothing is recorded of topics that are gone."""
+    """Also: no rebalance is under way, and no records of deleted topics are left."""
     check_runtime(coordinator._runtime)
     context = coordinator._context
     known: dict[str, Group] = {}
     for _, shard in coordinator._runtime.active():
         known |= shard.groups
         check_topics(coordinator, shard)
-    waiting = {due for due in context.deadlines._deadlines if due.what in REBALANCING and due.group_id in known}
+    waiting = {due for due in context.deadlines._deadlines if due.kind in REBALANCING and due.group_id in known}
     assert not {due for due in waiting if due in context.deadlines._queued}
 
 
 def check_topics(coordinator: GroupCoordinator, shard: GroupShard) -> None:
     image = coordinator._context.image
-    assert vanished_records(shard, image) == ([], False)
+    assert deleted_topic_records(shard, image) == ([], False)
     for group in shard.groups.values():
         if isinstance(group, ShareGroup) and group.share_partitions and group.members:
             for name in group.subscriptions:
@@ -52,7 +52,7 @@ def check_topics(coordinator: GroupCoordinator, shard: GroupShard) -> None:
 
 
 def check_transaction_coordinator(coordinator: TransactionCoordinator) -> None:
-    """Besides, no transaction waits for its markers or for its completion."""
+    """Also: no transaction waits for its markers or its completion."""
     check_runtime(coordinator._runtime)
     assert coordinator._endings._endings == set()
     for _, shard in coordinator._runtime.active():

@@ -1,4 +1,4 @@
-"""The life of shards, and the workflows that take turns at them."""
+"""The shard runtime: the lifecycle of shards, and the turns of workflows."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ CLOSED, LOADING, ACTIVE, FAILED = ShardState
 ELECTED, LOADED, LOAD_FAILED, RESIGNED = ShardEvent
 
 
-class Notebook:
-    """A shard that keeps the values of its records, in order."""
+class LineShard:
+    """A shard that stores the values of its records, in order."""
 
     def __init__(self, partition: int) -> None:
         self.partition = partition
@@ -50,24 +50,24 @@ class Notebook:
 
     def replay(self, offset: int, key: bytes, value: bytes | None, now_ms: int) -> None:
         if value is None:
-            raise UnreadableRecordError("a line is not null")
+            raise UnreadableRecordError("the value of a line is null")
         self.lines.append((offset, value))
 
 
-class Desk:
-    """A runtime of notebooks, with everything that came out of it."""
+class Harness:
+    """A runtime of `LineShard`s; collects its effects and the results of workflows (name, result, time)."""
 
     def __init__(self, *, traced: bool = False) -> None:
-        self.shards: list[Notebook] = []
+        self.shards: list[LineShard] = []
         self.at_first: list[Workflow[None]] = []
-        self.runtime: ShardRuntime[Notebook] = ShardRuntime(
+        self.runtime: ShardRuntime[LineShard] = ShardRuntime(
             "log", self._make, lambda partition, shard: self.at_first, traced=traced
         )
         self.effects: list[Effect] = []
         self.answers: list[tuple[str, object, int]] = []
 
-    def _make(self, partition: int) -> Notebook:
-        shard = Notebook(partition)
+    def _make(self, partition: int) -> LineShard:
+        shard = LineShard(partition)
         self.shards.append(shard)
         return shard
 
@@ -77,7 +77,7 @@ class Desk:
         return effects
 
     def elect(self, partition: int = 0, epoch: int = 0) -> int:
-        """Answers the id of the first read."""
+        """Elect a shard; returns the id of its first read."""
         (read,) = [e for e in self.handle(ShardElected(partition, epoch)) if isinstance(e, ReadRecords)]
         assert (read.topic_partition, read.offset) == (TopicPartition("log", partition), 0)
         return read.id
@@ -86,7 +86,8 @@ class Desk:
         self.handle(RecordsRead(self.elect(partition, epoch), Errors.NONE, (), 0, True))
 
     def work(self, name: str, *lines: str, partition: int = 0, then: Any = None) -> Workflow[object]:
-        """Writes lines; the result is all lines that it saw, or an error. `then` is started when it is done."""
+        """A workflow that appends lines. The result is the lines before that, or an error. `then` is started at the
+        end."""
         shard = yield Turn(partition, lambda error: error)
         seen = [value.decode() for _, value in shard.lines]
         error = yield Append([CoordinatorRecord(b"", line.encode()) for line in lines])
@@ -99,7 +100,7 @@ class Desk:
         return seen
 
     def note(self, name: str) -> Callable[[object], None]:
-        """Takes the result of a workflow down."""
+        """A callback that stores the result of a workflow."""
         return lambda result: self.answers.append((name, result, self.runtime.now_ms))
 
     def schedule(self, name: str, *lines: str, partition: int = 0, now_ms: int = 0, then: Any = None) -> None:
@@ -108,13 +109,13 @@ class Desk:
         self.effects += self.runtime.take_effects()
 
     def schedule_background(self, name: str, *lines: str, now_ms: int = 0, errors: Iterable[Errors] = ()) -> None:
-        """Background work that writes lines, once its attempts have met `errors`."""
+        """Start a background workflow that appends lines after failing with `errors`."""
         pending = list(errors)
 
         def work() -> Workflow[Errors]:
             shard = yield BackgroundTurn(0, lambda error: error)
             while True:
-                assert isinstance(shard, Notebook)
+                assert isinstance(shard, LineShard)
                 if pending:
                     error = pending.pop(0)
                 else:
@@ -128,7 +129,7 @@ class Desk:
         self.effects += self.runtime.take_effects()
 
     def appends(self) -> list[AppendRecords]:
-        """Appends that have been asked for since the last look."""
+        """The appends requested since the last call."""
         found = [effect for effect in self.effects if isinstance(effect, AppendRecords)]
         self.effects = [effect for effect in self.effects if not isinstance(effect, AppendRecords)]
         return found
@@ -137,7 +138,7 @@ class Desk:
         self.handle(Appended(append.id, error, base), now_ms)
 
 
-# ---- the table -------------------------------------------------------------------------------------------------------
+# ---- states ----------------------------------------------------------------------------------------------------------
 
 EXPECTED = {
     (CLOSED, ELECTED): LOADING,
@@ -152,19 +153,19 @@ EXPECTED = {
 @pytest.mark.parametrize(
     ("state", "event"), [pytest.param(*pair, id=f"{pair[0]}, {pair[1]}") for pair in product(ShardState, ShardEvent)]
 )
-def test_every_state_and_event(state: ShardState, event: ShardEvent) -> None:
+def test_next_state_of_each_state_and_event(state: ShardState, event: ShardEvent) -> None:
     assert TRANSITIONS.get((state, event)) == EXPECTED.get((state, event))
 
 
-def in_state(state: ShardState) -> tuple[Desk, int]:
-    """A desk whose shard 0 is in `state`, and the id of its read, if any."""
-    desk = Desk()
+def in_state(state: ShardState) -> tuple[Harness, int]:
+    """A harness whose shard 0 is in `state`, and the id of its read; -1 if there is none."""
+    harness = Harness()
     read = -1
     if state is not CLOSED:
-        read = desk.elect()
+        read = harness.elect()
     if state in (ACTIVE, FAILED):
-        desk.handle(RecordsRead(read, Errors.NONE if state is ACTIVE else Errors.CORRUPT_MESSAGE, (), 0, True))
-    return desk, read
+        harness.handle(RecordsRead(read, Errors.NONE if state is ACTIVE else Errors.CORRUPT_MESSAGE, (), 0, True))
+    return harness, read
 
 
 @pytest.mark.parametrize(
@@ -176,340 +177,343 @@ def in_state(state: ShardState) -> tuple[Desk, int]:
         pytest.param(FAILED, Errors.NOT_COORDINATOR, id="failed"),
     ],
 )
-def test_only_an_active_shard_has_turns(state: ShardState, refusal: Errors) -> None:
-    desk, _ = in_state(state)
-    assert (desk.runtime.state(0), desk.runtime.refusal(0)) == (state, refusal)
-    desk.schedule("read")
-    assert desk.answers == [("read", refusal or [], 0)]
-    assert [p for p, _ in desk.runtime.active()] == ([0] if state is ACTIVE else [])
-    assert (desk.runtime.shard(0) is None) == (state is not ACTIVE)
+def test_only_an_active_shard_serves_turns(state: ShardState, refusal: Errors) -> None:
+    harness, _ = in_state(state)
+    assert (harness.runtime.state(0), harness.runtime.refusal(0)) == (state, refusal)
+    harness.schedule("read")
+    assert harness.answers == [("read", refusal or [], 0)]
+    assert [p for p, _ in harness.runtime.active()] == ([0] if state is ACTIVE else [])
+    assert (harness.runtime.shard(0) is None) == (state is not ACTIVE)
 
 
 @pytest.mark.parametrize("state", ShardState)
-def test_a_higher_epoch_loads_anew_and_no_other_does(state: ShardState) -> None:
-    desk, _ = in_state(state)
+def test_only_a_higher_leader_epoch_loads_the_shard_again(state: ShardState) -> None:
+    harness, _ = in_state(state)
     if state is not CLOSED:
-        assert desk.handle(ShardElected(0, 0)) == []
-        assert desk.runtime.state(0) is state
-    desk.elect(epoch=1)
-    assert desk.runtime.state(0) is LOADING
+        assert harness.handle(ShardElected(0, 0)) == []
+        assert harness.runtime.state(0) is state
+    harness.elect(epoch=1)
+    assert harness.runtime.state(0) is LOADING
 
 
 @pytest.mark.parametrize("state", ShardState)
-def test_a_read_that_nobody_waits_for_changes_nothing(state: ShardState) -> None:
-    desk, read = in_state(state)
+def test_stale_reads_and_appends_are_ignored(state: ShardState) -> None:
+    harness, read = in_state(state)
     stale = read if state in (ACTIVE, FAILED) else 999
-    assert desk.handle(RecordsRead(stale, Errors.NONE, [(0, b"", None)], 1, True)) == []
-    assert desk.handle(Appended(998, Errors.NONE, 0)) == []
-    assert desk.runtime.state(0) is state
+    assert harness.handle(RecordsRead(stale, Errors.NONE, [(0, b"", None)], 1, True)) == []
+    assert harness.handle(Appended(998, Errors.NONE, 0)) == []
+    assert harness.runtime.state(0) is state
 
 
 # ---- loading ---------------------------------------------------------------------------------------------------------
 
 
-def test_loading_goes_chunk_by_chunk() -> None:
-    desk = Desk(traced=True)
-    read = desk.elect(partition=7)
-    (following,) = desk.handle(RecordsRead(read, Errors.NONE, [(3, b"", b"a"), (4, b"", b"b")], 6, False))
+def test_log_is_loaded_in_chunks() -> None:
+    harness = Harness(traced=True)
+    read = harness.elect(partition=7)
+    (following,) = harness.handle(RecordsRead(read, Errors.NONE, [(3, b"", b"a"), (4, b"", b"b")], 6, False))
     assert isinstance(following, ReadRecords)
     assert (following.topic_partition, following.offset) == (TopicPartition("log", 7), 6)
-    loaded = desk.handle(RecordsRead(following.id, Errors.NONE, [(6, b"", b"c")], 7, True))
+    loaded = harness.handle(RecordsRead(following.id, Errors.NONE, [(6, b"", b"c")], 7, True))
     assert loaded == [CoordinatorLoaded("log", 7, 3)]
-    assert desk.shards[0].lines == [(3, b"a"), (4, b"b"), (6, b"c")]
+    assert harness.shards[0].lines == [(3, b"a"), (4, b"b"), (6, b"c")]
 
 
-def test_an_unreadable_record_fails_the_load_until_the_next_election() -> None:
-    desk = Desk()
-    desk.handle(RecordsRead(desk.elect(), Errors.NONE, [(0, b"", b"a"), (1, b"", None)], 2, True))
-    assert desk.runtime.state(0) is FAILED
-    desk.lead(epoch=1)
-    assert desk.runtime.state(0) is ACTIVE
-    assert desk.runtime.shard(0) is desk.shards[1]
+def test_unreadable_record_fails_the_load_until_the_next_election() -> None:
+    harness = Harness()
+    harness.handle(RecordsRead(harness.elect(), Errors.NONE, [(0, b"", b"a"), (1, b"", None)], 2, True))
+    assert harness.runtime.state(0) is FAILED
+    harness.lead(epoch=1)
+    assert harness.runtime.state(0) is ACTIVE
+    assert harness.runtime.shard(0) is harness.shards[1]
 
 
-def test_a_read_of_an_earlier_term_is_ignored() -> None:
-    desk = Desk()
-    early = desk.elect()
-    late = desk.elect(epoch=1)
-    desk.handle(RecordsRead(early, Errors.NONE, [(0, b"", None)], 1, True))
-    assert desk.runtime.state(0) is LOADING
-    desk.handle(RecordsRead(late, Errors.NONE, (), 0, True))
-    assert desk.runtime.state(0) is ACTIVE
+def test_read_of_an_earlier_leader_epoch_is_ignored() -> None:
+    harness = Harness()
+    early = harness.elect()
+    late = harness.elect(epoch=1)
+    harness.handle(RecordsRead(early, Errors.NONE, [(0, b"", None)], 1, True))
+    assert harness.runtime.state(0) is LOADING
+    harness.handle(RecordsRead(late, Errors.NONE, (), 0, True))
+    assert harness.runtime.state(0) is ACTIVE
 
 
-def test_what_a_loaded_shard_begins_with_runs_before_anything_else() -> None:
-    desk = Desk()
+def test_workflows_of_on_load_run_first() -> None:
+    harness = Harness()
     results: list[object] = []
-    desk.at_first = [noted(desk.work("first", "x"), results), noted(desk.work("second"), results)]
-    desk.lead()
-    desk.schedule("third")
-    (append,) = desk.appends()
-    desk.settle(append)
-    assert (results, desk.answers) == ([[], ["x"]], [("third", ["x"], 0)])
+    harness.at_first = [
+        append_result(harness.work("first", "x"), results),
+        append_result(harness.work("second"), results),
+    ]
+    harness.lead()
+    harness.schedule("third")
+    (append,) = harness.appends()
+    harness.settle(append)
+    assert (results, harness.answers) == ([[], ["x"]], [("third", ["x"], 0)])
 
 
-def noted(work: Workflow[object], results: list[object]) -> Workflow[None]:
+def append_result(work: Workflow[object], results: list[object]) -> Workflow[None]:
     results.append((yield from work))
 
 
-# ---- operations ------------------------------------------------------------------------------------------------------
+# ---- turns -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_workflow_goes_on_when_its_records_are_committed_and_replayed() -> None:
-    desk = Desk()
-    desk.lead()
-    desk.schedule("write", "a", "b")
-    (append,) = desk.appends()
+def test_workflow_resumes_after_its_records_are_committed_and_replayed() -> None:
+    harness = Harness()
+    harness.lead()
+    harness.schedule("write", "a", "b")
+    (append,) = harness.appends()
     assert append.topic_partition == TopicPartition("log", 0)
     assert [record.value for record in append.records] == [b"a", b"b"]
-    assert desk.shards[0].lines == []
-    assert desk.answers == []
-    desk.settle(append, base=40, now_ms=9)
-    assert desk.shards[0].lines == [(40, b"a"), (41, b"b")]
-    assert desk.answers == [("write", [], 9)]
-    assert desk.effects[-1] == GroupDeleted("write")
+    assert harness.shards[0].lines == []
+    assert harness.answers == []
+    harness.settle(append, base=40, now_ms=9)
+    assert harness.shards[0].lines == [(40, b"a"), (41, b"b")]
+    assert harness.answers == [("write", [], 9)]
+    assert harness.effects[-1] == GroupDeleted("write")
 
 
-def test_a_failed_append_changes_nothing() -> None:
-    desk = Desk()
-    desk.lead()
-    desk.schedule("write", "a")
-    desk.schedule("read")
-    desk.settle(desk.appends()[0], Errors.NOT_ENOUGH_REPLICAS)
-    assert desk.shards[0].lines == []
-    assert desk.answers == [("write", Errors.COORDINATOR_NOT_AVAILABLE, 0), ("read", [], 0)]
-    assert GroupDeleted("write") not in desk.effects
+def test_failed_append_changes_nothing() -> None:
+    harness = Harness()
+    harness.lead()
+    harness.schedule("write", "a")
+    harness.schedule("read")
+    harness.settle(harness.appends()[0], Errors.NOT_ENOUGH_REPLICAS)
+    assert harness.shards[0].lines == []
+    assert harness.answers == [("write", Errors.COORDINATOR_NOT_AVAILABLE, 0), ("read", [], 0)]
+    assert GroupDeleted("write") not in harness.effects
 
 
-def test_turns_come_one_at_a_time_in_order_and_reads_wait() -> None:
-    desk = Desk()
-    desk.lead()
+def test_turns_run_one_at_a_time_in_the_order_of_requests() -> None:
+    harness = Harness()
+    harness.lead()
     for name, lines in (("one", ["a"]), ("two", ["b"]), ("three", []), ("four", ["c"])):
-        desk.schedule(name, *lines)
+        harness.schedule(name, *lines)
     names = []
-    while appends := desk.appends():
+    while appends := harness.appends():
         (append,) = appends
         names.append(append.records[0].value)
-        desk.settle(append)
+        harness.settle(append)
     assert names == [b"a", b"b", b"c"]
-    assert desk.answers == [("one", [], 0), ("two", ["a"], 0), ("three", ["a", "b"], 0), ("four", ["a", "b"], 0)]
+    assert harness.answers == [("one", [], 0), ("two", ["a"], 0), ("three", ["a", "b"], 0), ("four", ["a", "b"], 0)]
 
 
-def test_shards_do_not_wait_for_each_other() -> None:
-    desk = Desk()
-    desk.lead(0)
-    desk.lead(1)
-    desk.schedule("here", "a", partition=0)
-    desk.schedule("there", "b", partition=1)
-    first, second = desk.appends()
-    desk.settle(second)
-    assert [name for name, _, _ in desk.answers] == ["there"]
-    desk.settle(first)
-    assert [name for name, _, _ in desk.answers] == ["there", "here"]
+def test_shards_are_independent() -> None:
+    harness = Harness()
+    harness.lead(0)
+    harness.lead(1)
+    harness.schedule("here", "a", partition=0)
+    harness.schedule("there", "b", partition=1)
+    first, second = harness.appends()
+    harness.settle(second)
+    assert [name for name, _, _ in harness.answers] == ["there"]
+    harness.settle(first)
+    assert [name for name, _, _ in harness.answers] == ["there", "here"]
 
 
-def test_a_workflow_may_start_another_which_waits_its_turn() -> None:
-    desk = Desk()
-    desk.lead()
-    desk.schedule("one", "a", then=desk.work("follow-up", "c"))
-    desk.schedule("two", "b")
+def test_workflow_started_by_another_waits_for_its_turn() -> None:
+    harness = Harness()
+    harness.lead()
+    harness.schedule("one", "a", then=harness.work("follow-up", "c"))
+    harness.schedule("two", "b")
     for _ in range(3):
-        (append,) = desk.appends()
-        desk.settle(append)
-    assert desk.answers == [("one", [], 0), ("two", ["a"], 0), ("follow-up", ["a", "b"], 0)]
+        (append,) = harness.appends()
+        harness.settle(append)
+    assert harness.answers == [("one", [], 0), ("two", ["a"], 0), ("follow-up", ["a", "b"], 0)]
 
 
 # ---- time and leadership ---------------------------------------------------------------------------------------------
 
 
-def test_a_slow_append_is_answered_in_time_and_settled_later() -> None:
-    desk = Desk()
-    desk.runtime.write_timeout_ms = 100
-    desk.lead()
-    desk.schedule("slow", "a", now_ms=10)
-    (append,) = desk.appends()
-    assert desk.runtime.wake_at_ms == 110
-    assert desk.handle(Tick(), 109) == []
-    desk.handle(Tick(), 110)
-    assert desk.answers == [("slow", Errors.COORDINATOR_NOT_AVAILABLE, 110)]
-    assert desk.runtime.wake_at_ms is None
-    desk.settle(append, now_ms=200)
-    assert desk.shards[0].lines == [(0, b"a")]
-    assert desk.effects[-1] == GroupDeleted("slow"), "what follows the commit follows it"
-    assert len(desk.answers) == 1
+def test_slow_append_is_answered_at_the_deadline_and_applied_later() -> None:
+    harness = Harness()
+    harness.runtime.write_timeout_ms = 100
+    harness.lead()
+    harness.schedule("slow", "a", now_ms=10)
+    (append,) = harness.appends()
+    assert harness.runtime.wake_at_ms == 110
+    assert harness.handle(Tick(), 109) == []
+    harness.handle(Tick(), 110)
+    assert harness.answers == [("slow", Errors.COORDINATOR_NOT_AVAILABLE, 110)]
+    assert harness.runtime.wake_at_ms is None
+    harness.settle(append, now_ms=200)
+    assert harness.shards[0].lines == [(0, b"a")]
+    assert harness.effects[-1] == GroupDeleted("slow"), "the code after the append runs after the commit"
+    assert len(harness.answers) == 1
 
 
-def test_a_turn_that_times_out_in_the_queue_never_begins() -> None:
-    desk = Desk()
-    desk.runtime.write_timeout_ms = 100
-    desk.lead()
-    desk.schedule("slow", "a", now_ms=0)
-    desk.schedule("queued", "b", now_ms=50)
-    desk.schedule("patient", "c", now_ms=60)
-    (append,) = desk.appends()
-    desk.handle(Tick(), 155)
-    assert desk.runtime.wake_at_ms == 160
-    desk.settle(append, now_ms=156)
-    (following,) = desk.appends()
+def test_turn_that_times_out_in_the_queue_does_not_begin() -> None:
+    harness = Harness()
+    harness.runtime.write_timeout_ms = 100
+    harness.lead()
+    harness.schedule("slow", "a", now_ms=0)
+    harness.schedule("queued", "b", now_ms=50)
+    harness.schedule("patient", "c", now_ms=60)
+    (append,) = harness.appends()
+    harness.handle(Tick(), 155)
+    assert harness.runtime.wake_at_ms == 160
+    harness.settle(append, now_ms=156)
+    (following,) = harness.appends()
     assert [record.value for record in following.records] == [b"c"]
-    assert [name for name, _, _ in desk.answers] == ["slow", "queued"]
+    assert [name for name, _, _ in harness.answers] == ["slow", "queued"]
 
 
 # ---- background turns ------------------------------------------------------------------------------------------------
 
 
-def test_a_background_turn_has_no_deadline() -> None:
-    desk = Desk()
-    desk.runtime.write_timeout_ms = 100
-    desk.lead()
-    desk.schedule("slow", "a", now_ms=0)
-    desk.schedule_background("background", "b", now_ms=0)
-    (append,) = desk.appends()
-    desk.handle(Tick(), 100)
-    assert desk.runtime.wake_at_ms is None
-    desk.settle(append, now_ms=3_600_000)
-    desk.settle(desk.appends()[0], now_ms=3_600_001)
-    assert desk.shards[0].lines == [(0, b"a"), (0, b"b")]
-    assert desk.answers == [("slow", Errors.COORDINATOR_NOT_AVAILABLE, 100), ("background", Errors.NONE, 3_600_001)]
+def test_background_turn_has_no_deadline() -> None:
+    harness = Harness()
+    harness.runtime.write_timeout_ms = 100
+    harness.lead()
+    harness.schedule("slow", "a", now_ms=0)
+    harness.schedule_background("background", "b", now_ms=0)
+    (append,) = harness.appends()
+    harness.handle(Tick(), 100)
+    assert harness.runtime.wake_at_ms is None
+    harness.settle(append, now_ms=3_600_000)
+    harness.settle(harness.appends()[0], now_ms=3_600_001)
+    assert harness.shards[0].lines == [(0, b"a"), (0, b"b")]
+    assert harness.answers == [("slow", Errors.COORDINATOR_NOT_AVAILABLE, 100), ("background", Errors.NONE, 3_600_001)]
 
 
 @pytest.mark.parametrize("error", [Errors.NOT_ENOUGH_REPLICAS, Errors.KAFKA_STORAGE_ERROR, Errors.MESSAGE_TOO_LARGE])
-def test_a_background_turn_is_taken_again_until_its_records_are_appended(error: Errors) -> None:
-    desk = Desk()
-    desk.lead()
-    desk.schedule_background("background", "a")
+def test_background_turn_is_repeated_until_its_append_succeeds(error: Errors) -> None:
+    harness = Harness()
+    harness.lead()
+    harness.schedule_background("background", "a")
     now_ms = 0
     for _ in range(3):
-        desk.settle(desk.appends()[0], error, now_ms=now_ms)
-        assert desk.runtime.wake_at_ms == now_ms + RETRY_MS
-        desk.handle(Tick(), now_ms + RETRY_MS - 1)
-        assert desk.appends() == []
+        harness.settle(harness.appends()[0], error, now_ms=now_ms)
+        assert harness.runtime.wake_at_ms == now_ms + RETRY_MS
+        harness.handle(Tick(), now_ms + RETRY_MS - 1)
+        assert harness.appends() == []
         now_ms += RETRY_MS
-        desk.handle(Tick(), now_ms)
-    desk.settle(desk.appends()[0], now_ms=now_ms)
-    assert desk.shards[0].lines == [(0, b"a")]
-    assert desk.answers == [("background", Errors.NONE, now_ms)]
-    assert desk.runtime.wake_at_ms is None
+        harness.handle(Tick(), now_ms)
+    harness.settle(harness.appends()[0], now_ms=now_ms)
+    assert harness.shards[0].lines == [(0, b"a")]
+    assert harness.answers == [("background", Errors.NONE, now_ms)]
+    assert harness.runtime.wake_at_ms is None
 
 
-def test_a_background_turn_is_taken_again_without_an_append() -> None:
-    desk = Desk()
-    desk.lead()
-    desk.schedule_background("background", errors=[Errors.CONCURRENT_TRANSACTIONS])
-    assert (desk.answers, desk.runtime.wake_at_ms) == ([], RETRY_MS)
-    desk.handle(Tick(), RETRY_MS)
-    assert desk.answers == [("background", Errors.NONE, RETRY_MS)]
+def test_background_turn_is_repeated_without_an_append() -> None:
+    harness = Harness()
+    harness.lead()
+    harness.schedule_background("background", errors=[Errors.CONCURRENT_TRANSACTIONS])
+    assert (harness.answers, harness.runtime.wake_at_ms) == ([], RETRY_MS)
+    harness.handle(Tick(), RETRY_MS)
+    assert harness.answers == [("background", Errors.NONE, RETRY_MS)]
 
 
-def test_other_turns_come_while_a_background_turn_waits_to_be_taken_again() -> None:
-    desk = Desk()
-    desk.lead()
-    desk.schedule_background("background", "a")
-    desk.settle(desk.appends()[0], Errors.KAFKA_STORAGE_ERROR)
-    desk.schedule("client", "b", now_ms=1)
-    desk.settle(desk.appends()[0], now_ms=1)
-    assert desk.answers == [("client", [], 1)]
+def test_other_turns_run_during_the_backoff_of_a_background_turn() -> None:
+    harness = Harness()
+    harness.lead()
+    harness.schedule_background("background", "a")
+    harness.settle(harness.appends()[0], Errors.KAFKA_STORAGE_ERROR)
+    harness.schedule("client", "b", now_ms=1)
+    harness.settle(harness.appends()[0], now_ms=1)
+    assert harness.answers == [("client", [], 1)]
 
 
-@pytest.mark.parametrize("how", [ShardResigned(0), ShardElected(0, 5)], ids=["resigned", "elected anew"])
+@pytest.mark.parametrize("loss", [ShardResigned(0), ShardElected(0, 5)], ids=["resigned", "re-elected"])
 @pytest.mark.parametrize("waits", ["in the queue", "to be repeated"])
-def test_lost_leadership_ends_a_background_turn(how: ShardElected | ShardResigned, waits: str) -> None:
-    desk = Desk()
-    desk.lead()
+def test_lost_leadership_ends_a_background_turn(loss: ShardElected | ShardResigned, waits: str) -> None:
+    harness = Harness()
+    harness.lead()
     if waits == "in the queue":
-        desk.schedule("slow", "x")
-        desk.schedule_background("background", "a")
+        harness.schedule("slow", "x")
+        harness.schedule_background("background", "a")
     else:
-        desk.schedule_background("background", "a")
-        desk.settle(desk.appends()[0], Errors.KAFKA_STORAGE_ERROR)
-    desk.handle(how, 7)
-    assert desk.answers[-1] == ("background", Errors.NOT_COORDINATOR, 7)
-    assert desk.runtime.wake_at_ms is None
-    desk.appends()
-    desk.handle(Tick(), 10_000)
-    assert desk.appends() == []
+        harness.schedule_background("background", "a")
+        harness.settle(harness.appends()[0], Errors.KAFKA_STORAGE_ERROR)
+    harness.handle(loss, 7)
+    assert harness.answers[-1] == ("background", Errors.NOT_COORDINATOR, 7)
+    assert harness.runtime.wake_at_ms is None
+    harness.appends()
+    harness.handle(Tick(), 10_000)
+    assert harness.appends() == []
 
 
-def test_an_early_tick_is_harmless() -> None:
-    desk = Desk()
-    assert desk.handle(Tick()) == []
-    assert desk.runtime.wake_at_ms is None
+def test_early_tick_has_no_effect() -> None:
+    harness = Harness()
+    assert harness.handle(Tick()) == []
+    assert harness.runtime.wake_at_ms is None
 
 
-@pytest.mark.parametrize("how", [ShardResigned(0), ShardElected(0, 5)], ids=["resigned", "elected anew"])
-def test_lost_leadership_refuses_all_who_wait(how: ShardElected | ShardResigned) -> None:
-    desk = Desk()
-    desk.lead()
-    desk.schedule("under way", "a")
-    desk.schedule("queued")
-    (append,) = desk.appends()
-    desk.handle(how, 7)
-    assert desk.answers == [("under way", Errors.NOT_COORDINATOR, 7), ("queued", Errors.NOT_COORDINATOR, 7)]
-    assert desk.runtime.wake_at_ms is None
-    desk.settle(append)
-    assert desk.shards[0].lines == []
-    assert len(desk.answers) == 2
+@pytest.mark.parametrize("loss", [ShardResigned(0), ShardElected(0, 5)], ids=["resigned", "re-elected"])
+def test_lost_leadership_ends_all_turns(loss: ShardElected | ShardResigned) -> None:
+    harness = Harness()
+    harness.lead()
+    harness.schedule("under way", "a")
+    harness.schedule("queued")
+    (append,) = harness.appends()
+    harness.handle(loss, 7)
+    assert harness.answers == [("under way", Errors.NOT_COORDINATOR, 7), ("queued", Errors.NOT_COORDINATOR, 7)]
+    assert harness.runtime.wake_at_ms is None
+    harness.settle(append)
+    assert harness.shards[0].lines == []
+    assert len(harness.answers) == 2
 
 
-def test_resigning_what_one_does_not_lead_is_harmless() -> None:
-    assert Desk().handle(ShardResigned(3)) == []
+def test_resignation_of_an_unknown_partition_has_no_effect() -> None:
+    assert Harness().handle(ShardResigned(3)) == []
 
 
-def test_a_turn_without_a_topic_is_refused() -> None:
-    desk = Desk()
-    desk.schedule("early", partition=NO_PARTITION)
-    assert desk.answers == [("early", Errors.COORDINATOR_NOT_AVAILABLE, 0)]
+def test_turn_without_a_topic_is_refused() -> None:
+    harness = Harness()
+    harness.schedule("early", partition=NO_PARTITION)
+    assert harness.answers == [("early", Errors.COORDINATOR_NOT_AVAILABLE, 0)]
 
 
-def test_a_workflow_that_waits_for_something_else_gives_its_turn_up() -> None:
-    desk = Desk()
-    desk.lead()
+def test_waiting_for_a_reply_ends_the_turn() -> None:
+    harness = Harness()
+    harness.lead()
 
     def work() -> Workflow[object]:
         shard = yield Turn(0, lambda error: error)
         reply = yield Ask(3, MetadataRequest())
         return len(shard.lines), reply
 
-    desk.runtime.start(work(), desk.note("asking"))
-    (call,) = desk.runtime.take_effects()
+    harness.runtime.start(work(), harness.note("request"))
+    (call,) = harness.runtime.take_effects()
     assert isinstance(call, Call)
-    desk.schedule("write", "a")
-    desk.settle(desk.appends()[0])
-    desk.handle(Answer(call.id, None, Errors.NETWORK_EXCEPTION, "gone"))
-    desk.handle(Answer(call.id, None, Errors.NONE))
-    assert desk.answers == [("write", [], 0), ("asking", (1, Reply(None, Errors.NETWORK_EXCEPTION, "gone")), 0)]
+    harness.schedule("write", "a")
+    harness.settle(harness.appends()[0])
+    harness.handle(Answer(call.id, None, Errors.NETWORK_EXCEPTION, "gone"))
+    harness.handle(Answer(call.id, None, Errors.NONE))
+    assert harness.answers == [("write", [], 0), ("request", (1, Reply(None, Errors.NETWORK_EXCEPTION, "gone")), 0)]
 
 
-def test_a_workflow_may_take_several_turns() -> None:
-    desk = Desk()
-    desk.lead()
+def test_workflow_takes_several_turns() -> None:
+    harness = Harness()
+    harness.lead()
 
     def work() -> Workflow[object]:
-        first = yield from desk.work("one", "a")
-        second = yield from desk.work("two", "b")
+        first = yield from harness.work("one", "a")
+        second = yield from harness.work("two", "b")
         return first, second
 
-    desk.runtime.start(work(), desk.note("both"))
-    desk.effects += desk.runtime.take_effects()
-    desk.schedule("between")
-    desk.settle(desk.appends()[0])
-    desk.settle(desk.appends()[0])
-    assert desk.answers == [("between", ["a"], 0), ("both", ([], ["a"]), 0)]
+    harness.runtime.start(work(), harness.note("both"))
+    harness.effects += harness.runtime.take_effects()
+    harness.schedule("between")
+    harness.settle(harness.appends()[0])
+    harness.settle(harness.appends()[0])
+    assert harness.answers == [("between", ["a"], 0), ("both", ([], ["a"]), 0)]
 
 
-def test_several_workflows_of_a_request_fail_each_for_itself() -> None:
-    desk = Desk()
-    desk.lead(0)
+def test_concurrent_workflows_have_separate_results() -> None:
+    harness = Harness()
+    harness.lead(0)
 
     def work() -> Workflow[object]:
-        return (yield [desk.work("here", partition=0), desk.work("there", partition=1)])
+        return (yield [harness.work("here", partition=0), harness.work("there", partition=1)])
 
-    desk.runtime.start(work(), desk.note("both"))
-    assert desk.answers == [("both", [[], Errors.NOT_COORDINATOR], 0)]
+    harness.runtime.start(work(), harness.note("both"))
+    assert harness.answers == [("both", [[], Errors.NOT_COORDINATOR], 0)]
 
 
-def test_a_pause_ends_in_time_or_when_all_are_ended() -> None:
-    desk = Desk()
+def test_pause_ends_after_its_duration_or_with_end_pauses() -> None:
+    harness = Harness()
 
     def work() -> Workflow[str]:
         yield Pause(100)
@@ -517,29 +521,29 @@ def test_a_pause_ends_in_time_or_when_all_are_ended() -> None:
         reply = yield AskPersister(MetadataRequest())
         return str(reply.error)
 
-    desk.runtime.start(work(), desk.note("pausing"))
-    assert desk.runtime.wake_at_ms == 100
-    desk.handle(Tick(), 99)
-    desk.handle(Tick(), 100)
-    assert desk.runtime.wake_at_ms == 1100
-    desk.runtime.end_pauses()
-    assert desk.runtime.wake_at_ms is None
-    (persist,) = desk.runtime.take_effects()
+    harness.runtime.start(work(), harness.note("pausing"))
+    assert harness.runtime.wake_at_ms == 100
+    harness.handle(Tick(), 99)
+    harness.handle(Tick(), 100)
+    assert harness.runtime.wake_at_ms == 1100
+    harness.runtime.end_pauses()
+    assert harness.runtime.wake_at_ms is None
+    (persist,) = harness.runtime.take_effects()
     assert isinstance(persist, Persist)
 
 
 def test_ids_of_effects_are_unique() -> None:
-    desk = Desk()
-    desk.lead(0)
-    desk.lead(1)
-    desk.schedule("a", "a", partition=0)
-    desk.schedule("b", "b", partition=1)
-    ids = [effect.id for effect in desk.effects if isinstance(effect, ReadRecords | AppendRecords)]
-    assert len({*ids, desk.runtime.next_id()}) == 5
+    harness = Harness()
+    harness.lead(0)
+    harness.lead(1)
+    harness.schedule("a", "a", partition=0)
+    harness.schedule("b", "b", partition=1)
+    ids = [effect.id for effect in harness.effects if isinstance(effect, ReadRecords | AppendRecords)]
+    assert len({*ids, harness.runtime.next_id()}) == 5
 
 
 @pytest.mark.parametrize("error", Errors)
-def test_every_error_of_the_log_has_one_for_the_client(error: Errors) -> None:
+def test_each_log_error_is_translated_for_the_client(error: Errors) -> None:
     mapped = coordinator_error(error)
     assert mapped is error or mapped in {
         Errors.UNKNOWN_SERVER_ERROR,

@@ -1,4 +1,4 @@
-"""Shards whose records belong to producers' transactions: written, loaded and ended in the order of their log."""
+"""Shards with transactional records: append, load and markers, in the order of the log."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from shareq.model.records import CoordinatorRecord
 from shareq.model.workflow import Workflow
 
 
-class Ledger:
-    """Writes down all that it is told."""
+class RecordingShard:
+    """A transactional shard that records all calls."""
 
     def __init__(self, partition: int) -> None:
         del partition
@@ -41,8 +41,8 @@ class Ledger:
         self.lines.append(f"{'commit' if committed else 'abort'} of {producer_id}")
 
 
-class Plain:
-    """A shard to which transactions mean nothing."""
+class PlainShard:
+    """A shard that is not transactional."""
 
     def __init__(self, partition: int) -> None:
         del partition
@@ -54,16 +54,16 @@ def records(*keys: str, first: int = 0) -> list[tuple[int, bytes, bytes | None]]
     return [(offset, key.encode(), b"") for offset, key in enumerate(keys, first)]
 
 
-def elected(runtime: ShardRuntime[Any]) -> int:
-    """The id of the first read."""
+def elect(runtime: ShardRuntime[Any]) -> int:
+    """Elect shard 0; returns the id of its first read."""
     (read,) = runtime.handle(ShardElected(0, 0), 0)
     assert isinstance(read, ReadRecords)
     return read.id
 
 
-def loaded() -> tuple[ShardRuntime[Ledger], Ledger]:
-    runtime: ShardRuntime[Ledger] = ShardRuntime("log", Ledger, traced=False)
-    runtime.handle(RecordsRead(elected(runtime), Errors.NONE, done=True), 0)
+def loaded_shard() -> tuple[ShardRuntime[RecordingShard], RecordingShard]:
+    runtime: ShardRuntime[RecordingShard] = ShardRuntime("log", RecordingShard, traced=False)
+    runtime.handle(RecordsRead(elect(runtime), Errors.NONE, done=True), 0)
     shard = runtime.shard(0)
     assert shard is not None
     return runtime, shard
@@ -76,25 +76,25 @@ def loaded() -> tuple[ShardRuntime[Ledger], Ledger]:
         pytest.param("ab", {1: 7}, [], ["0 a", "1 b of 7"], id="an open transaction"),
         pytest.param("a", {0: 7}, [EndMarker(1, 7, True)], ["0 a of 7", "commit of 7"], id="committed"),
         pytest.param("a", {0: 7}, [EndMarker(1, 7, False)], ["0 a of 7", "abort of 7"], id="aborted"),
-        pytest.param("", {}, [EndMarker(0, 7, True)], ["commit of 7"], id="nothing but a marker"),
+        pytest.param("", {}, [EndMarker(0, 7, True)], ["commit of 7"], id="a marker only"),
     ],
 )
-def test_a_log_is_replayed_with_its_transactions(
+def test_records_and_markers_are_replayed(
     keys: str, producer_ids: Mapping[int, int], markers: Sequence[EndMarker], lines: list[str]
 ) -> None:
-    runtime: ShardRuntime[Ledger] = ShardRuntime("log", Ledger, traced=False)
-    read = RecordsRead(elected(runtime), Errors.NONE, records(*keys), 9, True, producer_ids, markers)
+    runtime: ShardRuntime[RecordingShard] = ShardRuntime("log", RecordingShard, traced=False)
+    read = RecordsRead(elect(runtime), Errors.NONE, records(*keys), 9, True, producer_ids, markers)
     runtime.handle(read, 0)
     shard = runtime.shard(0)
     assert shard is not None
     assert shard.lines == lines
 
 
-def test_markers_come_in_their_place_among_records() -> None:
-    runtime: ShardRuntime[Ledger] = ShardRuntime("log", Ledger, traced=False)
+def test_markers_are_replayed_in_the_order_of_offsets() -> None:
+    runtime: ShardRuntime[RecordingShard] = ShardRuntime("log", RecordingShard, traced=False)
     found = [*records("a", "b"), *records("c", first=3), *records("d", first=5)]
     markers = [EndMarker(2, 7, False), EndMarker(4, 8, True), EndMarker(6, 7, True)]
-    runtime.handle(RecordsRead(elected(runtime), Errors.NONE, found, 7, True, {0: 7, 1: 8, 3: 7, 5: 9}, markers), 0)
+    runtime.handle(RecordsRead(elect(runtime), Errors.NONE, found, 7, True, {0: 7, 1: 8, 3: 7, 5: 9}, markers), 0)
     shard = runtime.shard(0)
     assert shard is not None
     assert shard.lines == [
@@ -102,8 +102,8 @@ def test_markers_come_in_their_place_among_records() -> None:
     ]
 
 
-def test_what_is_written_in_a_transaction_is_replayed_as_such() -> None:
-    runtime, shard = loaded()
+def test_transactional_append_is_replayed_as_transactional() -> None:
+    runtime, shard = loaded_shard()
 
     def work() -> Workflow[None]:
         yield Turn(0, no_result)
@@ -118,9 +118,9 @@ def test_what_is_written_in_a_transaction_is_replayed_as_such() -> None:
     assert shard.lines == ["5 a of 7", "commit of 7"]
 
 
-def test_a_marker_for_a_shard_that_loads_is_met_in_its_log() -> None:
-    runtime: ShardRuntime[Ledger] = ShardRuntime("log", Ledger, traced=False)
-    read = elected(runtime)
+def test_marker_for_a_loading_shard_is_read_from_its_log() -> None:
+    runtime: ShardRuntime[RecordingShard] = ShardRuntime("log", RecordingShard, traced=False)
+    read = elect(runtime)
     runtime.handle(MarkerWritten(0, 7, True), 0)
     runtime.handle(RecordsRead(read, Errors.NONE, records("a"), 2, True, {0: 7}, [EndMarker(1, 7, True)]), 0)
     shard = runtime.shard(0)
@@ -128,15 +128,15 @@ def test_a_marker_for_a_shard_that_loads_is_met_in_its_log() -> None:
     assert shard.lines == ["0 a of 7", "commit of 7"]
 
 
-def test_a_marker_for_a_shard_that_went_elsewhere_is_none_of_ours() -> None:
-    runtime, shard = loaded()
+def test_marker_for_a_resigned_shard_is_ignored() -> None:
+    runtime, shard = loaded_shard()
     runtime.handle(ShardResigned(0), 0)
     assert runtime.handle(MarkerWritten(0, 7, True), 0) == []
     assert shard.lines == []
 
 
-def test_a_shard_that_knows_no_transactions_never_meets_one() -> None:
-    runtime: ShardRuntime[Plain] = ShardRuntime("log", Plain, traced=False)
-    read = elected(runtime)
+def test_transactional_record_of_a_plain_shard_is_an_assertion_error() -> None:
+    runtime: ShardRuntime[PlainShard] = ShardRuntime("log", PlainShard, traced=False)
+    read = elect(runtime)
     with pytest.raises(AssertionError):
         runtime.handle(RecordsRead(read, Errors.NONE, records("a"), 1, True, {0: 7}), 0)

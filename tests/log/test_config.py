@@ -4,9 +4,10 @@ from dataclasses import fields
 
 import pytest
 
-from shareq.log.config import TOPIC_CONFIGS, LogConfig, TopicConfigType
-from shareq.log.topic_configs import DAY_MS
+from shareq.log.config import LogConfig
 from shareq.model.errors import ConfigException
+from shareq.model.messages.topics import ConfigType
+from shareq.model.topic_configs import DAY_MS, TOPIC_CONFIGS
 
 
 def test_the_view_has_the_defaults_of_the_table() -> None:
@@ -31,7 +32,7 @@ def test_the_view_has_the_defaults_of_the_table() -> None:
     ],
 )
 def test_defaults_and_types(key: str, default: object, kind: str) -> None:
-    assert (TOPIC_CONFIGS[key].default, TOPIC_CONFIGS[key].type) == (default, TopicConfigType(kind))
+    assert (TOPIC_CONFIGS[key].default, TOPIC_CONFIGS[key].type) == (default, ConfigType[kind.upper()])
 
 
 @pytest.mark.parametrize(
@@ -67,8 +68,8 @@ def test_overrides(key: str, value: object, attribute: str, expected: object) ->
         ("min.cleanable.dirty.ratio", "-0.1", "0..1"),
         ("cleanup.policy", "shred", "a list of compact, delete"),
         ("cleanup.policy", "compact,", "a list of compact, delete"),
-        ("compression.type", "rar", "producer or uncompressed or gzip or snappy or lz4 or zstd"),
-        ("message.timestamp.type", "createtime", "CreateTime or LogAppendTime"),
+        ("compression.type", "rar", "producer, uncompressed, gzip, snappy, lz4, zstd"),
+        ("message.timestamp.type", "createtime", "CreateTime, LogAppendTime"),
         ("preallocate", "yes", "true or false"),
         ("max.message.bytes", None, ">= 0"),
         ("share.delivery.count.limit", "3", "unknown topic configuration"),

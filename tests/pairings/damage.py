@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from shareq import Cluster
 from shareq.wire.server import Server
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ def damage(broker: Any, topic: str, old: bytes, new: bytes) -> None:
 
 
 def _damage_log(server: Server, topic: str, old: bytes, new: bytes) -> None:
+    assert isinstance(server.cluster, Cluster)
     batches = server.cluster.log(topic, 0)._batches
     ((index, batch),) = [(i, batch) for i, batch in enumerate(batches) if old in batch.data]
     batches[index] = batch._replace(data=bytes(batch.data).replace(old, new))

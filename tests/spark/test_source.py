@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pytest
 
-from shareq import Producer
+from shareq import Cluster, Producer
 from shareq.admin import Admin, NewTopic
 from shareq.spark import acknowledge
 from tests.kafka.fixtures import Reachable
@@ -186,6 +186,7 @@ def test_an_unfinished_batch_is_replayed_as_its_offset_says(small: Scene) -> Non
 
 def test_a_broken_batch_is_rejected_and_the_stream_goes_on(small: Scene, served: Server) -> None:
     """The progress of the query says how many records were left out."""
+    assert isinstance(served.cluster, Cluster)
     log = served.cluster.log(small.options["subscribe"], 1)
     log.append(support.broken(support.batch(b"lost", b"gone"), -1), now_ms=MOMENT_MS, leader_epoch=0, validate=False)
     with Producer({"bootstrap.servers": served.bootstrap_servers}) as producer:

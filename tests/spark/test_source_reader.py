@@ -399,6 +399,7 @@ def test_locks_are_renewed_on_the_wall_clock(served: Server, fresh: Callable[[st
     """A batch outlives its locks. Where the machine is too busy to renew in time its records come again, and with them
     another chance."""
     cluster, topic, group = served.cluster, fresh("topic"), fresh("group")
+    assert isinstance(cluster, Cluster)
     cluster.create_topic(topic)
     limits = {"share.auto.offset.reset": "earliest", "share.delivery.count.limit": 25}
     cluster.configure_group(group, {**limits, "share.record.lock.duration.ms": LOCK_MS})

@@ -24,8 +24,8 @@ from shareq.model.messages.share_state import (
     StateBatch,
 )
 from shareq.model.states import IsolationLevel
-from shareq.model.transport import transport_for
 from shareq.spark import state_topic
+from shareq.transports import transport_for
 from tests.kafka.fixtures import Reachable
 from tests.polling import configure, take
 

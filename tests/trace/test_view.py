@@ -36,13 +36,14 @@ KEYS: dict[str, Any] = {
     "spso": int, "speo": int, "log_start": int, "log_end": int,
     "delivery_count_limit": int, "max_record_locks": int, "lock_duration_ms": int, "in_flight": (int, type(None)),
     "lag": (int, type(None)), "runs": list, "past": list, "members": list, "writes": list, "event": (dict, type(None)),
+    "step": (dict, type(None)),
     "marks": list, "text": str,
 }  # fmt: skip
 NONE_OR_INT, NONE_OR_STR = (int, type(None)), (str, type(None))
 RUN: tuple[Any, ...] = (int, int, str, int, NONE_OR_STR, NONE_OR_INT, NONE_OR_INT, NONE_OR_STR)
 MEMBER = {"id": str, "name": str, "letter": str, "held": int, "deadline_ms": NONE_OR_INT, "alive": bool}
 EVENT = {"order": int, "time_ms": int, "cause": str, "first": int, "end": int, "member": NONE_OR_STR, "text": str}
-MARK = {"order": int, "time_ms": int, "kind": str, "text": str}
+MARK = {"order": int, "time_ms": int, "kind": str, "rank": int, "text": str}
 
 
 def has(value: dict[str, Any], types: dict[str, Any]) -> bool:
@@ -142,7 +143,8 @@ def test_a_snapshot_in_full() -> None:
         "writes": [{"id": 4, "since_ms": ORIGIN_MS + 2000, "text": "100–101 accept"}],
         "event": {"order": 11, "time_ms": ORIGIN_MS + 2000, "cause": "state_write_prepared", "first": 0, "end": 0,
                   "member": None, "text": "state write 4 is under way, 100–101 acknowledged"},
-        "marks": [],
+        "step": {"first": 10, "text": "consumer-1 accepted 100–101, state write under way"},
+        "marks": [{"order": 3, "time_ms": ORIGIN_MS, "kind": "appended", "rank": 9, "text": "126 appended"}],
         "text": "SPSO 100 | A→✓ A→✓ A – C | SPEO 104",
     }  # fmt: skip
 

@@ -6,6 +6,8 @@ import random
 from itertools import groupby
 from typing import Any
 
+from shareq.trace.analysis.time_axis import Folds, TimeAxis
+from shareq.trace.views.marks import KINDS
 from shareq.trace.views.palette import SYMBOLS
 
 ORIGIN_MS = 1_767_225_600_000
@@ -86,7 +88,8 @@ class History:
                 "in_flight": in_flight, "lag": self.log_end - self.spso - sum(r[0] in KEPT for _, r in inside),
                 "runs": _runs(inside), "past": self.past[-64:], "members": self._members(inside),
                 "writes": writes if any(r[4] for _, r in inside) else [],
-                "event": event if cause else None, "marks": list(self.marks),
+                "event": event if cause else None,
+                "step": {"first": order, "text": text} if cause else None, "marks": list(self.marks),
                 "text": _text(self.spso, self.speo, inside),
             }
         )  # fmt: skip
@@ -108,7 +111,7 @@ def _span(first: int, end: int) -> str:
 
 
 def _mark(order: int, time_ms: int, kind: str, text: str) -> dict[str, Any]:
-    return {"order": order, "time_ms": time_ms, "kind": kind, "text": text}
+    return {"order": order, "time_ms": time_ms, "kind": kind, "rank": KINDS.index(kind), "text": text}
 
 
 def _runs(inside: list[tuple[int, Record]]) -> list[list[Any]]:
@@ -127,10 +130,15 @@ def _text(spso: int, speo: int, inside: list[tuple[int, Record]]) -> str:
 
 
 class FakeView:
-    """A view of given snapshots."""
+    """A view of given snapshots; each is a step, or `steps` are the orders at which steps end."""
 
-    def __init__(self, snapshots: list[dict[str, Any]]) -> None:
+    def __init__(self, snapshots: list[dict[str, Any]], steps: list[int] | None = None) -> None:
         self.snapshots = snapshots
+        self._steps = steps
+
+    @property
+    def ends(self) -> list[int]:
+        return list(range(len(self.snapshots))) if self._steps is None else self._steps
 
     def total(self) -> int:
         return len(self.snapshots) - 1
@@ -142,6 +150,18 @@ class FakeView:
 
     def at_time(self, time_ms: int) -> int:
         return max((s["order"] for s in self.snapshots if s["now_ms"] <= time_ms), default=0)
+
+    def axis(self) -> TimeAxis:
+        folds = Folds(ORIGIN_MS)
+        for snapshot in self.snapshots:
+            folds.add(snapshot["now_ms"])
+        return folds.axis(0)
+
+    def next_step(self, order: int) -> int:
+        return next((end for end in self.ends if end > order), self.total())
+
+    def previous_step(self, order: int) -> int:
+        return max((end for end in self.ends if end < order), default=0)
 
 
 class FakeCluster:

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shareq_widgets.catch_up import SCENES, catch_up
 from shareq_widgets.playback import EVENT_MAX_MS, EVENT_MIN_MS, STEPS_AT_ONCE, Playback
-from tests.widgets.fakes import FakeCluster, FakeView, History, payments
+from tests.widgets.fakes import ORIGIN_MS, FakeCluster, FakeView, History, payments
 
 END = len(payments().snapshots) - 1
 
@@ -77,33 +78,138 @@ def test_speed_outside_is_refused(speed: object) -> None:
     assert playback.speed == 1.0
 
 
-def test_step_drives_a_virtual_cluster_until_the_partition_has_an_event() -> None:
+def run(playback: Playback, ticks: int = 20) -> None:
+    for _ in range(ticks):
+        playback.tick(100)
+
+
+@pytest.mark.parametrize("move", [Playback.step, Playback.play], ids=["step", "play"])
+def test_only_run_on_drives_a_cluster(move: Move) -> None:
     playback, source = cluster(shown=5)
+    playback.seek(3)
+    move(playback)
+    run(playback)
     playback.step()
-    assert (playback.order, source.steps) == (6, 3)
-    assert playback.message == ""
-
-
-def test_step_before_the_end_does_not_drive_the_cluster() -> None:
-    playback, source = cluster(shown=5)
-    playback.seek(2)
     playback.step()
-    assert (playback.order, source.steps) == (3, 0)
+    assert (playback.order, source.steps) == (5, 0)
+    assert playback.message == "This is the end of the recording: run on lets the cluster run."
 
 
-def test_step_sets_a_message_if_no_event_can_follow() -> None:
+def test_run_on_drives_a_cluster_from_the_end_until_an_instant_is_over() -> None:
+    """Two events of one instant are one step, and no half of it is shown."""
+    story = History().acquire("m-a", 100, 103).acquire("m-b", 103, 106).acquire("m-c", 106, 107, after_ms=0)
+    story.settle(100, 101, "acknowledged", after_ms=500)
+    source = FakeCluster(story, 1)
+    source.view._steps = [0, 1, 3, 4]
+    playback = Playback(source.view, source)
+    playback.seek(0)
+    playback.run_on()
+    assert (playback.order, playback.live, playback.running_on, source.view.total()) == (1, True, True, 4)
+    playback.tick(400)
+    assert playback.order == 3
+
+
+def test_run_on_ends_where_nothing_can_happen() -> None:
     playback, source = cluster(shown=END)
-    playback.step()
-    assert (playback.order, source.steps) == (END, 1)
+    playback.run_on()
+    assert (playback.order, source.steps, playback.playing, playback.running_on) == (END, 1, False, False)
     assert playback.message.startswith("Nothing more happens to this partition")
 
 
-def test_step_stops_after_a_bound_if_only_other_partitions_have_events() -> None:
+def test_run_on_stops_after_a_bound_if_only_other_partitions_have_events() -> None:
     source = FakeCluster(payments(), 5, others=STEPS_AT_ONCE * 2)
     playback = Playback(source.view, source)
-    playback.step()
+    playback.run_on()
     assert (playback.order, source.steps) == (5, STEPS_AT_ONCE)
     assert playback.message.startswith("Nothing more happens")
+
+
+def test_a_pause_ends_a_run() -> None:
+    playback, source = cluster(shown=5)
+    playback.run_on()
+    playback.pause()
+    steps = source.steps
+    run(playback)
+    assert (playback.running_on, playback.playing, source.steps) == (False, False, steps)
+
+
+# ---- moments, steps and their events ---------------------------------------------------------------------------------
+
+
+def test_a_moment_between_two_events_has_its_own_time() -> None:
+    """Locks have run down to it."""
+    playback = journal()
+    first, second = (snapshot["now_ms"] for snapshot in payments().snapshots[1:3])
+    for time_ms, order in [(first - 1, 0), (first, 1), (first + 1, 1), (second - 1, 1), (second, 2)]:
+        playback.seek_time(time_ms)
+        assert (playback.order, playback.time_ms, playback.live) == (order, time_ms, False)
+    playback.step()
+    assert playback.order == 3
+
+
+def test_back_from_between_two_events_goes_to_the_earlier_one() -> None:
+    playback = journal()
+    playback.seek_time(payments().snapshots[4]["now_ms"] + 1)
+    playback.back()
+    assert (playback.order, playback.time_ms) == (4, payments().snapshots[4]["now_ms"])
+    playback.back()
+    assert playback.order == 3
+
+
+def test_the_last_moment_is_the_live_end() -> None:
+    playback, source = cluster(shown=5)
+    playback.seek(2)
+    playback.seek_time(source.view.axis().end_ms)
+    assert (playback.order, playback.live) == (5, True)
+
+
+@pytest.mark.parametrize("time_ms", [ORIGIN_MS - 1, ORIGIN_MS + 10**9, 0, True, 2.5, "now", None])
+def test_a_time_outside_the_axis_is_refused_and_moves_nothing(time_ms: object) -> None:
+    playback = journal()
+    playback.seek(4)
+    with pytest.raises(ValueError, match=rf"time_ms must be a whole number from {ORIGIN_MS} to \d+, not "):
+        playback.seek_time(time_ms)
+    assert playback.order == 4
+
+
+def in_steps() -> Playback:
+    """Steps that end at 0, 3, 4, 9 and the end."""
+    return Playback(FakeView(payments().snapshots, [0, 3, 4, 9, END]))
+
+
+@pytest.mark.parametrize(
+    ("start", "move", "order", "internal"),
+    [
+        pytest.param(0, lambda p: p.step(), 3, 1, id="from one step to the next"),
+        pytest.param(5, lambda p: p.step(), 9, 6, id="from inside a step to its end"),
+        pytest.param(9, lambda p: p.back(), 4, 8, id="back by a step"),
+        pytest.param(6, lambda p: p.back(), 4, 5, id="back from inside a step"),
+        pytest.param(0, lambda p: p.seek_event(5), 9, 5, id="to the step of an event"),
+        pytest.param(7, lambda p: p.seek_event(0), 0, 0, id="to the beginning"),
+    ],
+)
+def test_moves_by_causes_and_by_events(start: int, move: Move, order: int, internal: int) -> None:
+    for internals, expected in ((False, order), (True, internal)):
+        playback = in_steps()
+        playback.set_internals(internals)
+        playback.seek(start)
+        move(playback)
+        assert playback.order == expected
+
+
+def test_internals_change_a_play_under_way() -> None:
+    playback = in_steps()
+    playback.seek(0)
+    playback.play()
+    playback.set_internals(True)
+    playback.tick(400)
+    assert playback.order == 1
+
+
+@pytest.mark.parametrize("internals", [1, "yes", None])
+def test_internals_are_on_or_off(internals: object) -> None:
+    with pytest.raises(ValueError, match="internals must be True or False, not"):
+        journal().set_internals(internals)
 
 
 @pytest.mark.parametrize(
@@ -161,10 +267,10 @@ def test_play_stops_at_the_end_of_a_journal() -> None:
     assert playback.next_tick_ms() is None
 
 
-def test_play_drives_a_virtual_cluster_to_its_end() -> None:
+def test_run_on_drives_a_virtual_cluster_to_its_end() -> None:
     playback, source = cluster(shown=5)
     playback.set_speed(10)
-    playback.play()
+    playback.run_on()
     for _ in range(40 * END):
         playback.tick(100)
     assert (playback.order, playback.playing, source.coming) == (END, False, [])
@@ -219,6 +325,7 @@ def test_a_changed_speed_applies_to_the_rest_of_the_wait() -> None:
 @pytest.mark.parametrize("scale", [0.0, 1.0, 10.0])
 def test_following(live: bool, arrived: int, order: int, scale: float) -> None:
     playback, source = cluster(shown=5, scale=scale)
+    playback.set_animate(False)
     playback.follow(live)
     for _ in range(arrived):
         source.arrive()
@@ -228,21 +335,130 @@ def test_following(live: bool, arrived: int, order: int, scale: float) -> None:
 
 def test_live_shows_a_virtual_clock_that_moved_without_an_event() -> None:
     playback, source = cluster(shown=5)
+    playback.set_animate(False)
     before = playback.snapshot["now_ms"]
     source.now_ms = before + 7_000
     playback.tick(100)
     assert playback.snapshot["now_ms"] == before + 7_000
 
 
-def test_live_while_playing_jumps_to_the_end_and_plays_on() -> None:
-    playback, _ = cluster(shown=8)
+# ---- what just happened ----------------------------------------------------------------------------------------------
+
+
+def story(events: int, gap_ms: int) -> History:
+    made = History(locks=events + 1)
+    for offset in range(100, 100 + events):
+        made.acquire("m-a", offset, offset + 1, after_ms=gap_ms)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("events", "gap_ms", "least", "most", "scenes"),
+    [
+        pytest.param(1, 400, 1000, 1000, 1, id="one event"),
+        pytest.param(10, 400, 1500, 1500, 10, id="some events"),
+        pytest.param(200, 0, 3000, 3000, SCENES, id="a burst is summarized"),
+        pytest.param(200, 30_000, 3000, 3000, SCENES, id="hours of it, too"),
+    ],
+)
+def test_scenes_take_one_to_three_seconds(events: int, gap_ms: int, least: float, most: float, scenes: int) -> None:
+    made = story(events, gap_ms)
+    view, first = FakeView(made.snapshots), made.snapshots[0]
+    found = catch_up(view, first, view.snapshot())
+    assert least - 1e-6 <= sum(scene.wait_ms for scene in found) <= most + 1e-6
+    assert scenes <= len(found) <= scenes + 1
+    orders = [scene.snapshot["order"] for scene in found]
+    assert (orders, orders[-1]) == (sorted(set(orders)), events)
+
+
+def test_a_wait_is_a_sweep_of_the_clock() -> None:
+    """The longer wait takes longer, and the shown clock runs to its end."""
+    made = History().acquire("m-a", 100, 106, after_ms=100).settle(100, 101, "available", "lock_timeout", 30_000)
+    source = FakeCluster(made, 0)
+    playback = Playback(source.view, source)
+    source.arrive()
+    source.arrive()
+    playback.tick(0)
+    assert (playback.order, playback.until_ms) == (0, made.snapshots[1]["now_ms"])
+    short_ms = playback._wait_ms
+    playback.tick(short_ms)
+    assert (playback.order, playback.until_ms) == (1, made.snapshots[2]["now_ms"])
+    assert playback.rate == pytest.approx(30_000 / playback._wait_ms)
+    assert playback._wait_ms > 2 * short_ms
+    playback.tick(playback._wait_ms)
+    assert (playback.order, playback.live, playback.rate, playback.until_ms) == (2, True, 0.0, None)
+
+
+def test_scenes_end_at_the_present() -> None:
+    playback, source = cluster(shown=5)
+    source.arrive()
+    source.now_ms += 20_000
+    run(playback, 12)
+    assert (playback.order, playback.time_ms, playback.live) == (6, source.now_ms, True)
+
+
+def test_scenes_show_whole_steps() -> None:
+    source = FakeCluster(payments(), 0)
+    source.view._steps = [0, 3, 4, 9]
+    playback = Playback(source.view, source)
+    for _ in range(9):
+        source.arrive()
+    seen = set()
+    for _ in range(40):
+        playback.tick(100)
+        seen.add(playback.order)
+    assert seen == {0, 3, 4, 9}
+
+
+@pytest.mark.parametrize(
+    ("move", "order"),
+    [
+        pytest.param(lambda p: p.seek(2), 2, id="a seek"),
+        pytest.param(lambda p: p.pause(), 5, id="a pause"),
+        pytest.param(lambda p: p.follow(True), 8, id="live shows the end"),
+        pytest.param(lambda p: p.set_animate(False), 8, id="without animation the end is shown"),
+    ],
+)
+def test_a_command_ends_the_scenes(move: Move, order: int) -> None:
+    playback, source = cluster(shown=5)
+    for _ in range(3):
+        source.arrive()
+    playback.tick(100)
+    assert playback.order == 5
+    move(playback)
+    run(playback)
+    assert playback.order == order
+
+
+def test_a_wall_clock_has_no_scenes() -> None:
+    playback, source = cluster(shown=5, clock="wall", scale=1.0)
+    source.arrive()
+    playback.tick(100)
+    assert playback.order == 6
+
+
+@pytest.mark.parametrize("animate", [0, "no", None])
+def test_animation_is_on_or_off(animate: object) -> None:
+    with pytest.raises(ValueError, match="animate must be True or False, not"):
+        journal().set_animate(animate)
+
+
+@pytest.mark.parametrize(("scale", "playing"), [(0.0, False), (1.0, True)], ids=["virtual", "wall"])
+def test_live_while_playing_jumps_to_the_end(scale: float, playing: bool) -> None:
+    """There a recording ends; a cluster that runs by itself is followed."""
+    playback, _ = cluster(shown=8, scale=scale)
     playback.seek(1)
     playback.play()
     playback.follow(True)
-    assert (playback.order, playback.playing) == (8, True)
-    for _ in range(20):
-        playback.tick(100)
-    assert playback.order > 8
+    assert (playback.order, playback.playing, playback.live) == (8, playing, True)
+
+
+def test_live_while_running_on_runs_on() -> None:
+    playback, _ = cluster(shown=8)
+    playback.run_on()
+    playback.follow(True)
+    run(playback, 40)
+    assert (playback.running_on, playback.order > 8) == (True, True)
 
 
 def test_live_off_while_playing_stops_at_the_shown_event() -> None:
@@ -314,7 +530,7 @@ def test_a_closed_cluster_plays_like_a_journal(scale: float) -> None:
     assert playback.order == 4
 
 
-MOVE_NAMES = ["step", "back", "play", "pause", "tick", "follow", "unfollow", "first", "arrive"]
+MOVE_NAMES = ["step", "back", "play", "run on", "pause", "tick", "follow", "unfollow", "first", "arrive", "internals"]
 
 
 @given(st.lists(st.sampled_from(MOVE_NAMES), max_size=60), st.sampled_from([0.0, 1.0]))
@@ -324,7 +540,7 @@ def test_any_moves_keep_the_position_within_the_journal(moves: list[str], scale:
         "step": playback.step, "back": playback.back, "play": playback.play, "pause": playback.pause,
         "tick": lambda: playback.tick(250), "follow": lambda: playback.follow(True),
         "unfollow": lambda: playback.follow(False), "first": lambda: playback.seek(0),
-        "arrive": source.arrive,
+        "arrive": source.arrive, "run on": playback.run_on, "internals": lambda: playback.set_internals(True),
     }  # fmt: skip
     for name in moves:
         actions[name]()

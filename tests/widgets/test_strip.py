@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 import traitlets
 
+from shareq.trace.analysis.time_axis import FOLDED_MS
 from shareq_widgets import PartitionStrip, strip
 from shareq_widgets.playback import Playback
-from tests.widgets.fakes import FakeCluster, FakeView, payments
+from tests.widgets.fakes import ORIGIN_MS, FakeCluster, FakeView, payments
 
 END = len(payments().snapshots) - 1
 NAMES: dict[str, Any] = {"group": "payments", "topic": "orders"}
@@ -45,11 +46,16 @@ def test_shows_the_live_end_at_first() -> None:
 
 
 COMMANDS = [
-    pytest.param({"do": "step"}, {"order": 6, "live": True}, id="step drives the cluster"),
+    pytest.param({"do": "step"}, {"order": 5, "live": True}, id="step"),
     pytest.param({"do": "back"}, {"order": 4, "live": False}, id="back"),
     pytest.param({"do": "first"}, {"order": 0, "live": False}, id="first"),
     pytest.param({"do": "last"}, {"order": 5, "live": True}, id="last"),
     pytest.param({"do": "seek", "value": 3}, {"order": 3, "live": False}, id="seek"),
+    pytest.param({"do": "seek_event", "value": 3}, {"order": 3, "live": False}, id="seek an event"),
+    pytest.param({"do": "seek_time", "value": ORIGIN_MS}, {"order": 0, "live": False}, id="seek a time"),
+    pytest.param({"do": "internals", "value": True}, {"internals": True}, id="internals"),
+    pytest.param({"do": "animate", "value": False}, {"animate": False}, id="animate"),
+    pytest.param({"do": "run_on"}, {"running_on": True, "playing": True, "drivable": True}, id="run on"),
     pytest.param({"do": "live", "value": False}, {"order": 5, "live": False}, id="live off"),
     pytest.param({"do": "speed", "value": 5}, {"speed": 5.0}, id="speed"),
     pytest.param({"do": "play"}, {"playing": True}, id="play"),
@@ -98,7 +104,7 @@ def test_a_failing_view_stops_the_play_with_an_error(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(source, "step", lambda: 1 // 0)
     sent = answers(widget, monkeypatch)
     with pytest.raises(ZeroDivisionError):
-        widget._on_message(widget, {"do": "play"}, [])
+        widget._on_message(widget, {"do": "run_on"}, [])
     assert widget.playing is False
     assert widget.error.startswith("ZeroDivisionError")
     assert len(sent) == 1
@@ -111,6 +117,8 @@ def test_a_failing_view_stops_the_play_with_an_error(monkeypatch: pytest.MonkeyP
         pytest.param("playing", True, {"playing": True}, id="playing"),
         pytest.param("speed", 2.0, {"speed": 2.0}, id="speed"),
         pytest.param("live", False, {"live": False, "order": 5}, id="live"),
+        pytest.param("internals", True, {"internals": True}, id="internals"),
+        pytest.param("animate", False, {"animate": False}, id="animate"),
     ],
 )
 def test_traits_can_be_set(name: str, value: Any, traits: dict[str, Any]) -> None:
@@ -130,7 +138,9 @@ def test_refused_traits_are_restored(name: str, value: Any, kept: Any) -> None:
     assert getattr(widget, name) == kept
 
 
-@pytest.mark.parametrize("name", ["snapshot", "total", "words", "clock", "message", "error", "palette", "look"])
+@pytest.mark.parametrize(
+    "name", ["snapshot", "total", "words", "clock", "message", "error", "palette", "look", "axis", "running_on"]
+)
 def test_display_traits_cannot_be_set(name: str) -> None:
     widget, _ = make()
     with pytest.raises(traitlets.TraitError):
@@ -154,19 +164,35 @@ def test_ticks_follow_real_time_and_a_blocked_kernel_pauses() -> None:
     assert widget.order == 2
 
 
-def test_seek_time_goes_to_the_last_event_at_or_before() -> None:
+def test_seek_time_goes_to_the_moment() -> None:
     widget, source = make(END)
-    widget.seek_time(source.view.snapshots[4]["now_ms"] + 1)
-    assert widget.order == 4
+    time_ms = source.view.snapshots[4]["now_ms"] + 1
+    widget.seek_time(time_ms)
+    assert (widget.order, widget.snapshot["now_ms"]) == (4, time_ms)
+
+
+def test_the_axis_is_that_of_the_view() -> None:
+    widget, source = make(END)
+    end_ms = source.view.snapshots[END]["now_ms"]
+    assert widget.axis == {"start_ms": ORIGIN_MS, "end_ms": end_ms, "folds": (), "folded_ms": FOLDED_MS}
+
+
+def test_only_an_open_virtual_cluster_can_be_run_on() -> None:
+    assert make()[0].drivable
+    assert not make(clock="wall")[0].drivable
+    widget, source = make()
+    source.closed = True
+    widget.run_on()
+    assert (widget.drivable, widget.running_on, widget.message) == (False, False, "This is the end of the journal.")
 
 
 def test_one_message_carries_one_state() -> None:
     widget, _ = make()
     sent: list[set[str]] = []
     widget.send_state = lambda key=None: sent.append(set(key))
-    widget.step()
+    widget.back()
     assert len(sent) == 1
-    assert {"snapshot", "total", "order", "words"} <= sent[0]
+    assert {"snapshot", "live", "order", "words"} <= sent[0]
 
 
 def test_an_idle_tick_sends_no_state() -> None:
@@ -195,6 +221,7 @@ BAD = [
     pytest.param({"partition": 1.0}, "partition must be a whole number from 0, not 1.0", id="float partition"),
     pytest.param({"theme": "pink"}, "theme must be one of auto, light, dark, not 'pink'", id="theme"),
     pytest.param({"speed": -1}, "speed must be from 0.25 to 10, not -1", id="negative speed"),
+    pytest.param({"animate": 1}, "animate must be True or False, not 1", id="animation is no bool"),
     pytest.param({"speed": 11}, "speed must be from 0.25 to 10, not 11", id="too fast"),
 ]
 

@@ -61,7 +61,7 @@ KILLED = {"marks": [{"order": WRITING["order"], "time_ms": 0, "kind": "broker_ki
     ("changes", "messages", "what", "why", "hot"),
     [
         pytest.param({}, (), "consumer-2 accepted 111–112", ", state write under way", False, id="event"),
-        pytest.param({"event": None}, (), "nothing has happened here yet", "", False, id="no event yet"),
+        pytest.param({"event": None, "step": None}, (), "nothing has happened here yet", "", False, id="no event yet"),
         pytest.param({}, ("The end.", ""), "The end.", "", False, id="a message replaces the event"),
         pytest.param({}, ("The end.", "KeyError: 3"), "KeyError: 3", "", True, id="an error replaces both"),
         pytest.param(KILLED, (), "consumer-2 accepted 111–112", ", state write under way", True, id="alarming mark"),
@@ -70,6 +70,37 @@ KILLED = {"marks": [{"order": WRITING["order"], "time_ms": 0, "kind": "broker_ki
 def test_sentence(changes: dict[str, Any], messages: tuple[str, ...], what: str, why: str, hot: bool) -> None:
     shown = sentence({**WRITING, **changes}, 512, *messages)
     assert shown == (f"event {WRITING['order']} of 512: ", what, why, hot)
+
+
+STEP = {"first": WRITING["order"] - 2, "text": "c accepted 1–2, the state write succeeded"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "internals", "place", "what"),
+    [
+        pytest.param({"step": STEP}, False, "events {first}–{order} of 512: ", "c accepted 1–2", id="a step"),
+        pytest.param({"step": STEP}, True, "event {order} of 512: ", "consumer-2 accepted 111–112", id="internals"),
+        pytest.param({"step": None}, False, "event {order} of 512: ", "consumer-2 accepted 111–112", id="in a step"),
+        pytest.param(
+            {"now_ms": WRITING["now_ms"] + 2340}, False, "2.3 s after event {order} of 512: ",
+            "consumer-2 accepted 111–112", id="between two events",
+        ),
+        pytest.param(
+            {"now_ms": WRITING["now_ms"] + 7}, False, "7 ms after event {order} of 512: ",
+            "consumer-2 accepted 111–112", id="shortly after an event",
+        ),
+    ],
+)  # fmt: skip
+def test_where_a_sentence_stands(changes: dict[str, Any], internals: bool, place: str, what: str) -> None:
+    shown = sentence({**WRITING, **changes}, 512, internals=internals)
+    expected = place.format(first=WRITING["order"] - 2, order=WRITING["order"])
+    assert (shown.place, shown.what) == (expected, what)
+
+
+def test_a_mark_inside_a_step_alarms() -> None:
+    marked = {"marks": [{**KILLED["marks"][0], "order": WRITING["order"] - 1}]}
+    assert sentence({**WRITING, "step": STEP, **marked}, 512).hot
+    assert not sentence({**WRITING, **marked}, 512).hot
 
 
 @pytest.mark.parametrize(

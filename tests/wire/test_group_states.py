@@ -49,24 +49,24 @@ class Wire(Members):
     def _connection(self, client_id: str) -> Raw:
         return self.stack.enter_context(Raw(*self.address, client_id=client_id))
 
-    def send_as(self, who: str, request: Request, version: int) -> None:
-        self.waiting[who] = self._connection(who.lower())
-        self.come[who] = []
+    def send_as(self, name: str, request: Request, version: int) -> None:
+        self.waiting[name] = self._connection(name.lower())
+        self.come[name] = []
         if isinstance(request, JoinGroupRequest) and request.session_timeout_ms == SESSION_MS:
             request = replace(request, session_timeout_ms=LONG_MS, rebalance_timeout_ms=LONG_MS)
-        self.waiting[who].send(request, min(version, API_BY_KEY[request.API_KEY].max_version))
+        self.waiting[name].send(request, min(version, API_BY_KEY[request.API_KEY].max_version))
 
-    def listen(self, who: str) -> None:
+    def await_response(self, name: str) -> None:
         """Wait for the response; if none is expected, check after a later one has arrived on another connection."""
-        if who not in self.waiting:
+        if name not in self.waiting:
             return
         if self.expected == WAITING:
             self.state()
-        if self.expected != WAITING or not self.waiting[who].silent:
-            self.come[who].append(self.waiting.pop(who).receive()[1])
+        if self.expected != WAITING or not self.waiting[name].silent:
+            self.come[name].append(self.waiting.pop(name).receive()[1])
 
-    def heard(self, who: str) -> Sequence[Response]:
-        return self.come[who]
+    def responses_to(self, name: str) -> Sequence[Response]:
+        return self.come[name]
 
     def ask(self, request: Request, kind: type[R], client: ClientContext = IN_PROCESS) -> R:
         answer = self.others.ask(request, min(client.api_version, API_BY_KEY[request.API_KEY].max_version))
@@ -101,15 +101,15 @@ class Wire(Members):
             self.ids = {"A": "a-1", "B": "b-1", "C": "c-1"}
             self.generation = 1
             return
-        self.enter("A")
+        self.join_as_new("A")
         self.sync("A", {"A": "A"})
         self.join("B")
         self.waits(lambda: self.join("B"))
         self.join("A")
-        assert self.said("B").endswith("range follows A")
+        assert self.response_to("B").endswith("range follows A")
         if state != "CompletingRebalance":
             self.waits(lambda: self.sync("B"))
-            assert (self.sync("A", {"A": "A", "B": "B"}), self.said("B")) == ("A", "B")
+            assert (self.sync("A", {"A": "A", "B": "B"}), self.response_to("B")) == ("A", "B")
         if state == "PreparingRebalance":
             self.join("D")
             self.waits(lambda: self.join("D"))

@@ -2,19 +2,21 @@
 // Python responds to every message with {next_ms}: time until the next tick, or null. So one tick at most is under way.
 
 import { Camera } from "./camera.js";
-import { STATE, Keyed, add, cellAt, clamp, clockText, describe, legendMarkup, paint, patternMarkup, put, setText } from "./draw.js";
+import { STATE, Keyed, add, cellAt, clamp, clockText, describe, legendMarkup, patternMarkup, put, setText } from "./draw.js";
 import { Scene } from "./scene.js";
+import { Timeline } from "./timeline.js";
 
 const SPEEDS = [0.25, 0.5, 1, 2, 5, 10];
 const BUTTONS = [
-  ["first", "|◀", "to the beginning (Home)"], ["back", "◀ step", "one event back (←)"], ["play", "▶ play", "play or pause (space)"],
-  ["step", "step ▶", "one event on; runs a virtual cluster (→)"], ["live", "● live", "follow the end (L)"],
+  ["first", "|◀", "to the beginning (Home)"], ["back", "◀ step", "one step back (←)"], ["play", "▶ play", "play to the end of the recording, or pause (space)"],
+  ["step", "step ▶", "one step on: all that one cause has changed (→)"], ["live", "● live", "follow the end (L)"],
+  ["run_on", "run on ▶▶", "let the virtual cluster run on from the end: its clients, locks and timers (R)"],
 ];
 const ZOOMS = [["out", "−", "zoom out (-)"], ["fit", "fit", "fit the window (F)"], ["in", "+", "zoom in (+)"]];
 const KEYS = {
-  ArrowLeft: "back", ArrowRight: "step", " ": "play", Home: "first", End: "last", "+": "in", "=": "in", "-": "out", f: "fit", l: "live",
+  ArrowLeft: "back", ArrowRight: "step", " ": "play", Home: "first", End: "last", "+": "in", "=": "in", "-": "out", f: "fit", l: "live", i: "internals", r: "run_on",
 };
-const DRAWN = ["snapshot", "total", "clock", "words", "theme", "speed", "playing", "live"]; // a change of these is drawn
+const DRAWN = ["snapshot", "total", "clock", "words", "theme", "speed", "playing", "live", "axis", "internals", "running_on", "drivable"]; // a change of these is drawn
 let instances = 0;
 
 // The elements, made once; content is filled in later. Suppressing the notebook's shortcuts keeps the strip's keys.
@@ -34,20 +36,10 @@ function build(host, look, id) {
   for (const layer of ["places", "cells", "names", "flows"]) page[layer] = add(page.svg, "g");
   page.tip = add(plot, "div", { class: "sq-tip", hidden: true });
   page.overview = add(root, "canvas", { class: "sq-overview", title: "the whole window: click or drag to go there", hidden: true });
-  buildTimeline(root, page);
+  page.time = add(root, "div");
   buildBar(root, page);
   page.legend = add(root, "div", { class: "sq-legend sq-soft" });
   return page;
-}
-
-function buildTimeline(root, page) {
-  const time = add(root, "div", { class: "sq-time" });
-  page.range = add(time, "input", { type: "range", min: 0, step: 1, "aria-label": "point in the journal" });
-  page.marks = new Keyed(add(time, "div", { class: "sq-marks" }), (parent) => {
-    const mark = add(parent, "button", { type: "button", tabindex: -1 });
-    add(mark, "span");
-    return mark;
-  });
 }
 
 function buildBar(root, page) {
@@ -55,6 +47,7 @@ function buildBar(root, page) {
   for (const spec of BUTTONS) page[spec[0]] = button(bar, spec);
   page.speed = add(bar, "select", { title: "speed", "aria-label": "speed" });
   for (const speed of SPEEDS) add(page.speed, "option", { value: speed }, `${speed}×`);
+  page.internals = button(bar, ["internals", "internals", "step and play by single events (I)"]);
   page.sentence = add(bar, "output", { class: "sq-sentence" });
   for (const tag of ["span", "b", "span"]) add(page.sentence, tag);
   const zoom = add(bar, "span", { class: "sq-zoom" });
@@ -78,10 +71,16 @@ export class Strip {
     const id = `sq${++instances}`;
     this.page = build(host, this.look, id);
     this.scene = new Scene(this.page, this.look, this.camera, id);
+    this.timeline = new Timeline(this.page.time, this.look, (name, value) => this.send(name, value));
     this.calm = matchMedia("(prefers-reduced-motion: reduce)");
     this.listen();
     this.point();
+    this.still();
     this.wake();
+  }
+  // For a reader who asked for reduced motion nothing is played unasked.
+  still() {
+    if (this.calm.matches && this.model.get("animate")) this.send("animate", false);
   }
 
   // ---- messages received and sent
@@ -97,10 +96,10 @@ export class Strip {
     page.root.addEventListener("click", (event) => this.press(event.target.closest("[data-do]")?.dataset.do));
     page.root.addEventListener("keydown", (event) => this.key(event));
     page.speed.addEventListener("change", () => this.send("speed", Number(page.speed.value)));
-    page.range.addEventListener("input", () => { this.scrubbing = true; this.send("seek", Number(page.range.value)); });
-    page.range.addEventListener("change", () => { this.scrubbing = false; this.onChange(); });
+    page.time.addEventListener("change", this.onChange);
     document.addEventListener("visibilitychange", this.onState, { signal });
     system.addEventListener("change", this.onChange, { signal });
+    this.calm.addEventListener("change", () => this.still(), { signal });
     this.watches = [
       [new ResizeObserver(this.onChange), page.plot],
       [new IntersectionObserver((seen) => { this.seen = seen.at(-1).isIntersecting; this.onState(); }), page.root],
@@ -121,7 +120,7 @@ export class Strip {
 
   // Of several seeks only the newest waits: a slow kernel gets no queue of them.
   send(name, value = null) {
-    if (name === "seek" && this.underway) { this.wanted = value; return; }
+    if (name.startsWith("seek") && this.underway) { this.wanted = [name, value]; return; }
     this.underway++;
     try {
       this.model.send({ do: name, value });
@@ -131,9 +130,9 @@ export class Strip {
     this.underway = Math.max(this.underway - 1, 0);
     clearTimeout(this.timer);
     if (this.wanted !== null && !this.underway) {
-      const order = this.wanted;
+      const wanted = this.wanted;
       this.wanted = null;
-      this.send("seek", order);
+      this.send(...wanted);
     } else if (next_ms !== null) this.timer = setTimeout(() => this.tick(), next_ms);
   }
   tick() {
@@ -144,7 +143,8 @@ export class Strip {
     if (name in zooms) camera.zoom(zooms[name]);
     else if (name === "fit") camera.fit(this.snap);
     else if (name === "play") this.send(model.get("playing") ? "pause" : "play");
-    else if (name === "live") this.send("live", !model.get("live"));
+    else if (name === "live" || name === "internals") this.send(name, !model.get(name));
+    else if (name === "run_on") { if (model.get("drivable")) this.send(model.get("running_on") ? "pause" : "run_on"); }
     else if (name) this.send(name);
     this.wake(true);
   }
@@ -244,8 +244,8 @@ export class Strip {
     if (snap !== before || width !== camera.width) camera.follow(snap, width);
     scene.take(snap, colours);
     this.words();
-    this.timeline();
-    if (before && snap.order === before.order + 1 && !this.calm.matches) scene.flow(before);
+    this.timeline.take(model.get("axis"), snap, model.get("total"), width);
+    if (before && snap.order > before.order && snap.step?.first === before.order + 1 && !this.calm.matches) scene.flow(before);
   }
   words() {
     const { model, page, snap } = this, { title, where, sentence } = model.get("words"), playing = model.get("playing");
@@ -257,23 +257,9 @@ export class Strip {
     setText(page.play, playing ? "❚❚ pause" : "▶ play");
     put(page.play, { class: playing && "sq-on" });
     put(page.live, { class: model.get("live") && "sq-on", "aria-pressed": String(model.get("live")) });
+    put(page.internals, { class: model.get("internals") && "sq-on", "aria-pressed": String(model.get("internals")) });
+    put(page.run_on, { class: model.get("running_on") && "sq-on", "aria-pressed": String(model.get("running_on")), hidden: !model.get("drivable") });
     page.speed.value = String(model.get("speed"));
-  }
-  timeline() {
-    const { page, snap, model } = this, total = model.get("total"), room = this.camera.width;
-    put(page.range, { max: total, "aria-valuetext": `event ${snap.order} of ${total}` });
-    if (!this.scrubbing) page.range.value = snap.order;
-    page.range.style.setProperty("--sq-done", total ? page.range.value / total : 0);
-    let free = 0; // where the last shown label ends: of labels that would overlap, the later are left to their tooltips
-    page.marks.show(snap.marks, (mark) => `${mark.order} ${mark.kind}`, (node, { order, kind, text }) => {
-      const share = total ? order / total : 0, x = share * room, half = text.length * 3 + 6, shown = x - half > free && x + half < room;
-      if (shown) free = x + half;
-      setText(node.firstChild, shown ? text : "");
-      put(node, { title: `${text}, event ${order}`, "aria-label": `go to event ${order}: ${text}` });
-      node.style.setProperty("--sq-at", share);
-      node.style.setProperty("--sq-mark", paint(this.look.marks[kind] ?? "soft"));
-      node.onclick = () => this.send("seek", order);
-    });
   }
   legend() {
     const { camera, look, page, palette, snap } = this, face = `${camera.cells} ${snap.observed} ${snap.runs.some((run) => run[STATE] === "archiving")}`;
@@ -283,6 +269,7 @@ export class Strip {
   time() {
     const { page, scene, snap, model } = this, now = this.now();
     scene.drawTime(now);
+    this.timeline.run(now);
     const chips = [...model.get("words").chips, [`t ${clockText(now - snap.origin_ms)}`, "", "", false]];
     page.chips.show(chips.map((chip, i) => ({ chip, i })), ({ i }) => i, (node, { chip }) => {
       [...node.children].forEach((part, i) => setText(part, chip[i]));

@@ -15,7 +15,8 @@ from typing import Any, Final
 import anywidget
 import traitlets
 
-from shareq import trace
+from shareq import observer
+from shareq.trace.analysis.time_axis import FOLDED_MS
 from shareq_widgets.look import THEMES, look, palette
 from shareq_widgets.picture import draw
 from shareq_widgets.playback import Playback, View
@@ -35,10 +36,11 @@ def bundle(*names: str) -> str:
 class PartitionStrip(anywidget.AnyWidget):
     """A share-partition drawn as a strip of offsets. Make one with `strip(...)`.
 
-    `order`, `speed`, `playing`, `live` and `theme` may be set and linked; they are checked like the methods' arguments.
+    `order`, `speed`, `playing`, `live`, `internals`, `animate` and `theme` may be set and linked; they are checked like
+    the methods' arguments.
     """
 
-    _esm = bundle("draw.js", "camera.js", "scene.js", "partition_strip.js")
+    _esm = bundle("draw.js", "camera.js", "scene.js", "timeline.js", "partition_strip.js")
     _css = HERE / "partition_strip.css"
 
     snapshot = traitlets.Dict(read_only=True).tag(sync=True)
@@ -53,6 +55,13 @@ class PartitionStrip(anywidget.AnyWidget):
     playing = traitlets.Bool().tag(sync=True)
     speed = traitlets.Float(1.0).tag(sync=True)
     live = traitlets.Bool(True).tag(sync=True)
+    internals = traitlets.Bool(False, help="step by single events, not by causes").tag(sync=True)
+    axis = traitlets.Dict(read_only=True, help="start_ms, end_ms, folds: [[from_ms, to_ms], ...], folded_ms").tag(
+        sync=True
+    )
+    running_on = traitlets.Bool(read_only=True, help="True while `run_on` drives the cluster").tag(sync=True)
+    drivable = traitlets.Bool(read_only=True, help="True if `run_on` can drive the source").tag(sync=True)
+    animate = traitlets.Bool(True, help="play what just happened on a virtual clock").tag(sync=True)
     theme = traitlets.Enum(("auto", *THEMES), "auto").tag(sync=True)
 
     def __init__(
@@ -78,11 +87,11 @@ class PartitionStrip(anywidget.AnyWidget):
         self.on_msg(self._on_message)
 
     def step(self) -> None:
-        """Go one event forward; at the end of a virtual cluster, run it until this partition has a new event."""
+        """Go one step forward: by all that one cause has changed, or by one event with `internals`."""
         self._do(self._playback.step)
 
     def back(self) -> None:
-        """Go one event back."""
+        """Go one step back."""
         self._do(self._playback.back)
 
     def first(self) -> None:
@@ -98,19 +107,26 @@ class PartitionStrip(anywidget.AnyWidget):
         self._do(self._playback.seek, order)
 
     def seek_time(self, time_ms: int) -> None:
-        """Go to the last event at or before `time_ms` (absolute, as in the journal)."""
-        self._do(self._playback.seek, self._playback.view.at_time(time_ms))
+        """Go to the moment `time_ms` (since the epoch, as in the journal), also between two events: locks have run
+        down to it. ValueError outside the time axis."""
+        self._do(self._playback.seek_time, time_ms)
 
     def play(self) -> None:
-        """Play. The browser sets the pace: nothing moves while no front end shows the strip."""
+        """Play to the end of the recording. The browser sets the pace: nothing moves while no front end shows the
+        strip."""
         self._do(self._playback.play)
+
+    def run_on(self) -> None:
+        """Let a virtual cluster run on from the end, until `pause()` or until nothing is due. The browser sets the
+        pace, as of `play`."""
+        self._do(self._playback.run_on)
 
     def pause(self) -> None:
         """Stop playing."""
         self._do(self._playback.pause)
 
     def tick(self) -> None:
-        """Show the events that are due by now. The front end calls this while playing or live."""
+        """Show the steps that are due by now. The front end calls this while playing or live."""
         now_ms = self._clock_ms()
         elapsed_ms = min(now_ms - self._ticked_ms, TICK_LIMIT_MS)
         self._ticked_ms = now_ms
@@ -134,7 +150,7 @@ class PartitionStrip(anywidget.AnyWidget):
         data, metadata = super()._repr_mimebundle_(**kwargs) or ({}, {})
         return {**data, "text/plain": repr(self), "image/svg+xml": self.to_svg()}, metadata
 
-    @traitlets.observe("order", "playing", "speed", "live")
+    @traitlets.observe("order", "playing", "speed", "live", "internals", "animate")
     def _on_trait(self, change: dict[str, Any]) -> None:
         """Run the command that a set or linked trait stands for, and restore the trait if the command is refused."""
         if self._mirroring or not hasattr(self, "_playback"):
@@ -145,6 +161,8 @@ class PartitionStrip(anywidget.AnyWidget):
             "playing": playback.play if value else playback.pause,
             "speed": lambda: playback.set_speed(value),
             "live": lambda: playback.follow(value),
+            "internals": lambda: playback.set_internals(value),
+            "animate": lambda: playback.set_animate(value),
         }
         self._do(commands[change["name"]])
 
@@ -161,8 +179,16 @@ class PartitionStrip(anywidget.AnyWidget):
 
     def _command(self, name: Any, value: Any) -> None:
         playback = self._playback
-        plain = {"step", "back", "first", "last", "play", "pause", "tick"}
-        valued = {"seek": playback.seek, "speed": playback.set_speed, "live": playback.follow}
+        plain = {"step", "back", "first", "last", "play", "run_on", "pause", "tick"}
+        valued = {
+            "seek": playback.seek,
+            "seek_event": playback.seek_event,
+            "seek_time": playback.seek_time,
+            "speed": playback.set_speed,
+            "live": playback.follow,
+            "internals": playback.set_internals,
+            "animate": playback.set_animate,
+        }
         if name in plain:
             getattr(self, name)()
         elif name in valued:
@@ -180,6 +206,11 @@ class PartitionStrip(anywidget.AnyWidget):
                 self._ticked_ms = self._clock_ms()
             self._mirror()
 
+    def _words(self, error: str) -> dict[str, Any]:
+        playback = self._playback
+        total = playback.view.total()
+        return words(playback.snapshot, total, playback.message, error, internals=playback.internals)
+
     def _mirror(self, error: str = "") -> None:
         """Copy the playback's state into the traits, as one message."""
         playback, total = self._playback, self._playback.view.total()
@@ -188,12 +219,16 @@ class PartitionStrip(anywidget.AnyWidget):
             with self.hold_sync():
                 self.set_trait("snapshot", playback.snapshot)
                 self.set_trait("total", total)
-                self.set_trait("words", words(playback.snapshot, total, playback.message, error))
+                self.set_trait("words", self._words(error))
                 self.set_trait("clock", {"rate": playback.rate, "until_ms": playback.until_ms})
                 self.set_trait("message", playback.message)
                 self.set_trait("error", error)
                 self.order, self.playing = playback.order, playback.playing
-                self.speed, self.live = playback.speed, playback.live
+                self.speed, self.live, self.internals = playback.speed, playback.live, playback.internals
+                self.animate = playback.animate
+                self.set_trait("axis", {**playback.view.axis()._asdict(), "folded_ms": FOLDED_MS})
+                self.set_trait("running_on", playback.running_on)
+                self.set_trait("drivable", playback.drivable)
         finally:
             self._mirroring = False
 
@@ -207,25 +242,28 @@ def strip(
     view: View | None = None,
     theme: str = "auto",
     speed: float = 1.0,
+    animate: bool = True,
 ) -> PartitionStrip:
     """Show one share-partition of a cluster or of a journal.
 
     `source` is a `Cluster`, served or not, an `Observer` or a `Journal`; or the bootstrap address of a Kafka cluster,
     which is observed from outside until the strip is closed. `view` replaces the view made from it. `theme` is "auto"
-    (the notebook's own), "light" or "dark"; `speed` is from 0.25 to 10. ValueError for other arguments.
+    (the notebook's own), "light" or "dark"; `speed` is from 0.25 to 10. `animate`: when another cell has moved a
+    cluster on a virtual clock, play what just happened in one to three seconds; the browser turns it off for readers
+    who asked for reduced motion. ValueError for other arguments.
     """
-    _check(group=group, topic=topic, partition=partition, theme=theme)
+    _check(group=group, topic=topic, partition=partition, theme=theme, animate=animate)
     end = None
     if view is None:
-        view = made = trace.view(source, group, topic, partition)
+        view = made = observer.view(source, group, topic, partition)
         source, end = made.source, made.close
-    playback = Playback(view, source, time_scale=_time_scale(source))
+    playback = Playback(view, source, time_scale=_time_scale(source), animate=animate)
     playback.set_speed(speed)
     return PartitionStrip(playback, theme=theme, end=end)
 
 
 def _check(**given: Any) -> None:
-    """Refuse invalid names, partitions and themes before anything is made."""
+    """Refuse invalid arguments before anything is made."""
     for name in ("group", "topic"):
         if not isinstance(given[name], str) or not given[name]:
             raise ValueError(f"{name} must be a non-empty name, not {given[name]!r}")
@@ -234,6 +272,8 @@ def _check(**given: Any) -> None:
         raise ValueError(f"partition must be a whole number from 0, not {partition!r}")
     if theme not in ("auto", *THEMES):
         raise ValueError(f"theme must be one of auto, {', '.join(THEMES)}, not {theme!r}")
+    if not isinstance(given["animate"], bool):
+        raise ValueError(f"animate must be True or False, not {given['animate']!r}")
 
 
 def _time_scale(source: Any) -> float:

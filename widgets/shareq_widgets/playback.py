@@ -1,4 +1,7 @@
-"""The position of a view in its journal, and its moves: step, play, seek, follow.
+"""The position of a view in its journal, and its moves: step, play, seek, run on, follow.
+
+A position is a moment: the events up to it, and the time of the locks that run down between two events. A step goes on
+by all that one cause has changed, or by one event if `internals` is true.
 
 Pure logic over a `View` and its source; the widget copies it into traits. Nothing here runs by itself: a front end
 sends ticks, so a busy kernel only pauses the play, and no thread uses the cluster.
@@ -6,22 +9,26 @@ sends ticks, so a busy kernel only pauses the play, and no thread uses the clust
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any, Final, Protocol
+
+from shareq.trace.analysis.time_axis import TimeAxis
+from shareq_widgets.catch_up import Scene, catch_up
 
 Snapshot = dict[str, Any]
 
 SPEEDS: Final = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0)
 EVENT_MIN_MS: Final = 150
-"""At speed 1 an event is shown for at least this long: a burst at one instant stays readable."""
+"""At speed 1 a step is shown for at least this long: a burst at one instant stays readable."""
 EVENT_MAX_MS: Final = 1500
-"""At speed 1 an event is shown for at most this long: a gap of 30 s is shortened."""
+"""At speed 1 a step is shown for at most this long: a gap of 30 s is a sweep of the clock."""
 TICK_MIN_MS: Final = 20
 TICK_MAX_MS: Final = 100
 IDLE_TICK_MS: Final = 500
 """Interval of checks whether other cells of the notebook have advanced a virtual cluster."""
 STEPS_AT_ONCE: Final = 2000
 """Maximum number of steps of a virtual cluster in search of the partition's next event."""
-EVENTS_PER_TICK: Final = 50
+STEPS_PER_TICK: Final = 50
 
 
 class View(Protocol):
@@ -36,23 +43,40 @@ class View(Protocol):
     def at_time(self, time_ms: int) -> int:
         """The order of the last event at or before `time_ms`."""
 
+    def axis(self) -> TimeAxis:
+        """The time axis, ms since the epoch."""
+
+    def next_step(self, order: int) -> int:
+        """The order at which the step after `order` ends; the last one at the end."""
+
+    def previous_step(self, order: int) -> int:
+        """The order at which the step before `order` ends; 0 at the beginning."""
+
 
 class Playback:
     """A position in a view, and its moves. `rate` is the speed of the shown time: journal ms for each real ms."""
 
-    def __init__(self, view: View, source: Any = None, *, time_scale: float = 0.0) -> None:
-        """A source with `step()` (a virtual cluster) is driven at its end; `time_scale` is 0 for virtual clocks."""
+    def __init__(self, view: View, source: Any = None, *, time_scale: float = 0.0, animate: bool = True) -> None:
+        """`run_on` drives a source with `step()` (a virtual cluster); `time_scale` is 0 for virtual clocks.
+
+        `animate`: at the live end, play what other cells have let happen on a virtual clock, in a few seconds.
+        """
         self.view = view
         self.source = source
         self._time_scale = time_scale
+        self.animate = animate
         self.playing = False
+        self.running_on = False
+        self.internals = False
         self.speed = 1.0
         self.live = True
         self.message = ""
         self.rate = 0.0
         self.until_ms: int | None = None
         self._next: Snapshot | None = None
+        self._lasts_ms = 0.0
         self._wait_ms = 0.0
+        self._scenes: deque[Scene] = deque()
         self.snapshot: Snapshot = {}
         self._show_end()
 
@@ -60,6 +84,11 @@ class Playback:
     def order(self) -> int:
         """Events folded into the shown snapshot."""
         return int(self.snapshot["order"])
+
+    @property
+    def time_ms(self) -> int:
+        """The shown time, ms since the epoch."""
+        return int(self.snapshot["now_ms"])
 
     @property
     def closed(self) -> bool:
@@ -88,8 +117,30 @@ class Playback:
         else:
             self._show(self.view.snapshot(order))
 
+    def seek_event(self, order: Any) -> None:
+        """Show the step that the event at `order` belongs to; with internals, the event itself."""
+        self.seek(order)
+        if not self.internals and order:
+            self.seek(self.view.next_step(order - 1))
+
+    def seek_time(self, time_ms: Any) -> None:
+        """Show the moment `time_ms` (since the epoch) and stop there; ValueError outside the time axis.
+
+        Locks have run down to that moment, also between two events.
+        """
+        axis = self.view.axis()
+        whole = isinstance(time_ms, int) and not isinstance(time_ms, bool)
+        if not whole or not axis.start_ms <= time_ms <= axis.end_ms:
+            raise ValueError(f"time_ms must be a whole number from {axis.start_ms} to {axis.end_ms}, not {time_ms!r}")
+        self.pause()
+        self.live = time_ms == axis.end_ms
+        if self.live:
+            self._show_end()
+        else:
+            self._show({**self.view.snapshot(self.view.at_time(time_ms)), "now_ms": time_ms})
+
     def step(self) -> None:
-        """Go one event forward; at the live end of a virtual cluster, run it until this partition has a new event."""
+        """Go one step forward; at the end, set a message instead."""
         self.pause()
         following = self._following()
         if following is not None:
@@ -101,17 +152,42 @@ class Playback:
             self.message = self._end_message()
 
     def back(self) -> None:
-        """Go one event back; at the beginning, set a message instead."""
-        if self.order > 0:
-            self.seek(self.order - 1)
+        """Go one step back: between two events, to the moment of the earlier one; at the beginning, set a message."""
+        event = self.snapshot["event"]
+        if event is not None and self.time_ms > event["time_ms"]:
+            self.pause()
+            self.live = False
+            self._show(self.view.snapshot(self.order))
+        elif self.order > 0:
+            self.seek(self.order - 1 if self.internals else self.view.previous_step(self.order))
         else:
             self.pause()
             self.message = "This is the beginning of the journal."
 
     def play(self) -> None:
-        """Play at `speed`; a journal at its end starts again from the beginning."""
-        if self.order == self.view.total() and not self.drivable and self.time_scale == 0:
+        """Play at `speed` to the end of the recording; at its end, play it again from the beginning.
+
+        At the end of a cluster that runs by itself, follow it.
+        """
+        if self.order == self.view.total() and self.time_scale == 0:
             self.seek(0)
+        self._start()
+
+    def run_on(self) -> None:
+        """Go to the end and let a virtual cluster run on, shown at `speed`, until a pause, or until nothing is due.
+
+        Without a virtual cluster, set a message instead.
+        """
+        self.pause()
+        self._show_end()
+        self.live = True
+        if self.drivable:
+            self.running_on = True
+            self._start()
+        else:
+            self.message = self._end_message()
+
+    def _start(self) -> None:
         self.message = ""
         self.playing = True
         self._wait_ms = 0.0
@@ -119,31 +195,55 @@ class Playback:
 
     def pause(self) -> None:
         """Stop playing. A cluster on a wall clock continues; `live` is True if its end is followed."""
-        self.playing = False
+        if self._next is not None and not self.playing:  # scenes of what just happened: stay at this one
+            self.live = False
+        self.playing = self.running_on = False
         self._next = None
+        self._scenes.clear()
         self._set_rate()
+
+    def set_internals(self, internals: Any) -> None:
+        """Step and play by single events (True), or by causes (False)."""
+        if not isinstance(internals, bool):
+            raise ValueError(f"internals must be True or False, not {internals!r}")
+        self.internals = internals
+        if self._next is not None:
+            self._wait_ms = 0.0
+            self._plan()
+
+    def set_animate(self, animate: Any) -> None:
+        """Play what just happened on a virtual clock (True), or show the end at once (False)."""
+        if not isinstance(animate, bool):
+            raise ValueError(f"animate must be True or False, not {animate!r}")
+        self.animate = animate
+        if not animate and self._scenes:
+            self.follow(True)
 
     def follow(self, live: bool) -> None:
         """Follow the end (True), or stay at the shown event while the journal grows (False)."""
         self.live = live
         self._next = None
-        self.playing = self.playing and live
+        self._scenes.clear()
+        self.playing = self.playing and live and (self.time_scale > 0 or self.running_on)
+        self.running_on = self.running_on and self.playing
         if live:
             self._show_end()
         if self.playing:
-            self.play()
+            self._start()
         self._set_rate()
 
     def set_speed(self, speed: Any) -> None:
         """Set the speed of play; ValueError outside 0.25 .. 10."""
         if isinstance(speed, bool) or not isinstance(speed, (int, float)) or not SPEEDS[0] <= speed <= SPEEDS[-1]:
             raise ValueError(f"speed must be from {SPEEDS[0]:g} to {SPEEDS[-1]:g}, not {speed!r}")
-        self._wait_ms *= self.speed / speed
+        if self.playing:
+            self._wait_ms *= self.speed / speed
+            self._lasts_ms *= self.speed / speed
         self.speed = float(speed)
         self._set_rate()
 
     def tick(self, elapsed_ms: float) -> None:
-        """Show the events that are due after `elapsed_ms` of real time."""
+        """Show the steps that are due after `elapsed_ms` of real time."""
         if self._next is not None:
             self._advance(elapsed_ms)
         elif self.playing:
@@ -160,25 +260,30 @@ class Playback:
         return None
 
     def _advance(self, elapsed_ms: float) -> None:
-        """Show the events that are due, at most EVENTS_PER_TICK, so that a tick stays short."""
+        """Show the steps that are due, at most STEPS_PER_TICK, so that a tick stays short."""
         self._wait_ms -= elapsed_ms
-        for _ in range(EVENTS_PER_TICK):
+        for _ in range(STEPS_PER_TICK):
             if self._next is None or self._wait_ms > 0:
                 return
             self._show(self._next)
             self._plan()
-        self._wait_ms = 0.0 if self._next is None else max(self._wait_ms, self._duration_ms(self._next))
+        self._wait_ms = 0.0 if self._next is None else max(self._wait_ms, self._lasts_ms)
 
     def _plan(self) -> None:
-        """Fetch the next event and set when it is due; without one, follow a running cluster or stop."""
+        """Fetch the next step and set when it is due; without one, follow a running cluster or stop."""
+        if not self.playing:
+            self._catch_up()
+            return
         self._next = self._following()
-        self.live = self._next is None or self._next["order"] == self.view.total()
+        self.live = self.running_on or self._next is None or self._next["order"] == self.view.total()
         if self._next is not None:
-            self._wait_ms += self._duration_ms(self._next)
+            self._lasts_ms = self._duration_ms(self._next)
+            self._wait_ms += self._lasts_ms
         else:
             self._show_end()
             self.playing = self.time_scale > 0
             self.message = "" if self.playing else self._end_message()
+            self.running_on = False
         self._set_rate()
 
     def _duration_ms(self, following: Snapshot) -> float:
@@ -187,44 +292,67 @@ class Playback:
         return float(min(max(gap_ms, EVENT_MIN_MS), EVENT_MAX_MS)) / self.speed
 
     def _set_rate(self) -> None:
-        """Set the speed of the shown time until the next event, and where it stops to wait for it."""
+        """Set the speed of the shown time until the next step, and where it stops to wait for it."""
         if self._next is not None:
             gap_ms = max(self._next["now_ms"] - self.snapshot["now_ms"], 0)
-            self.rate, self.until_ms = gap_ms / self._duration_ms(self._next), self._next["now_ms"]
+            self.rate, self.until_ms = gap_ms / self._lasts_ms, self._next["now_ms"]
         else:
             self.rate, self.until_ms = (self.time_scale if self.live else 0.0), None
 
     def _following(self) -> Snapshot | None:
-        """The snapshot after the next event; drives a virtual cluster if there is none yet."""
+        """The snapshot after the next step; while running on, drives the cluster if there is none yet."""
         order = self.order
-        if order >= self.view.total() and self.drivable:
+        if order >= self.view.total() and self.running_on and self.drivable:
             self._drive(order)
-        return self.view.snapshot(order + 1) if order < self.view.total() else None
+        if order >= self.view.total():
+            return None
+        return self.view.snapshot(order + 1 if self.internals else self.view.next_step(order))
 
-    def _drive(self, total: int) -> None:
-        """Step the cluster until the view has more than `total` events, within bounds."""
+    def _drive(self, order: int) -> None:
+        """Step the cluster, within bounds, until the step after `order` is complete: until its instant is over."""
         for _ in range(STEPS_AT_ONCE):
-            if not self.source.step() or self.view.total() > total:
+            if not self.source.step():
+                return
+            if self.view.total() > order and self._now_ms() > self.view.snapshot(order + 1)["now_ms"]:
                 return
 
     def _end_message(self) -> str:
         """The reason why there is no next event."""
         if self.time_scale > 0:
             return "Nothing new yet: the cluster is running, the strip follows it."
-        if self.drivable:
+        if self.drivable and self.running_on:
             return "Nothing more happens to this partition until a client produces, polls or acknowledges."
+        if self.drivable:
+            return "This is the end of the recording: run on lets the cluster run."
         return "This is the end of the journal."
 
     def _refresh(self) -> None:
         """Show the end again if it or a virtual clock has moved; the browser interpolates a running clock."""
         moved = self.view.total() != self.order
-        if moved or (self.time_scale == 0 and self._now_ms() > self.snapshot["now_ms"]):
+        if not moved and (self.time_scale > 0 or self._now_ms() <= self.time_ms):
+            return
+        if self.animate and self.time_scale == 0 and not self.closed:
+            self._scenes = deque(catch_up(self.view, self.snapshot, self._end()))
+            self._wait_ms = 0.0
+            self._catch_up()
+        else:
             self._show_end()
 
-    def _show_end(self) -> None:
-        """Show the live end, at the source's own time: locks run down between events as well."""
+    def _catch_up(self) -> None:
+        """Set when the next scene of what just happened is due; after the last one, rest at the end."""
+        self._next = None
+        if self._scenes:
+            self._next, self._lasts_ms = self._scenes.popleft()
+            self._wait_ms += self._lasts_ms
+        self._set_rate()
+
+    def _end(self) -> Snapshot:
+        """The live end, at the source's own time: locks run down between events as well."""
         snapshot = self.view.snapshot()
-        self._show({**snapshot, "now_ms": max(snapshot["now_ms"], self._now_ms())})
+        return {**snapshot, "now_ms": max(snapshot["now_ms"], self._now_ms())}
+
+    def _show_end(self) -> None:
+        self._show(self._end())
         self._set_rate()
 
     def _now_ms(self) -> int:

@@ -166,10 +166,10 @@ export class Scene {
 
   // Flows: acquired records move down into their holder's lane, returned records up from it.
   flow(before) {
-    const { camera, snap } = this, { first, end } = snap.event ?? {}, changed = [];
-    if (!camera.cells || !(first < end)) return;
-    const stop = Math.min(end, camera.offset(camera.width));
-    for (let offset = Math.max(first, Math.floor(camera.now.first)); offset < stop && changed.length < FLOWS; offset++) {
+    const { camera, snap } = this, changed = [];
+    if (!camera.cells) return;
+    const stop = Math.min(snap.speo, camera.offset(camera.width));
+    for (let offset = Math.max(before.spso, Math.floor(camera.now.first)); offset < stop && changed.length < FLOWS; offset++) {
       const was = runAt(before.runs, offset), is = runAt(snap.runs, offset), down = is?.[STATE] === "acquired";
       const moved = was?.[STATE] !== is?.[STATE] && (down || (was?.[STATE] === "acquired" && is?.[STATE] === "available"));
       const row = moved ? this.lanes.findIndex((member) => member.id === (down ? is : was)[MEMBER]) : -1;

@@ -76,23 +76,39 @@ def last_attempts(snapshot: dict[str, Any]) -> int:
     return sum(run[1] - run[0] for run in snapshot["runs"] if run[2] == "acquired" and run[3] >= limit)
 
 
-def sentence(snapshot: dict[str, Any], total: int, message: str = "", error: str = "") -> Sentence:
-    """The shown event, or a message or an error instead of it."""
+def sentence(
+    snapshot: dict[str, Any], total: int, message: str = "", error: str = "", *, internals: bool = False
+) -> Sentence:
+    """The shown step, or a message or an error instead of it; the shown event with `internals`, and inside a step."""
     event = snapshot["event"]
-    text = error or message or (event["text"] if event else "nothing has happened here yet")
+    step = None if internals else snapshot["step"]
+    text = error or message or (step or event or {"text": "nothing has happened here yet"})["text"]
     what, comma, why = text.partition(", ")
-    kinds = [mark["kind"] for mark in snapshot["marks"] if mark["order"] == snapshot["order"]]
+    first, last = step["first"] if step else snapshot["order"], snapshot["order"]
+    kinds = [mark["kind"] for mark in snapshot["marks"] if first <= mark["order"] <= last]
     hot = bool(error) or (not message and any(MARKS.get(kind) == "alarm" for kind in kinds))
-    return Sentence(f"event {snapshot['order']} of {total}: ", what, comma + why, hot)
+    return Sentence(_place(snapshot, total, first), what, comma + why, hot)
 
 
-def words(snapshot: dict[str, Any], total: int, message: str = "", error: str = "") -> dict[str, Any]:
+def _place(snapshot: dict[str, Any], total: int, first: int) -> str:
+    """The events behind a sentence, and the time since they happened."""
+    event, order = snapshot["event"], snapshot["order"]
+    place = f"events {first}–{order} of {total}: " if first < order else f"event {order} of {total}: "
+    since_ms = snapshot["now_ms"] - event["time_ms"] if event else 0
+    if since_ms <= 0:
+        return place
+    return f"{since_ms / 1000:.1f} s after {place}" if since_ms >= 1000 else f"{since_ms} ms after {place}"
+
+
+def words(
+    snapshot: dict[str, Any], total: int, message: str = "", error: str = "", *, internals: bool = False
+) -> dict[str, Any]:
     """All texts, in the form for the browser."""
     return {
         "title": snapshot["group"],
         "where": where(snapshot),
         "chips": [list(chip) for chip in chips(snapshot)],
-        "sentence": list(sentence(snapshot, total, message, error)),
+        "sentence": list(sentence(snapshot, total, message, error, internals=internals)),
     }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
-from shareq.coordinator.groups.deadlines import Deadlines, Due
+from shareq.coordinator.groups.deadlines import DeadlineKey, Deadlines
 from shareq.coordinator.groups.metadata_hash import MetadataHash
 from shareq.coordinator.groups.shard import GroupShard
 from shareq.coordinator.runtime import ShardRuntime
@@ -64,7 +64,7 @@ class Context:
         """A turn at the shard of the group, of a workflow that no client waits for."""
         return BackgroundTurn(self.partition_of(group_id), failure)
 
-    def turn_when_due(self, due: Due) -> BackgroundTurn:
+    def turn_when_due(self, due: DeadlineKey) -> BackgroundTurn:
         """A turn for the workflow of a deadline. If the shard is not active, the deadline is removed: the next
         coordinator of the group starts its deadlines anew when it loads the group."""
 
@@ -74,7 +74,7 @@ class Context:
 
         return BackgroundTurn(self.partition_of(due.group_id), ended)
 
-    def is_over(self, due: Due) -> bool:
+    def is_over(self, due: DeadlineKey) -> bool:
         """True if the deadline has passed and was not restarted."""
         return self.deadlines.is_over(due, self.runtime.now_ms)
 

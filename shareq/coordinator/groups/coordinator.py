@@ -11,25 +11,25 @@ from functools import partial
 from typing import Any
 
 from shareq.coordinator.groups.context import Context
-from shareq.coordinator.groups.deadlines import Due, What
+from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind
 from shareq.coordinator.groups.delete import delete_groups
+from shareq.coordinator.groups.deleted_topics import remove_deleted_topics
 from shareq.coordinator.groups.describe import list_groups
 from shareq.coordinator.groups.group import GroupType
 from shareq.coordinator.groups.group_hooks import GroupHooks, TopicsChanged
 from shareq.coordinator.groups.heartbeat_events import HEARTBEAT_EVENTS
 from shareq.coordinator.groups.shard import GroupShard
-from shareq.coordinator.groups.vanished import forget_vanished_topics
 from shareq.coordinator.other.classic.describe import describe_classic_groups
 from shareq.coordinator.other.classic.hooks import CLASSIC
 from shareq.coordinator.other.classic.join import join_group
-from shareq.coordinator.other.classic.leave import join_over, leave_group, session_over, sync_over
+from shareq.coordinator.other.classic.leave import join_timed_out, leave_group, session_timed_out, sync_timed_out
 from shareq.coordinator.other.classic.sync import heartbeat, sync_group
 from shareq.coordinator.other.consumer.describe import describe_consumer_groups
 from shareq.coordinator.other.consumer.leave import expire as expire_consumer
 from shareq.coordinator.other.consumer.membership import CONSUMER, consumer_heartbeat
 from shareq.coordinator.other.offsets.commit import commit_offsets
 from shareq.coordinator.other.offsets.delete import delete_committed_offsets
-from shareq.coordinator.other.offsets.expiry import expire_offsets, may_expire, watch_offsets
+from shareq.coordinator.other.offsets.expiry import expire_offsets, may_expire, schedule_expiry
 from shareq.coordinator.other.offsets.fetch import fetch_offsets
 from shareq.coordinator.other.offsets.transactional import commit_transactional_offsets
 from shareq.coordinator.runtime import ShardRuntime
@@ -117,14 +117,14 @@ class GroupCoordinator:
         effects = runtime.handle(message, now_ms)
         if isinstance(message, Tick):
             for due in self._context.deadlines.take_expired(now_ms):
-                runtime.start(_WHEN_DUE[due.what](self._context, due))
+                runtime.start(_WHEN_DUE[due.kind](self._context, due))
             effects += runtime.take_effects()
         return effects
 
     def _answer(self, request: Request) -> Response:
         """The response to a request that is answered at once."""
         if not isinstance(request, ListGroupsRequest):
-            raise TypeError(f"{type(request).__name__} is none of the group coordinator's requests")
+            raise TypeError(f"{type(request).__name__} is not a request of the group coordinator")
         return list_groups(self._context, request)
 
     def _respond(self, message: Incoming, response: Response) -> None:
@@ -139,14 +139,14 @@ class GroupCoordinator:
         context, before = self._context, self._context.image
         context.image = image
         self._runtime.write_timeout_ms = image.broker_config["offsets.commit.timeout.ms"]
-        everybody = context.metadata_hash.racks_changed(image) or before.broker_config != image.broker_config
-        change = TopicsChanged(_changed_topics(before, image), everybody)
-        if not (change.everybody or change.names):
+        affects_all = context.metadata_hash.racks_changed(image) or before.broker_config != image.broker_config
+        change = TopicsChanged(_changed_topics(before, image), affects_all)
+        if not (change.affects_all or change.names):
             return
-        any_vanished = not before.topics_by_id.keys() <= image.topics_by_id.keys()
+        any_deleted = not before.topics_by_id.keys() <= image.topics_by_id.keys()
         for partition, shard in self._runtime.active():
-            if any_vanished:
-                self._runtime.start(forget_vanished_topics(context, partition))
+            if any_deleted:
+                self._runtime.start(remove_deleted_topics(context, partition))
             for group in list(shard.groups.values()):
                 _HOOKS[group.TYPE].topics_changed(context, group, change)
 
@@ -162,8 +162,8 @@ class GroupCoordinator:
 
     def _on_load(self, partition: int, shard: GroupShard) -> Iterable[Workflow[object]]:
         if any(may_expire(group) for group in shard.groups.values()):
-            watch_offsets(self._context)
-        yield forget_vanished_topics(self._context, partition)
+            schedule_expiry(self._context)
+        yield remove_deleted_topics(self._context, partition)
         for group in list(shard.groups.values()):
             yield from _HOOKS[group.TYPE].loaded(self._context, group)
 
@@ -212,12 +212,12 @@ _HOOKS: Mapping[GroupType, GroupHooks] = {
     GroupType.SHARE: SHARE,
 }
 
-_WHEN_DUE: Mapping[What, Callable[[Context, Due], Workflow[None]]] = {
-    What.CLASSIC_SESSION: session_over,
-    What.CLASSIC_JOIN: join_over,
-    What.CLASSIC_SYNC: sync_over,
-    What.CONSUMER_SESSION: expire_consumer,
-    What.CONSUMER_REBALANCE: expire_consumer,
-    What.SHARE_SESSION: expire,
-    What.OFFSET_EXPIRY: expire_offsets,
+_WHEN_DUE: Mapping[DeadlineKind, Callable[[Context, DeadlineKey], Workflow[None]]] = {
+    DeadlineKind.CLASSIC_SESSION: session_timed_out,
+    DeadlineKind.CLASSIC_JOIN: join_timed_out,
+    DeadlineKind.CLASSIC_SYNC: sync_timed_out,
+    DeadlineKind.CONSUMER_SESSION: expire_consumer,
+    DeadlineKind.CONSUMER_REBALANCE: expire_consumer,
+    DeadlineKind.SHARE_SESSION: expire,
+    DeadlineKind.OFFSET_EXPIRY: expire_offsets,
 }

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 
-class What(StrEnum):
+class DeadlineKind(StrEnum):
     """The kinds of deadlines; the coordinator has one workflow for each."""
 
     SHARE_SESSION = "share session"
@@ -22,10 +22,10 @@ class What(StrEnum):
     OFFSET_EXPIRY = "offset expiry"
 
 
-class Due(NamedTuple):
+class DeadlineKey(NamedTuple):
     """The key of a deadline: its kind, group and member. A deadline of a whole group has no member."""
 
-    what: What
+    kind: DeadlineKind
     group_id: str
     member_id: str = ""
 
@@ -41,11 +41,11 @@ class Deadlines:
     __slots__ = ("_deadlines", "_heap", "_queued")
 
     def __init__(self) -> None:
-        self._deadlines: dict[Due, int] = {}
-        self._queued: dict[Due, int] = {}
-        self._heap: list[tuple[int, Due]] = []
+        self._deadlines: dict[DeadlineKey, int] = {}
+        self._queued: dict[DeadlineKey, int] = {}
+        self._heap: list[tuple[int, DeadlineKey]] = []
 
-    def __contains__(self, due: Due) -> bool:
+    def __contains__(self, due: DeadlineKey) -> bool:
         return due in self._deadlines
 
     @property
@@ -53,23 +53,23 @@ class Deadlines:
         """A time not later than the first deadline, possibly earlier."""
         return self._heap[0][0] if self._heap else None
 
-    def restart(self, due: Due, deadline_ms: int) -> None:
+    def restart(self, due: DeadlineKey, deadline_ms: int) -> None:
         """Start the deadline, or move it."""
         self._deadlines[due] = deadline_ms
         queued = self._queued.get(due)
         if queued is None or deadline_ms < queued:
             self._push(due, deadline_ms)
 
-    def forget(self, due: Due) -> None:
+    def forget(self, due: DeadlineKey) -> None:
         """Remove the deadline."""
         self._deadlines.pop(due, None)
 
-    def is_over(self, due: Due, now_ms: int) -> bool:
+    def is_over(self, due: DeadlineKey, now_ms: int) -> bool:
         """True if the deadline has passed; False if there is none."""
         deadline_ms = self._deadlines.get(due)
         return deadline_ms is not None and deadline_ms <= now_ms
 
-    def take_expired(self, now_ms: int) -> list[Due]:
+    def take_expired(self, now_ms: int) -> list[DeadlineKey]:
         """The deadlines that have passed; each is returned once until it is restarted."""
         expired = []
         while self._heap and self._heap[0][0] <= now_ms:
@@ -86,6 +86,6 @@ class Deadlines:
                 expired.append(due)
         return expired
 
-    def _push(self, due: Due, deadline_ms: int) -> None:
+    def _push(self, due: DeadlineKey, deadline_ms: int) -> None:
         self._queued[due] = deadline_ms
         heapq.heappush(self._heap, (deadline_ms, due))

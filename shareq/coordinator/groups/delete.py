@@ -41,9 +41,9 @@ def _delete_group(context: Context, group_id: str) -> Workflow[Errors]:
         failed: Errors = yield Append([encode(group_id, left.to_value(image))])
         if failed:
             return failed
-        asked = {topic: parts for topic, parts in going.items() if topic in left.deleting}
-        if asked:
-            error = _deletion_error((yield AskPersister(delete_request(group_id, asked))))
+        deleted = {topic: parts for topic, parts in going.items() if topic in left.deleting}
+        if deleted:
+            error = _deletion_error((yield AskPersister(delete_request(group_id, deleted))))
             if error:
                 return error
     shard = yield context.turn(group_id, itself)

@@ -10,11 +10,11 @@ from shareq.model.workflow import Workflow
 
 
 class TopicsChanged(NamedTuple):
-    """The difference between two images: names of topics that were created, changed or deleted. `everybody`: True if
+    """The difference between two images: names of topics that were created, changed or deleted. `affects_all`: True if
     racks or configurations changed, which affects all groups."""
 
     names: frozenset[str]
-    everybody: bool
+    affects_all: bool
 
 
 def _nothing_to_load(context: Context, group: Any) -> Iterable[Workflow[object]]:

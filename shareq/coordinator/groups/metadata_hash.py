@@ -49,7 +49,7 @@ class MetadataHash:
             sorted(rack for broker_id in partition.replicas if (rack := self._racks.get(broker_id)) is not None)
             for partition in topic.partitions
         ]
-        said = repr((topic.topic_id, topic.name, len(topic.partitions), racks)).encode()
-        hashed = hashlib.blake2b(said, digest_size=16).digest()
+        content = repr((topic.topic_id, topic.name, len(topic.partitions), racks)).encode()
+        hashed = hashlib.blake2b(content, digest_size=16).digest()
         self._topics[topic.name] = topic, hashed
         return hashed

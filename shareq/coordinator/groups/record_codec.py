@@ -56,7 +56,7 @@ class RecordCodec(Generic[Type, Value]):
     def _key(self, record_type: Type, group_id: str, name: str) -> bytes:
         out = Writer().int16(record_type).string(group_id)
         if record_type in self._named:
-            assert name, f"{record_type.name} is about something in the group"
+            assert name, f"the key of a {record_type.name} record needs a name"
             out.string(name)
         return out.finish()
 

@@ -1,4 +1,4 @@
-"""Ids that are kept for groups of one type, by the group configuration `group.type`.
+"""Group ids that are reserved for groups of one type, by the group configuration `group.type`.
 
 Without it, the first member determines the type, so a consumer that starts too early takes the id of a share group.
 It applies when a group is created; an existing group keeps its type. Kafka has no such configuration.

@@ -1,2 +1,2 @@
-"""What runs beside share groups, so that any Kafka client can be served: classic and consumer groups, the offsets that
-they commit, and transactions."""
+"""The coordinator features that Kafka clients need besides share groups: classic groups, consumer groups, committed
+offsets and transactions."""

@@ -71,9 +71,11 @@ def delete_offsets(context: Context, request: DeleteShareGroupOffsetsRequest) ->
     known = group.share_partitions
     if known is None:
         return OffsetsResponse()
-    asked = {image.topics[topic.topic_name].topic_id for topic in request.topics if topic.topic_name in image.topics}
-    initialized = {topic: parts for topic, parts in known.initialized.items() if topic in asked}
-    going = union(all_partitions(asked & known.deleting, image), initialized)
+    requested = {
+        image.topics[topic.topic_name].topic_id for topic in request.topics if topic.topic_name in image.topics
+    }
+    initialized = {topic: parts for topic, parts in known.initialized.items() if topic in requested}
+    going = union(all_partitions(requested & known.deleting, image), initialized)
     error = yield Append([encode(group_id, known.begin_delete(initialized).to_value(image))])
     if error:
         return _offsets_failure(error)

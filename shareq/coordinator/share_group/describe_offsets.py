@@ -34,7 +34,7 @@ class EndOffset(NamedTuple):
     offset: int = UNKNOWN
 
 
-class AskedTopic(NamedTuple):
+class RequestedTopic(NamedTuple):
     """`topic_id` is the zero id if the name is unknown."""
 
     name: str
@@ -42,7 +42,7 @@ class AskedTopic(NamedTuple):
     partitions: tuple[int, ...]
 
 
-Asked = tuple[AskedTopic, ...]
+RequestedTopics = tuple[RequestedTopic, ...]
 Summaries = dict[TopicIdPartition, Summary]
 Ends = dict[TopicIdPartition, EndOffset]
 
@@ -65,11 +65,11 @@ def _describe(context: Context, group: DescribeShareGroupOffsetsRequest.Group) -
         return failure(Errors.INVALID_GROUP_ID)
     if group.topics is None:
         shard = yield context.turn(group.group_id, failure)
-        asked = _all_topics(shard, group.group_id, context.image)
+        requested = _all_topics(shard, group.group_id, context.image)
     else:
-        asked = tuple(_asked(topic, context.image) for topic in group.topics)
+        requested = tuple(_requested(topic, context.image) for topic in group.topics)
     summaries: Summaries = {}
-    request = _summary_request(group.group_id, asked, context.image)
+    request = _summary_request(group.group_id, requested, context.image)
     if request.topics:
         reply = yield AskPersister(request)
         if not isinstance(reply.response, ReadShareGroupStateSummaryResponse):
@@ -80,34 +80,36 @@ def _describe(context: Context, group: DescribeShareGroupOffsetsRequest.Group) -
             for partition in topic.partitions
         }
     ends = yield from _find_ends(context, summaries)
-    return Group(group_id=group.group_id, topics=tuple(_topic(topic, summaries, ends) for topic in asked))
+    return Group(group_id=group.group_id, topics=tuple(_topic(topic, summaries, ends) for topic in requested))
 
 
 def _failure(group_id: str, error: Errors) -> Group:
     return Group(group_id=group_id, error_code=error)
 
 
-def _all_topics(shard: GroupShard, group_id: str, image: ClusterImage) -> Asked:
+def _all_topics(shard: GroupShard, group_id: str, image: ClusterImage) -> RequestedTopics:
     """The initialized partitions of topics that exist; empty for an unknown group, without an error."""
     group = shard.find(ShareGroup, group_id)
     known = (group.share_partitions if group else None) or SharePartitions()
     topics = image.topics_by_id
     return tuple(
-        AskedTopic(topics[topic_id].name, topic_id, tuple(sorted(partitions)))
+        RequestedTopic(topics[topic_id].name, topic_id, tuple(sorted(partitions)))
         for topic_id, partitions in known.initialized.items()
         if topic_id in topics
     )
 
 
-def _asked(topic: DescribeShareGroupOffsetsRequest.Topic, image: ClusterImage) -> AskedTopic:
+def _requested(topic: DescribeShareGroupOffsetsRequest.Topic, image: ClusterImage) -> RequestedTopic:
     known = image.topics.get(topic.topic_name)
-    return AskedTopic(topic.topic_name, known.topic_id if known else ZERO_TOPIC_ID, topic.partitions)
+    return RequestedTopic(topic.topic_name, known.topic_id if known else ZERO_TOPIC_ID, topic.partitions)
 
 
-def _summary_request(group_id: str, asked: Asked, image: ClusterImage) -> ReadShareGroupStateSummaryRequest:
+def _summary_request(
+    group_id: str, requested: RequestedTopics, image: ClusterImage
+) -> ReadShareGroupStateSummaryRequest:
     """The request for those partitions that exist."""
     request = ReadShareGroupStateSummaryRequest
-    known = [(t.topic_id, [index for index in t.partitions if image.partition(t.topic_id, index)]) for t in asked]
+    known = [(t.topic_id, [index for index in t.partitions if image.partition(t.topic_id, index)]) for t in requested]
     topics = tuple(
         request.Topic(topic_id=topic_id, partitions=tuple(request.Partition(partition=i) for i in indexes))
         for topic_id, indexes in known
@@ -132,13 +134,17 @@ def _find_ends(context: Context, summaries: Summaries) -> Workflow[Ends]:
 def _list_ends(context: Context, leader: int, keys: list[TopicIdPartition]) -> Workflow[Ends]:
     """High watermarks, regardless of the group's isolation level."""
     topic_ids: dict[str, TopicId] = {}
-    ask = ListOffsetsRequest
-    wanted: dict[str, list[ListOffsetsRequest.Partition]] = {}
+    build = ListOffsetsRequest
+    partitions_by_name: dict[str, list[ListOffsetsRequest.Partition]] = {}
     for topic_id, index in keys:
         name = context.image.topics_by_id[topic_id].name
         topic_ids[name] = topic_id
-        wanted.setdefault(name, []).append(ask.Partition(partition_index=index, timestamp=LATEST_TIMESTAMP))
-    request = ask(topics=tuple(ask.Topic(name=name, partitions=tuple(parts)) for name, parts in wanted.items()))
+        partitions_by_name.setdefault(name, []).append(
+            build.Partition(partition_index=index, timestamp=LATEST_TIMESTAMP)
+        )
+    request = build(
+        topics=tuple(build.Topic(name=name, partitions=tuple(parts)) for name, parts in partitions_by_name.items())
+    )
     reply = yield Ask(leader, request)
     ends = dict.fromkeys(keys, EndOffset(reply.error or Errors.UNKNOWN_SERVER_ERROR))
     if isinstance(reply.response, ListOffsetsResponse):
@@ -153,11 +159,11 @@ def _countable(summary: Summary) -> bool:
     return not summary.error_code and UNKNOWN not in (summary.start_offset, summary.delivery_complete_count)
 
 
-def _topic(asked: AskedTopic, summaries: Summaries, ends: Ends) -> DescribeShareGroupOffsetsResponse.Topic:
-    keys = [TopicIdPartition(asked.topic_id, index) for index in asked.partitions]
+def _topic(requested: RequestedTopic, summaries: Summaries, ends: Ends) -> DescribeShareGroupOffsetsResponse.Topic:
+    keys = [TopicIdPartition(requested.topic_id, index) for index in requested.partitions]
     return DescribeShareGroupOffsetsResponse.Topic(
-        topic_name=asked.name,
-        topic_id=asked.topic_id,
+        topic_name=requested.name,
+        topic_id=requested.topic_id,
         partitions=tuple(_partition(key.partition, summaries.get(key), ends.get(key)) for key in keys),
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from shareq.coordinator.groups.context import Context
-from shareq.coordinator.groups.deadlines import Due, What
+from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind
 from shareq.coordinator.groups.shard import GroupShard
 from shareq.coordinator.share_group.assignor import EMPTY_ASSIGNMENT
 from shareq.coordinator.share_group.initialize import (
@@ -94,8 +94,8 @@ class Heartbeat:
         self._reconcile()
         self._initialize(resubscribed)
         # Kafka also sends the assignment at epoch 0. A request at epoch 0 has topic names, so this condition covers it.
-        asked = request.subscribed_topic_names is not None
-        self.response = self._response(with_assignment=asked or self.member.assigned != assigned_before)
+        has_topics = request.subscribed_topic_names is not None
+        self.response = self._response(with_assignment=has_topics or self.member.assigned != assigned_before)
 
     # ---- the steps ---------------------------------------------------------------------------------------------------
 
@@ -198,7 +198,7 @@ class Heartbeat:
         if group and self.refreshed and context.image is self.image:
             group.refresh_at_ms = self.now_ms + INT_MAX
         timeout_ms = context.image.group_config(group_id).session_timeout_ms
-        due = Due(What.SHARE_SESSION, group_id, self.member.member_id)
+        due = DeadlineKey(DeadlineKind.SHARE_SESSION, group_id, self.member.member_id)
         context.deadlines.restart(due, context.runtime.now_ms + timeout_ms)
         if context.traced:
             context.trace(*self._events())
@@ -227,5 +227,5 @@ def _updated(member: Member, request: ShareGroupHeartbeatRequest, client: Client
     if request.subscribed_topic_names is not None:
         names = frozenset(request.subscribed_topic_names)
     rack_id = member.rack_id if request.rack_id is None else request.rack_id
-    told = rack_id, client.client_id, client.client_host, names
-    return member if told == member[1:5] else Member(member.member_id, *told, *member[5:])
+    fields = rack_id, client.client_id, client.client_host, names
+    return member if fields == member[1:5] else Member(member.member_id, *fields, *member[5:])

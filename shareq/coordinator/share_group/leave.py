@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shareq.coordinator.groups.context import Context
-from shareq.coordinator.groups.deadlines import Due, What
+from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind
 from shareq.coordinator.groups.shard import GroupShard
 from shareq.coordinator.share_group.records import Metadata, RecordType, TargetAssignmentMetadata, encode, tombstone
 from shareq.coordinator.share_group.refusal import Refusal, refuse_member
@@ -31,7 +31,7 @@ def leave(
     return ShareGroupHeartbeatResponse(member_id=request.member_id, member_epoch=LEAVE_EPOCH)
 
 
-def expire(context: Context, due: Due) -> Workflow[None]:
+def expire(context: Context, due: DeadlineKey) -> Workflow[None]:
     """Remove a member whose session has ended."""
     shard = yield context.turn_when_due(due)
     while context.is_over(due):
@@ -67,6 +67,6 @@ class _Removal:
             self.records.append(encode(self.group_id, TargetAssignmentMetadata(self.epoch)))
 
     def committed(self) -> None:
-        self.context.deadlines.forget(Due(What.SHARE_SESSION, self.group_id, self.member_id))
+        self.context.deadlines.forget(DeadlineKey(DeadlineKind.SHARE_SESSION, self.group_id, self.member_id))
         left = MemberLeft(self.group_id, self.member_id, self.reason)
         self.context.trace(left, GroupEpochBumped(self.group_id, self.epoch, f"member {self.reason}"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from shareq.coordinator.groups.context import Context
-from shareq.coordinator.groups.deadlines import Due, What
+from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind
 from shareq.coordinator.groups.group_hooks import GroupHooks, TopicsChanged
 from shareq.coordinator.share_group.heartbeat import heartbeat
 from shareq.coordinator.share_group.leave import leave
@@ -47,14 +47,14 @@ def _loaded(context: Context, group: ShareGroup) -> Iterable[Workflow[object]]:
     """Start a new session for every member."""
     deadline_ms = context.now_ms + context.image.group_config(group.group_id).session_timeout_ms
     for member_id in group.members:
-        context.deadlines.restart(Due(What.SHARE_SESSION, group.group_id, member_id), deadline_ms)
+        context.deadlines.restart(DeadlineKey(DeadlineKind.SHARE_SESSION, group.group_id, member_id), deadline_ms)
     return ()
 
 
 def _topics_changed(context: Context, group: ShareGroup, change: TopicsChanged) -> None:
     """The next heartbeat of a group whose topics changed checks the metadata again."""
     del context
-    if change.everybody or not change.names.isdisjoint(group.subscriptions):
+    if change.affects_all or not change.names.isdisjoint(group.subscriptions):
         group.look_again()
 
 

@@ -1,4 +1,4 @@
-"""The share coordinator: the durable state of share-partitions in `__share_group_state`, for leaders and onlookers."""
+"""The share coordinator: the durable state of share-partitions, stored in `__share_group_state`."""
 
 from shareq.coordinator.share_state.coordinator import ShareCoordinator
 from shareq.coordinator.share_state.lookup import find_share_coordinator, parse_key

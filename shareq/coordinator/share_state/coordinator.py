@@ -1,5 +1,5 @@
-"""The share coordinator of one broker: it answers the share-state requests for the partitions of the state topic that
-the broker leads.
+"""The share coordinator of one broker: serves the share-state requests for the partitions of the state topic that the
+broker leads.
 
 Source: Kafka's ShareCoordinatorService; KIP-932, "Share coordinator".
 """
@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from shareq.coordinator.runtime import ShardRuntime
-from shareq.coordinator.share_state.housekeeping import Housekeeping, forget_deleted_topics
+from shareq.coordinator.share_state.housekeeping import Housekeeping, delete_state_of_deleted_topics
 from shareq.coordinator.share_state.lookup import state_partition_count
 from shareq.coordinator.share_state.records import encode_state_record
 from shareq.coordinator.share_state.rules import RPCS, Rpc, event_of, failed
@@ -37,12 +37,12 @@ from shareq.model.workflow import Workflow
 R = TypeVar("R")
 
 MAX_KNOWN_PARTITIONS = 100_000
-"""So many keys are remembered with their partition of the state topic, which spares hashing them again."""
+"""The size of the cache of keys' partitions of the state topic."""
 
 
 def _joined(rpc: Rpc, results: Iterable[tuple[TopicId, Any]]) -> Response:
-    """The response with the results of all partitions. A partition that is named twice has been served twice, and the
-    later result counts."""
+    """The response with the results of all partitions. For a partition that the request names twice, the later result
+    counts."""
     by_topic: dict[TopicId, dict[int, Any]] = {}
     for topic_id, result in results:
         by_topic.setdefault(topic_id, {})[result.partition] = result
@@ -53,7 +53,7 @@ def _joined(rpc: Rpc, results: Iterable[tuple[TopicId, Any]]) -> Response:
 
 
 class ShareCoordinator:
-    """The actor. Until it knows the cluster's metadata it is inactive and answers COORDINATOR_NOT_AVAILABLE."""
+    """The actor. It is inactive until the first ImageChanged, and answers COORDINATOR_NOT_AVAILABLE."""
 
     def __init__(self, broker_id: int, *, traced: bool) -> None:
         self.broker_id = broker_id
@@ -77,7 +77,7 @@ class ShareCoordinator:
         runtime = self._runtime
         runtime.now_ms = now_ms
         if isinstance(message, Incoming):
-            self._requested(message)
+            self._serve_request(message)
             return runtime.take_effects()
         if isinstance(message, ImageChanged):
             self._image_changed(message.image, now_ms)
@@ -94,17 +94,17 @@ class ShareCoordinator:
 
     def _on_load(self, partition: int, shard: StateShard) -> Iterable[Workflow[object]]:
         del shard
-        return (forget_deleted_topics(self._runtime, partition),)
+        return (delete_state_of_deleted_topics(self._runtime, partition),)
 
     # ---- requests ----------------------------------------------------------------------------------------------------
 
-    def _requested(self, message: Incoming) -> None:
-        """Answer what can be answered without looking at a shard, else serve each partition for itself."""
+    def _serve_request(self, message: Incoming) -> None:
+        """Answer an empty request at once; else serve each partition at its shard."""
         request: Any = message.request
         rpc = RPCS[type(request)]
-        asks_nothing = not request.group_id or not all(t.partitions or rpc.skips_empty_topics for t in request.topics)
-        parts = [(t.topic_id, wanted) for t in request.topics for wanted in t.partitions]
-        if not parts or (asks_nothing and (self._active or not rpc.inactive_first)):
+        is_empty = not request.group_id or not all(t.partitions or rpc.skips_empty_topics for t in request.topics)
+        parts = [(t.topic_id, requested) for t in request.topics for requested in t.partitions]
+        if not parts or (is_empty and (self._active or not rpc.inactive_first)):
             self._runtime.effects.append(Respond(message.id, _joined(rpc, ())))
         else:
             self._runtime.start(self._serve(rpc, request.group_id, parts), partial(self._respond, message.id))
@@ -113,31 +113,31 @@ class ShareCoordinator:
         self._runtime.effects.append(Respond(request_id, response))
 
     def _serve(self, rpc: Rpc, group_id: str, parts: list[tuple[TopicId, Any]]) -> Workflow[Response]:
-        """The partitions of a request are served at the same time. One alone, as of a leader's write, needs no more
-        than its own turn."""
+        """Serve the partitions of a request concurrently. A single partition, as in a leader's write, needs no list of
+        workflows."""
         if not self._active:
             unavailable = Errors.COORDINATOR_NOT_AVAILABLE
             named = rpc.response.Partition
-            return _joined(rpc, [(t, failed(named, wanted.partition, unavailable)) for t, wanted in parts])
+            return _joined(rpc, [(t, failed(named, requested.partition, unavailable)) for t, requested in parts])
         if len(parts) == 1:
-            topic_id, wanted = parts[0]
-            key = SharePartitionKey(group_id, topic_id, wanted.partition)
-            return (yield from self._serve_one(rpc, key, wanted, lambda result: _joined(rpc, ((topic_id, result),))))
+            topic_id, requested = parts[0]
+            key = SharePartitionKey(group_id, topic_id, requested.partition)
+            return (yield from self._serve_one(rpc, key, requested, lambda result: _joined(rpc, ((topic_id, result),))))
         results = yield [
-            self._serve_one(rpc, SharePartitionKey(group_id, topic_id, wanted.partition), wanted, _itself)
-            for topic_id, wanted in parts
+            self._serve_one(rpc, SharePartitionKey(group_id, topic_id, requested.partition), requested, _itself)
+            for topic_id, requested in parts
         ]
         return _joined(rpc, zip([topic_id for topic_id, _ in parts], results, strict=True))
 
-    def _serve_one(self, rpc: Rpc, key: SharePartitionKey, wanted: Any, shape: Callable[[Any], R]) -> Workflow[R]:
-        """One partition; `shape` makes the workflow's result of the partition's."""
+    def _serve_one(self, rpc: Rpc, key: SharePartitionKey, requested: Any, shape: Callable[[Any], R]) -> Workflow[R]:
+        """Serve one partition. `shape` converts the partition's result into the workflow's."""
 
         def failure(error: Errors) -> R:
             return shape(failed(rpc.response.Partition, key.partition, error))
 
         runtime = self._runtime
         shard = yield Turn(self._partition_for(key), failure)
-        ruling = rpc.compute(key, wanted, shard, runtime.now_ms)
+        ruling = rpc.compute(key, requested, shard, runtime.now_ms)
         if ruling.records:
             error = yield Append([encode_state_record(record) for record in ruling.records])
             if error:
@@ -158,7 +158,7 @@ class ShareCoordinator:
     # ---- metadata ----------------------------------------------------------------------------------------------------
 
     def _image_changed(self, image: ClusterImage, now_ms: int) -> None:
-        """Forget the state of deleted topics. A shard that is still loading does so when it is loaded."""
+        """Delete the state of deleted topics. A shard that is loading does so when it is loaded."""
         gone = self._image.topics_by_id.keys() - image.topics_by_id.keys()
         self._image, self._active = image, True
         self._runtime.write_timeout_ms = image.broker_config["share.coordinator.write.timeout.ms"]
@@ -168,7 +168,7 @@ class ShareCoordinator:
         self._housekeeping.image_changed(image, now_ms)
         if gone:
             for partition, _ in self._runtime.active():
-                self._runtime.start(forget_deleted_topics(self._runtime, partition))
+                self._runtime.start(delete_state_of_deleted_topics(self._runtime, partition))
 
 
 def _itself(result: R) -> R:

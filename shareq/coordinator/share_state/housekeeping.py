@@ -1,7 +1,8 @@
-"""What the share coordinator does unasked: prune its log, renew old snapshots, forget topics that are gone.
+"""The background jobs of the share coordinator: prune its log, renew cold snapshots, delete the state of deleted
+topics.
 
-Pruning and snapshots run once in an interval, counted from when the last round was over, as long as share groups are
-enabled. Source: Kafka's ShareCoordinatorService (record pruning, cold partition snapshots) and ShareCoordinatorShard.
+Pruning and snapshots run in rounds while share groups are enabled; a round begins one interval after the end of the
+last. Source: Kafka's ShareCoordinatorService (record pruning, cold partition snapshots) and ShareCoordinatorShard.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from shareq.model.workflow import Workflow
 
 PRUNE_TIMEOUT_MS = 30000
 
-# ---- workflows of the coordinator on itself --------------------------------------------------------------------------
+# ---- workflows -------------------------------------------------------------------------------------------------------
 
 
-def forget_deleted_topics(runtime: ShardRuntime[StateShard], partition: int) -> Workflow[None]:
-    """End all keys of one shard whose topic does not exist in the cluster any more."""
+def delete_state_of_deleted_topics(runtime: ShardRuntime[StateShard], partition: int) -> Workflow[None]:
+    """Write tombstones for all keys of one shard whose topic was deleted; repeat until the append succeeds."""
     shard = yield BackgroundTurn(partition)
     while True:
         topics = shard.image().topics_by_id
@@ -35,14 +36,15 @@ def forget_deleted_topics(runtime: ShardRuntime[StateShard], partition: int) -> 
 
 
 def renew_cold_snapshots(runtime: ShardRuntime[StateShard], partition: int, interval_ms: int) -> Workflow[None]:
-    """A renewal that fails is made up for in the next round."""
+    """Write new snapshots of cold keys. A failed append is repeated in the next round."""
     shard = yield Turn(partition, no_result)
     yield from append_states(runtime, renewed_snapshots(shard, interval_ms, runtime.now_ms))
 
 
 def renewed_snapshots(shard: StateShard, interval_ms: int, now_ms: int) -> list[StateRecord]:
-    """A new snapshot, with the old time of creation, for each key whose snapshot is older than the interval, so that a
-    key at rest does not hold the log. Nothing once all keys have been renewed so: then pruning has nothing to gain."""
+    """A new snapshot, with the former create time, for each key whose snapshot is older than the interval, so that an
+    idle key does not hold back pruning. Empty if all keys have been renewed so already: then pruning would gain
+    nothing."""
     states = shard.states.items()
     if all(state.create_timestamp != state.write_timestamp for _, state in states):
         return []
@@ -63,11 +65,11 @@ def renewed_snapshots(shard: StateShard, interval_ms: int, now_ms: int) -> list[
     ]
 
 
-# ---- the jobs --------------------------------------------------------------------------------------------------------
+# ---- rounds ----------------------------------------------------------------------------------------------------------
 
 
 class Round:
-    """The rounds of one job: due at a time, or under way until `open` parts of it are done."""
+    """The rounds of one job. `due_ms`: when the next round begins; None during a round, which has `open` parts left."""
 
     __slots__ = ("due_ms", "interval_ms", "open")
 
@@ -77,19 +79,19 @@ class Round:
         self.due_ms: int | None = now_ms + interval_ms
 
     def begin(self, parts: int, now_ms: int) -> None:
-        """A round of so many parts starts; without any it is over at once."""
+        """Begin a round of `parts` parts; without parts it is over at once."""
         self.open = parts
         self.due_ms = None if parts else now_ms + self.interval_ms
 
     def part_done(self, now_ms: int) -> None:
-        """One part is over, well or not; after the last one the next round is planned."""
+        """One part has succeeded or failed; after the last one the next round is scheduled."""
         self.open -= 1
         if self.open == 0:
             self.due_ms = now_ms + self.interval_ms
 
 
 class Housekeeping:
-    """Both jobs of one coordinator. Starts and stops with `share_version`; a stopped job leaves nothing behind."""
+    """Both jobs of one coordinator. They run while `share_version` is at least 1; stopping drops their state."""
 
     def __init__(self, runtime: ShardRuntime[StateShard]) -> None:
         self._runtime = runtime
@@ -101,14 +103,14 @@ class Housekeeping:
 
     @property
     def wake_at_ms(self) -> int | None:
-        """When the next round is due, or the present one has taken too long."""
+        """The first time at which a round is due, or the deletions of a pruning round time out."""
         times = [job.due_ms for job in (self._cold, self._prune) if job and job.due_ms is not None]
         if self._pruning:
             times.append(self._prune_deadline_ms)
         return min(times, default=None)
 
     def image_changed(self, image: ClusterImage, now_ms: int) -> None:
-        """Start or stop with the feature."""
+        """Start or stop the jobs with the feature share.version."""
         if image.share_version < 1:
             self._cold = self._prune = None
             self._pruning.clear()
@@ -118,11 +120,11 @@ class Housekeeping:
             self._prune = Round(config["share.coordinator.state.topic.prune.interval.ms"], now_ms)
 
     def leader_changed(self, partition: int) -> None:
-        """A new term of office: what was pruned last is not known any more."""
+        """Forget the offset of the last pruning: another leader may have changed the log."""
         self._pruned.pop(partition, None)
 
     def tick(self, now_ms: int) -> list[Effect]:
-        """Begin the rounds that are due, give up on deletions that take too long."""
+        """Begin the rounds that are due, and fail deletions without answer after PRUNE_TIMEOUT_MS."""
         if self._pruning and self._prune_deadline_ms <= now_ms:
             for id_ in list(self._pruning):
                 self.records_deleted(RecordsDeleted(id_, Errors.REQUEST_TIMED_OUT), now_ms)
@@ -148,7 +150,7 @@ class Housekeeping:
         return effects
 
     def records_deleted(self, message: RecordsDeleted, now_ms: int) -> list[Effect]:
-        """One partition is pruned, or is left for the next round."""
+        """One partition is pruned; if that failed, the next round repeats it."""
         partition, offset = self._pruning.pop(message.id, (-1, -1))
         if partition == -1 or self._prune is None:
             return []

@@ -1,4 +1,4 @@
-"""Which broker coordinates a share-partition: keys in text form, and the answer to FindCoordinator of type SHARE.
+"""FindCoordinator of type SHARE: parses the key and finds the coordinator of a share-partition.
 
 Source: KIP-932, "Share coordinator"; Kafka's SharePartitionKey.
 """
@@ -23,10 +23,10 @@ _INT32 = range(-(1 << 31), 1 << 31)
 
 
 def parse_key(text: str) -> SharePartitionKey | None:
-    """The key `group:topicId:partition`, or None where the text is no such thing.
+    """Parse a key `group:topicId:partition`; None if it is malformed.
 
-    It is read from the right, because a group id may hold colons. As in Kafka, empty segments at the end are dropped
-    first, the topic id may be padded, and the partition is any int32 that Java would parse.
+    The text is parsed from the right, because a group id may contain colons. As in Kafka, empty segments at the end are
+    dropped first, the topic id may be padded, and the partition is any int32 that Java parses.
     """
     group_id, topic_id, partition = "", "", ""
     segments = text.rstrip(":").rsplit(":", 2)
@@ -39,7 +39,7 @@ def parse_key(text: str) -> SharePartitionKey | None:
 
 
 def state_partition_count(image: ClusterImage) -> int:
-    """How many partitions the state topic has, or will have once it is created."""
+    """The partition count of the state topic; the configured one until the topic exists."""
     topic = image.topics.get(SHARE_STATE_TOPIC)
     if topic is not None:
         return len(topic.partitions)

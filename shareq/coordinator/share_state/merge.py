@@ -1,6 +1,6 @@
-"""Combining state batches: what is stored and what is new, as one list of runs.
+"""Combines stored and new state batches into one list of disjoint runs.
 
-Source: Kafka's PersisterStateBatchCombiner, whose outcome this is; its way there is another one.
+Source: Kafka's PersisterStateBatchCombiner; the result is the same, the algorithm is another one.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from shareq.model.messages.share_state import StateBatch
 
 
 def combine(current: Iterable[StateBatch], update: Iterable[StateBatch], start_offset: int) -> tuple[StateBatch, ...]:
-    """The batches of both, without what lies below `start_offset` (-1: nothing does), as ascending maximal runs.
+    """The batches of both sides from `start_offset` on (-1: all), as ascending maximal runs.
 
-    Where batches overlap, the higher delivery count wins, and of equal counts the higher state: neither side has
-    precedence, so a stored higher count outlives a late acknowledgement with a lower one. Offsets that no batch covers
-    stay gaps. The cost follows the number of batches, whatever their length; most of it falls on those that overlap.
+    Where batches overlap, the higher delivery count wins, and of equal counts the higher state. Neither side has
+    precedence, so a stored higher count wins over a late acknowledgement with a lower one. Offsets without batch stay
+    gaps. The cost depends on the number of batches, not on their length.
     """
     batches = sorted([*current, *update])
     if start_offset != -1 and batches and batches[0].first_offset < start_offset:
@@ -35,7 +35,7 @@ def _above(batches: Iterable[StateBatch], start_offset: int) -> Iterator[StateBa
 
 
 def _disjoint(batches: list[StateBatch]) -> list[StateBatch]:
-    """Sorted batches as disjoint runs: those that overlap no other stay as they are, clusters of others are swept."""
+    """Sorted batches as disjoint runs: batches without overlap stay unchanged, overlapping ones are swept."""
     runs: list[StateBatch] = []
     index = 0
     while index < len(batches):
@@ -53,9 +53,9 @@ def _disjoint(batches: list[StateBatch]) -> list[StateBatch]:
 
 
 def _sweep(batches: list[StateBatch]) -> Iterator[StateBatch]:
-    """Disjoint runs of overlapping batches: at each position the batch that ranks highest among the open ones.
+    """Disjoint runs of overlapping batches: at each position the open batch of the highest rank wins.
 
-    A heap holds the open batches, the highest first; those that have ended leave it when they come to the top.
+    A heap holds the open batches, the highest first. A batch that has ended is removed when it gets to the top.
     """
     heap: list[tuple[int, int, int]] = []
     following, position = 0, batches[0].first_offset
@@ -77,7 +77,7 @@ def _sweep(batches: list[StateBatch]) -> Iterator[StateBatch]:
 
 
 def _joined(runs: list[StateBatch]) -> list[StateBatch]:
-    """Adjacent runs with the same state and count made one."""
+    """Merge adjacent runs of the same state and count."""
     joined: list[StateBatch] = []
     last_offset = last_state = last_count = -2
     for run in runs:

@@ -18,11 +18,11 @@ from shareq.model.messages.share_state import StateBatch
 from shareq.model.records import CoordinatorRecord
 
 SNAPSHOT, UPDATE = 0, 1
-"""The types of keys."""
+"""The key types."""
 
 
 class StateSnapshot(NamedTuple):
-    """All that is known of a key. Times in ms since the epoch; `delivery_complete_count` -1: not counted."""
+    """The whole state of a key. Times in ms since the epoch; `delivery_complete_count` -1: not counted."""
 
     key: SharePartitionKey
     snapshot_epoch: int
@@ -36,7 +36,7 @@ class StateSnapshot(NamedTuple):
 
 
 class StateUpdate(NamedTuple):
-    """What changed since the snapshot with this epoch. `start_offset` -1: not updated."""
+    """A change of the state after the snapshot with this epoch. `start_offset` -1: unchanged."""
 
     key: SharePartitionKey
     snapshot_epoch: int
@@ -47,7 +47,7 @@ class StateUpdate(NamedTuple):
 
 
 class StateTombstone(NamedTuple):
-    """The key is no more."""
+    """The deletion of a key."""
 
     key: SharePartitionKey
 
@@ -64,14 +64,14 @@ _VERSION = 0
 _VERSION_BYTES = struct.pack(">h", _VERSION)
 _COUNT_TAG = 0
 _COUNTED = struct.Struct(">bbbi")
-"""A tag section that holds nothing but the delivery complete count: how many tags, its tag, its size, the count."""
+"""A tag section with the delivery complete count only: number of tags, tag, size, count."""
 
 _COUNTED_HEAD = _COUNTED.pack(1, _COUNT_TAG, 4, 0)[:3]
 _ONE_BYTE = 0x7F
-"""Lengths up to this take one byte."""
+"""The largest length that a varint encodes in one byte."""
 
 _KNOWN_KEYS = 1 << 14
-"""So many keys are remembered in both forms: a share-partition's is met with each of its records."""
+"""The size of the caches of encoded and decoded keys: every record of a share-partition has the same key."""
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------
@@ -79,7 +79,7 @@ _KNOWN_KEYS = 1 << 14
 
 @lru_cache(_KNOWN_KEYS)
 def encode_key(key: SharePartitionKey, key_type: int) -> bytes:
-    """The record key; `key_type` SNAPSHOT (tombstones, too) or UPDATE."""
+    """The record key. `key_type`: SNAPSHOT (also for tombstones) or UPDATE."""
     group = key.group_id.encode()
     return _KEY_HEAD.pack(key_type, len(group)) + group + _KEY_TAIL.pack(topic_id_to_bytes(key.topic_id), key.partition)
 
@@ -98,7 +98,7 @@ def encode_update(record: StateUpdate) -> bytes:
 
 
 def encode_state_record(record: StateRecord) -> CoordinatorRecord:
-    """Key and value of any record of the state topic."""
+    """The key and value of a record of the state topic."""
     if isinstance(record, StateUpdate):
         return CoordinatorRecord(encode_key(record.key, UPDATE), encode_update(record))
     value = encode_snapshot(record) if isinstance(record, StateSnapshot) else None
@@ -106,7 +106,7 @@ def encode_state_record(record: StateRecord) -> CoordinatorRecord:
 
 
 def _encode_value(head: bytes, batches: Sequence[StateBatch], delivery_complete_count: int) -> bytes:
-    """Version, head, state batches, then the tag section: the count is left out when it is -1, its default."""
+    """Version, head, state batches and the tag section, which omits the count if it is -1, its default."""
     pack = _BATCH.pack
     count = len(batches) + 1
     length = bytes((count,)) if count <= _ONE_BYTE else Writer().uvarint(count).finish()
@@ -118,22 +118,24 @@ def _encode_value(head: bytes, batches: Sequence[StateBatch], delivery_complete_
 
 
 def decode_state_record(key: bytes, value: bytes | None) -> StateRecord | None:
-    """The typed record, or None where the key is of a type that we do not know, which is to be skipped.
+    """The typed record; None if the key type is unknown, to be skipped.
 
-    Tags that we do not know and bytes behind the message are tolerated, as Kafka does. Raises UnreadableRecordError for
-    another version of a value, for bytes that end early or make no sense, and for an update that is null.
+    Unknown tags and bytes after the message are ignored, as in Kafka. Raises UnreadableRecordError for an unknown
+    version of the value, invalid bytes, and an update without value.
     """
     key_type, name = _decode_key(key)
     if name is None:
         return None
     if value is None:
         if key_type == UPDATE:
-            raise UnreadableRecordError(f"{name}: an update cannot be null")
+            raise UnreadableRecordError(f"{name}: the value of an update is null")
         return StateTombstone(name)
     reader = Reader(value)
     version = reader.int16()
     if version != _VERSION:
-        raise UnreadableRecordError(f"{name}: unknown version {version} of a value of type {key_type}")
+        raise UnreadableRecordError(
+            f"{name}: version {version} of record type {key_type} is unknown; allowed is {_VERSION}"
+        )
     if key_type == UPDATE:
         snapshot_epoch, leader_epoch, start_offset = _UPDATE.unpack(reader.take(_UPDATE.size))
         return StateUpdate(name, snapshot_epoch, leader_epoch, start_offset, *_decode_tail(reader))
@@ -144,7 +146,7 @@ def decode_state_record(key: bytes, value: bytes | None) -> StateRecord | None:
 
 @lru_cache(_KNOWN_KEYS)
 def _decode_key(key: bytes) -> tuple[int, SharePartitionKey | None]:
-    """The type, and the name where that is one of ours."""
+    """The key type, and the share-partition; None instead of it if the type is unknown."""
     reader = Reader(key)
     key_type = reader.int16()
     if key_type not in (SNAPSHOT, UPDATE):
@@ -155,11 +157,11 @@ def _decode_key(key: bytes) -> tuple[int, SharePartitionKey | None]:
 
 
 def _decode_tail(reader: Reader) -> tuple[tuple[StateBatch, ...], int]:
-    """State batches and the delivery complete count. What is written as we and Kafka do is read at once: batches
-    without tags, the count as the only tag."""
+    """State batches and the delivery complete count. Fast path: batches without tags, and the count as the only tag, as
+    shareq and Kafka write them."""
     count = reader.uvarint() - 1
     if count < 0:
-        raise UnreadableRecordError("state batches cannot be null")
+        raise UnreadableRecordError("the array of state batches is null")
     size = count * _BATCH.size
     if not any(reader.peek(size)[_BATCH_FIELDS.size :: _BATCH.size]):
         batches = tuple(map(StateBatch._make, _BATCH.iter_unpack(reader.take(size))))

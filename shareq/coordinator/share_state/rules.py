@@ -1,7 +1,7 @@
 """The five share-state requests on one key's state: the checks, the records and the results.
 
-Where Kafka 4.3 lets a late write take the start offset or the delivery complete count back, or an epoch of -1 pass the
-fence, the rules are those of 4.4. Source: Kafka's ShareCoordinatorShard; KIP-932, "Share coordinator".
+The rules are those of Kafka 4.4. In 4.3 a late write could move the start offset or the delivery complete count back,
+and an epoch of -1 passed the fence. Source: Kafka's ShareCoordinatorShard; KIP-932, "Share coordinator".
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from shareq.model.workflow import Workflow
 
 R = TypeVar("R")
 
-WHY = {
+ERROR_MESSAGES = {
     Errors.INVALID_REQUEST: "a partition or an epoch is negative, or the share-partition is not initialized",
     Errors.FENCED_LEADER_EPOCH: "a later leader has already read the state",
     Errors.FENCED_STATE_EPOCH: "the state has already been initialized with a higher state epoch",
-    Errors.UNKNOWN_TOPIC_OR_PARTITION: "the cluster knows no such topic or partition",
+    Errors.UNKNOWN_TOPIC_OR_PARTITION: "the topic or partition does not exist",
 }
-"""The texts that go with the errors which the checks give."""
+"""The error messages of the checks."""
 
 
 def refusal(
@@ -58,8 +58,8 @@ def refusal(
     state_epoch: int | None = None,
     initialized: bool = False,
 ) -> Errors:
-    """The first check that fails, or NONE. Epochs that the request does not carry (None) are not checked; `initialized`
-    demands that there is a state."""
+    """The error of the first check that fails, or NONE. Epochs that the request does not contain (None) are not
+    checked; `initialized`: the key must have a state."""
     state = shard.states.get(key)
     if key.partition < 0 or (leader_epoch or 0) < 0 or (state_epoch or 0) < 0 or (initialized and state is None):
         return Errors.INVALID_REQUEST
@@ -73,14 +73,14 @@ def refusal(
 
 
 class Ruling(NamedTuple, Generic[R]):
-    """The result for one partition, and the records that are committed before it counts."""
+    """The result for one partition, and the records to commit before it is returned."""
 
     response: R
     records: Sequence[StateRecord] = ()
 
 
 def append_states(runtime: ShardRuntime[StateShard], records: Sequence[StateRecord]) -> Workflow[Errors]:
-    """During a turn: append the records, and put them into the journal once they are committed."""
+    """During a turn, append the records, and trace them after the commit. Returns the error of the append."""
     error: Errors = yield Append([encode_state_record(record) for record in records])
     if runtime.traced and not error:
         runtime.effects += [event_of(record) for record in records]
@@ -99,35 +99,35 @@ def event_of(record: StateRecord) -> StateRecordWritten:
 
 
 def initialize(
-    key: SharePartitionKey, wanted: InitializeShareGroupStateRequest.Partition, shard: StateShard, now_ms: int
+    key: SharePartitionKey, requested: InitializeShareGroupStateRequest.Partition, shard: StateShard, now_ms: int
 ) -> Ruling[InitializeShareGroupStateResponse.Partition]:
-    """Start anew with a snapshot. At an equal state epoch this has been done before: an attempt whose answer was lost
-    arrives again, perhaps after records have been accepted, and changes nothing (KAFKA pull request 23190)."""
+    """Reset the state by a snapshot. A request at the stored state epoch changes nothing: it is a retry whose response
+    was lost, and records may have been accepted since (KAFKA pull request 23190)."""
     response = InitializeShareGroupStateResponse.Partition
-    error = refusal(shard, key, state_epoch=wanted.state_epoch)
+    error = refusal(shard, key, state_epoch=requested.state_epoch)
     if error:
         return Ruling(failed(response, key.partition, error))
     state = shard.states.get(key)
-    if state is not None and state.state_epoch == wanted.state_epoch:
+    if state is not None and state.state_epoch == requested.state_epoch:
         return Ruling(response(partition=key.partition))
     snapshot = StateSnapshot(
         key=key,
         snapshot_epoch=state.snapshot_epoch + 1 if state else 0,
-        state_epoch=wanted.state_epoch,
+        state_epoch=requested.state_epoch,
         leader_epoch=0,
-        start_offset=wanted.start_offset,
+        start_offset=requested.start_offset,
         create_timestamp=now_ms,
         write_timestamp=now_ms,
-        delivery_complete_count=-1 if wanted.start_offset == -1 else 0,
+        delivery_complete_count=-1 if requested.start_offset == -1 else 0,
     )
     return Ruling(response(partition=key.partition), [snapshot])
 
 
 def read(
-    key: SharePartitionKey, wanted: ReadShareGroupStateRequest.Partition, shard: StateShard, now_ms: int
+    key: SharePartitionKey, requested: ReadShareGroupStateRequest.Partition, shard: StateShard, now_ms: int
 ) -> Ruling[ReadShareGroupStateResponse.Partition]:
     """Return the state to a leader and record the leader's epoch, which fences earlier leaders."""
-    error = refusal(shard, key, leader_epoch=wanted.leader_epoch, initialized=True)
+    error = refusal(shard, key, leader_epoch=requested.leader_epoch, initialized=True)
     if error:
         return Ruling(failed(ReadShareGroupStateResponse.Partition, key.partition, error))
     state = shard.states[key]
@@ -137,30 +137,32 @@ def read(
         start_offset=state.start_offset,
         state_batches=state.state_batches,
     )
-    if state.leader_epoch_fence == wanted.leader_epoch:
+    if state.leader_epoch_fence == requested.leader_epoch:
         return Ruling(response)
-    change = Change(wanted.leader_epoch, state.start_offset, state.delivery_complete_count, ())
+    change = Change(requested.leader_epoch, state.start_offset, state.delivery_complete_count, ())
     return Ruling(response, [next_record(shard, key, change, now_ms)])
 
 
 def write(
-    key: SharePartitionKey, wanted: WriteShareGroupStateRequest.Partition, shard: StateShard, now_ms: int
+    key: SharePartitionKey, requested: WriteShareGroupStateRequest.Partition, shard: StateShard, now_ms: int
 ) -> Ruling[WriteShareGroupStateResponse.Partition]:
-    """Record what a leader has settled. The epochs of the state stay: only an initialization changes the state epoch,
-    only a read the leader epoch (KAFKA-19456)."""
+    """Record the start offset and the state batches of a leader. The epochs of the state stay: only an initialization
+    changes the state epoch, only a read the leader epoch (KAFKA-19456)."""
     response = WriteShareGroupStateResponse.Partition
-    error = refusal(shard, key, leader_epoch=wanted.leader_epoch, state_epoch=wanted.state_epoch, initialized=True)
+    error = refusal(
+        shard, key, leader_epoch=requested.leader_epoch, state_epoch=requested.state_epoch, initialized=True
+    )
     if error:
         return Ruling(failed(response, key.partition, error))
-    change = advance(shard.states[key], wanted)
+    change = advance(shard.states[key], requested)
     return Ruling(response(partition=key.partition), [next_record(shard, key, change, now_ms)])
 
 
 def read_summary(
-    key: SharePartitionKey, wanted: ReadShareGroupStateSummaryRequest.Partition, shard: StateShard, now_ms: int
+    key: SharePartitionKey, requested: ReadShareGroupStateSummaryRequest.Partition, shard: StateShard, now_ms: int
 ) -> Ruling[ReadShareGroupStateSummaryResponse.Partition]:
     """Return the summary of a share-partition. It fences no leader; a missing state is no error."""
-    del wanted, now_ms
+    del requested, now_ms
     response = ReadShareGroupStateSummaryResponse.Partition
     error = refusal(shard, key)
     if error:
@@ -180,10 +182,10 @@ def read_summary(
 
 
 def delete(
-    key: SharePartitionKey, wanted: DeleteShareGroupStateRequest.Partition, shard: StateShard, now_ms: int
+    key: SharePartitionKey, requested: DeleteShareGroupStateRequest.Partition, shard: StateShard, now_ms: int
 ) -> Ruling[DeleteShareGroupStateResponse.Partition]:
-    """End the key with a tombstone. To delete what is not there succeeds."""
-    del wanted, now_ms
+    """Delete the key by a tombstone. Deleting a key without state succeeds without a record."""
+    del requested, now_ms
     response = DeleteShareGroupStateResponse.Partition
     error = refusal(shard, key)
     if error:
@@ -192,7 +194,7 @@ def delete(
     return Ruling(response(partition=key.partition), tombstones)
 
 
-# ---- what a write makes of a state -----------------------------------------------------------------------------------
+# ---- writes ----------------------------------------------------------------------------------------------------------
 
 
 class Change(NamedTuple):
@@ -204,22 +206,22 @@ class Change(NamedTuple):
     state_batches: tuple[StateBatch, ...]
 
 
-def advance(state: KeyState, wanted: WriteShareGroupStateRequest.Partition) -> Change:
-    """What a write changes: the position never goes back, whichever order writes arrive in.
+def advance(state: KeyState, requested: WriteShareGroupStateRequest.Partition) -> Change:
+    """The change of a write. The start offset never moves back, in whatever order writes arrive.
 
-    The delivery complete count is counted from the start offset, so it is taken from the side with the later start
+    The delivery complete count counts from the start offset, so it is taken from the side with the greater start
     offset.
     """
     start_offset, count = state.start_offset, state.delivery_complete_count
-    if wanted.start_offset > start_offset:
-        start_offset, count = wanted.start_offset, wanted.delivery_complete_count
-    elif wanted.start_offset == start_offset:
-        count = max(count, wanted.delivery_complete_count)
-    return Change(state.leader_epoch, start_offset, count, wanted.state_batches)
+    if requested.start_offset > start_offset:
+        start_offset, count = requested.start_offset, requested.delivery_complete_count
+    elif requested.start_offset == start_offset:
+        count = max(count, requested.delivery_complete_count)
+    return Change(state.leader_epoch, start_offset, count, requested.state_batches)
 
 
 def next_record(shard: StateShard, key: SharePartitionKey, change: Change, now_ms: int) -> StateRecord:
-    """An update, or a snapshot when as many updates as allowed have followed the last one."""
+    """An update, or a snapshot if the maximum of updates has followed the last snapshot."""
     state = shard.states[key]
     leader_epoch, start_offset, count, batches = change
     if state.update_count < shard.updates_per_snapshot:
@@ -242,10 +244,11 @@ def next_record(shard: StateShard, key: SharePartitionKey, change: Change, now_m
 
 
 class Rpc(NamedTuple):
-    """How one kind of request is answered.
+    """The handling of one request type.
 
-    `inactive_first`: a coordinator that has not started answers with that error before it checks the request.
-    `skips_empty_topics`: a topic without partitions is left out of the answer, where it else empties the whole answer.
+    `inactive_first`: the check for an active coordinator comes before that for an empty group id or topic.
+    `skips_empty_topics`: a topic without partitions is left out of the response; otherwise it makes the whole response
+    empty.
     """
 
     response: type[Any]
@@ -264,5 +267,5 @@ RPCS: dict[type[Request], Rpc] = {
 
 
 def failed(response: Callable[..., R], partition: int, error: Errors) -> R:
-    """The answer for one partition where something is wrong."""
-    return response(partition=partition, error_code=error, error_message=WHY.get(error))
+    """The error result of one partition."""
+    return response(partition=partition, error_code=error, error_message=ERROR_MESSAGES.get(error))

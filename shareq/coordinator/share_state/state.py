@@ -1,4 +1,4 @@
-"""The state of all keys in one partition of the state topic, as a fold of its log.
+"""The state of all keys in one partition of the state topic, replayed from its log.
 
 Source: Kafka's ShareCoordinatorShard and ShareCoordinatorOffsetsManager.
 """
@@ -18,10 +18,10 @@ from shareq.model.messages.share_state import StateBatch
 
 @dataclass(slots=True)
 class KeyState:
-    """What is known of one share-partition.
+    """The state of one share-partition.
 
-    The fences are the highest epochs ever seen: an initialization takes `leader_epoch` back to 0 and leaves its fence
-    where it is. `update_count` counts the updates since a snapshot that was due.
+    The fences are the highest epochs ever seen: an initialization resets `leader_epoch` to 0, but not its fence.
+    `update_count`: the number of updates since the last snapshot that was due.
     """
 
     snapshot_epoch: int
@@ -38,30 +38,30 @@ class KeyState:
 
 
 class PruningOffsets:
-    """Up to where the log holds nothing that is needed: the oldest of the keys' latest snapshots.
+    """The offset below which the log can be pruned: the oldest of the keys' latest snapshots.
 
-    Offsets come in ascending order, so a dictionary kept in order of insertion has the oldest in front: no search.
+    Offsets are added in ascending order, so the first entry of the ordered dict is the oldest.
     """
 
     def __init__(self) -> None:
         self._latest: OrderedDict[SharePartitionKey, int] = OrderedDict()
         self.redundant_before = 0
-        """Records below are redundant; 0 while there are none. It moves with snapshots and tombstones only."""
+        """Records below this offset are redundant; 0 for none. Only snapshots and tombstones change it."""
 
     def snapshot(self, key: SharePartitionKey, offset: int) -> None:
-        """The latest snapshot of `key` lies at `offset` now."""
+        """A snapshot of `key` was replayed at `offset`."""
         self._latest[key] = offset
         self._latest.move_to_end(key)
         self.redundant_before = max(0, next(iter(self._latest.values())))
 
     def tombstone(self, key: SharePartitionKey, offset: int) -> None:
-        """The key ends at `offset`, and holds nothing back from the next snapshot on."""
+        """A tombstone of `key` was replayed at `offset`; the key no longer counts from the next snapshot on."""
         self.snapshot(key, offset)
         del self._latest[key]
 
 
 class StateShard:
-    """One partition of the state topic. `image()` is the cluster's present metadata."""
+    """One partition of the state topic. `image()` returns the present metadata image."""
 
     def __init__(self, image: Callable[[], ClusterImage]) -> None:
         self.image = image
@@ -70,12 +70,12 @@ class StateShard:
 
     @property
     def updates_per_snapshot(self) -> int:
-        """How many updates may follow a snapshot; 0: every write is a snapshot."""
+        """The maximum of updates after a snapshot; 0: every write is a snapshot."""
         limit: int = self.image().broker_config["share.coordinator.snapshot.update.records.per.snapshot"]
         return limit
 
     def replay(self, offset: int, key: bytes, value: bytes | None, now_ms: int) -> None:
-        """Take in one record. A key of unknown type is skipped."""
+        """Replay one record. A key of unknown type is skipped."""
         del now_ms
         record = decode_state_record(key, value)
         if isinstance(record, StateUpdate):
@@ -88,8 +88,8 @@ class StateShard:
             self.pruning.tombstone(record.key, offset)
 
     def _replay_snapshot(self, record: StateSnapshot) -> None:
-        """Everything is replaced but what only grows. Only a snapshot that was due starts the count of updates anew:
-        one made by an initialization, or for a cold key, does not."""
+        """Replace the state; the fences keep their maxima. Only a snapshot that was due resets the count of updates:
+        one of an initialization or of a cold key does not."""
         former = self.states.get(record.key)
         due = former is None or former.update_count >= self.updates_per_snapshot
         self.states[record.key] = KeyState(
@@ -107,7 +107,7 @@ class StateShard:
         )
 
     def _replay_update(self, record: StateUpdate) -> None:
-        """As in Kafka the snapshot epoch is not compared: an update applies to whatever is there, or starts a state."""
+        """Apply an update to the state, or create the state. As in Kafka, the snapshot epoch is not compared."""
         state = self.states.get(record.key)
         if state is None:
             state = self.states[record.key] = KeyState(snapshot_epoch=record.snapshot_epoch)

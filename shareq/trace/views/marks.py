@@ -12,6 +12,7 @@ from shareq.model.events import (
     LogStartMoved,
     MemberLeft,
     ObservationDisturbed,
+    RecordsAppended,
     RecordsChanged,
     StateWriteSettled,
 )
@@ -32,8 +33,10 @@ KINDS = (
     "log_start",
     "lock_timeout",
     "archived",
+    "appended",
 )
-"""Kinds of marks, the rarest and most important first: of too many marks, those of the last kinds are thinned most."""
+"""Kinds of marks, the most important first. Of too many, those of the last kinds are thinned most; of marks at one
+place the first kind is shown."""
 
 Mark = dict[str, Any]
 
@@ -54,7 +57,9 @@ class Marks:
         kind, text = found
         same = self._found.setdefault(kind, [])
         if not same or same[-1]["time_ms"] != entry.time_ms:
-            same.append({"order": count, "time_ms": entry.time_ms, "kind": kind, "text": text})
+            same.append(
+                {"order": count, "time_ms": entry.time_ms, "kind": kind, "rank": KINDS.index(kind), "text": text}
+            )
 
     def _mark(self, event: Event, name: Name) -> tuple[str, str] | None:
         """Kind and text of the event's mark."""
@@ -72,9 +77,7 @@ class Marks:
             return "broker_killed", f"broker {event.broker_id} {'killed' if event.killed else 'stopped'}"
         if isinstance(event, ObservationDisturbed):
             return ("disturbed", "not all seen") if event.reason else None
-        if isinstance(event, FaultInjected):
-            return "fault", event.text
-        return ("log_start", f"log starts at {event.log_start_offset}") if isinstance(event, LogStartMoved) else None
+        return ("fault", event.text) if isinstance(event, FaultInjected) else _of_log(event)
 
     def shown(self) -> list[Mark]:
         """At most MARKS of them, by order. Of a kind with too many, an evenly spaced selection."""
@@ -100,3 +103,10 @@ def _of_records(event: RecordsChanged) -> tuple[str, str] | None:
     if event.state == RecordState.ARCHIVED and event.cause != PREPARED:
         return "archived", f"archived {range_text(event.first, event.end)}"
     return None
+
+
+def _of_log(event: Event) -> tuple[str, str] | None:
+    """The mark of records that were appended, or of a log start that moved."""
+    if isinstance(event, RecordsAppended):
+        return "appended", f"{event.end - event.first} appended"
+    return ("log_start", f"log starts at {event.log_start_offset}") if isinstance(event, LogStartMoved) else None

@@ -6,7 +6,6 @@ Needs matplotlib, which is imported when the first picture is drawn. Colours fol
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import closing
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from shareq.trace.views.marks import Mark, Marks
 from shareq.trace.views.member_names import MemberNames
 from shareq.trace.views.palette import DARK, HATCHES, LIGHT, SERIES, STATES, UNKNOWNS
 from shareq.trace.views.raster_sampling import PAST, Raster, sample
-from shareq.trace.views.sources import check_subject, open_source
+from shareq.trace.views.subjects import check_subject
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -92,13 +91,8 @@ def raster(
 def lag_plot(source: Any, group: str, topic: str | None = None, ax: Axes | None = None) -> Plot:
     """Lag of a group by partition over time, with a line for each failure.
 
-    `topic` None: all topics of the group. `source` may be a bootstrap address as well: then the plot shows the present
-    lag. For the lag over time, pass an observer.
+    `topic` None: all topics of the group.
     """
-    source, close = open_source(source, group, topic)
-    if close is not None:
-        with closing(source):
-            source.refresh()
     journal = journal_of(source)
     about = [s for s in journal.subjects() if s.group == group and s.topic and s.partition is not None]
     wanted = sorted({(str(s.topic), s.partition or 0) for s in about if topic in (None, s.topic)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from weakref import finalize
 
@@ -11,28 +12,31 @@ from shareq.model.states import PREPARED
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.runs import Runs
 from shareq.trace.analysis.share_partition_state import SharePartitionState
+from shareq.trace.analysis.steps import Steps
+from shareq.trace.analysis.time_axis import Folds, TimeAxis
 from shareq.trace.journal import Entry, journal_of
 from shareq.trace.journal.event_text import event_text, list_text, range_text, write_text
 from shareq.trace.views.marks import Mark, Marks
 from shareq.trace.views.member_names import MemberNames
 from shareq.trace.views.share_partition_html import ShownState, share_partition_html
-from shareq.trace.views.sources import check_subject, open_source
+from shareq.trace.views.step_text import step_text
 from shareq.trace.views.strip_text import strip_text
+from shareq.trace.views.subjects import check_subject
 
 VERSION = 1
 Snapshot = dict[str, Any]
 
 
-def view(source: Any, group: str, topic: str, partition: int = 0) -> View:
-    """View of one share-partition. `source`: a `Journal`, or an object that has one as `.journal`, such as a cluster;
-    or the bootstrap address of a Kafka cluster, which is observed from outside until the view is closed.
+def view(source: Any, group: str, topic: str, partition: int = 0, *, close: Callable[[], None] | None = None) -> View:
+    """View of one share-partition. `source`: a `Journal`, or an object that has one as `.journal`, such as a cluster.
 
     The share-partition may have no events yet. ConfigException for an invalid argument, and for a group, topic or
-    partition that the journal does not have while it has others.
+    partition that the journal does not have while it has others. `close` is called when the view is closed, or no
+    longer referenced.
     """
     if isinstance(partition, bool) or not isinstance(partition, int) or partition < 0:
         raise ConfigException(f"partition={partition!r}: must be a whole number from 0")
-    return View(source, group, topic, partition)
+    return View(source, group, topic, partition, close)
 
 
 class View:
@@ -42,19 +46,22 @@ class View:
     members stay the same for the life of the view. For use by one thread, while another one may write the journal.
     """
 
-    def __init__(self, source: Any, group: str, topic: str, partition: int) -> None:
+    def __init__(
+        self, source: Any, group: str, topic: str, partition: int, close: Callable[[], None] | None = None
+    ) -> None:
         self.group, self.topic, self.partition = group, topic, partition
-        self.source, close = open_source(source, group, topic)
-        self._close = None if close is None else finalize(self, close)
+        self.source = getattr(source, "cluster", source)
         self._journal = journal_of(self.source)
-        if close is None:  # a new observer has not asked its cluster yet
-            check_subject(self._journal, group, topic, partition)
+        check_subject(self._journal, group, topic, partition)
+        self._close = None if close is None else finalize(self, close)
         self._timeline = PartitionTimeline(self._journal, group, topic, partition)
         self._members = MemberNames()
         self._marks = Marks()
+        self._steps = Steps()
+        self._folds = Folds(self._journal.origin_ms)
 
     def close(self) -> None:
-        """Close the observer that was made for this view, if there is one; its journal stays. Repeatable."""
+        """Close what was opened for this view only, such as an observer; its journal stays. Repeatable."""
         if self._close is not None:
             self._close()
 
@@ -67,12 +74,29 @@ class View:
             count += 1
             self._members.add(count, entry)
             self._marks.add(count, entry, self._members.name)
+            self._steps.add(entry)
+            self._folds.add(entry.time_ms)
         return count
 
     def at_time(self, time_ms: int) -> int:
         """The order of the last event at or before `time_ms` (since the epoch); 0 if there is none."""
         self.total()
         return self._timeline.at_time(time_ms)
+
+    def axis(self) -> TimeAxis:
+        """The time axis: from the origin of the journal to the last event, or to the source's own time."""
+        self.total()
+        return self._folds.axis(int(getattr(self.source, "now_ms", 0)))
+
+    def next_step(self, order: int) -> int:
+        """The order of the last event of the next step: of all that one cause has changed. At the end, the last one."""
+        self._check(order, low=0)
+        return self._steps.after(order)
+
+    def previous_step(self, order: int) -> int:
+        """The order at which the step before the event at `order` has ended; 0 at the beginning."""
+        self._check(order, low=0)
+        return self._steps.before(order)
 
     def entry(self, order: int) -> Entry:
         """The journal's entry behind an order from 1 to `total()`."""
@@ -140,6 +164,7 @@ class View:
             "members": self._shown_members(state.runs, shown),
             "writes": _writes(state),
             "event": self._event(shown) if shown else None,
+            "step": self._step(shown) if shown else None,
             "marks": self._shown_marks(),
             "text": strip_text(state, self._members.letter),
         }
@@ -176,6 +201,13 @@ class View:
             "member": getattr(event, "member_id", None),
             "text": event_text(entry.broker_id, event, self._members.name),
         }
+
+    def _step(self, order: int) -> dict[str, Any] | None:
+        """The step that ends at `order`, from its first event; None inside a step."""
+        before = self._steps.before(order)
+        if self._steps.after(before) != order:
+            return None
+        return {"first": before + 1, "text": step_text(self._timeline.entries[before:order], self._members.name)}
 
     def _shown_marks(self) -> list[Mark]:
         return [dict(mark) for mark in self._marks.shown()]

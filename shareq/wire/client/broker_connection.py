@@ -12,13 +12,13 @@ import threading
 from collections import deque
 from typing import NamedTuple, Protocol
 
-from shareq import __version__
 from shareq.client.calls import Backoff
 from shareq.model.actor import Answer, Call
 from shareq.model.errors import Errors
 from shareq.model.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from shareq.model.messages.base import Request, Response
 from shareq.model.messages.data import ProduceRequest, ProduceResponse
+from shareq.version import __version__
 from shareq.wire.address import Address
 from shareq.wire.apis import API_BY_KEY
 from shareq.wire.client.addresses import BrokerDirectory

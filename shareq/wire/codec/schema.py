@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from kio.index import load_request_schema, load_response_schema
+from shareq.extras import install_command
+
+try:
+    from kio.index import load_request_schema, load_response_schema
+except ModuleNotFoundError as missing:
+    if missing.name != "kio":
+        raise
+    raise ModuleNotFoundError(
+        f"Kafka's protocol needs the package kio: {install_command('kafka')}", name="kio"
+    ) from missing
 
 
 def schema(api_key: int, version: int, *, request: bool) -> Any:

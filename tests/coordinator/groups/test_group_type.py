@@ -1,4 +1,5 @@
-"""`group.type`: an id is kept for share groups, or for consumers; what is there already stays what it is."""
+"""The group config `group.type` reserves an id for share groups or for consumer groups; existing groups keep their
+type."""
 
 from __future__ import annotations
 
@@ -17,17 +18,17 @@ MAKERS: dict[str, Callable[[ConsumerWorld], str]] = {
     "classic join": lambda world: join_classic(world).error_code.name,
     "commit": lambda world: ",".join(commit(world, "", -1, 0)),
 }
-"""Who may bring up a group, and what they are answered."""
+"""The requests that create a group; each returns its response as short text."""
 
 INCONSISTENT, NOT_FOUND = "INCONSISTENT_GROUP_PROTOCOL", "GROUP_ID_NOT_FOUND"
 
 
 ROWS = [
-    pytest.param(None, "share heartbeat", "2 {}", id="no type, a share consumer"),
-    pytest.param(None, "share offsets", "t1:0 NONE", id="no type, offsets of a share group"),
-    pytest.param(None, "consumer heartbeat", "2 {t1:0}", id="no type, a consumer"),
-    pytest.param(None, "classic join", "MEMBER_ID_REQUIRED", id="no type, a classic consumer"),
-    pytest.param(None, "commit", "NONE", id="no type, offsets of a consumer group"),
+    pytest.param(None, "share heartbeat", "2 {}", id="not set, a share consumer"),
+    pytest.param(None, "share offsets", "t1:0 NONE", id="not set, offsets of a share group"),
+    pytest.param(None, "consumer heartbeat", "2 {t1:0}", id="not set, a consumer"),
+    pytest.param(None, "classic join", "MEMBER_ID_REQUIRED", id="not set, a classic consumer"),
+    pytest.param(None, "commit", "NONE", id="not set, offsets of a consumer group"),
     pytest.param("share", "share heartbeat", "2 {}", id="share, a share consumer"),
     pytest.param("share", "share offsets", "t1:0 NONE", id="share, offsets of a share group"),
     pytest.param("share", "consumer heartbeat", INCONSISTENT, id="share, a consumer"),
@@ -41,7 +42,7 @@ ROWS = [
 ]
 
 
-def kept_for(group_type: str | None) -> ConsumerWorld:
+def world_with_type(group_type: str | None) -> ConsumerWorld:
     world = ConsumerWorld(t1=1)
     if group_type:
         world.configure_group(group_type=group_type)
@@ -49,25 +50,25 @@ def kept_for(group_type: str | None) -> ConsumerWorld:
 
 
 @pytest.mark.parametrize(("group_type", "maker", "answer"), ROWS)
-def test_who_may_make_a_group(group_type: str | None, maker: str, answer: str) -> None:
-    world = kept_for(group_type)
+def test_group_type_allows_or_refuses_new_groups(group_type: str | None, maker: str, answer: str) -> None:
+    world = world_with_type(group_type)
     assert MAKERS[maker](world) == answer
     if answer in (INCONSISTENT, NOT_FOUND):
         assert world._written == []
         assert listed(world) == []
 
 
-def test_the_refusals_say_why() -> None:
-    world = kept_for("share")
+def test_error_message_names_the_reserved_type() -> None:
+    world = world_with_type("share")
     world.join("C")
-    assert world.told.error_message == "Group g is reserved for share groups."
-    world = kept_for("consumer")
+    assert world.last_response.error_message == "Group g is reserved for share groups."
+    world = world_with_type("consumer")
     world.heartbeat("S", 0, ["t1"])
     assert world.heartbeat_answer.error_message == "Group g is reserved for consumer groups."
 
 
-def test_a_share_group_that_is_there_stays() -> None:
-    world = kept_for(None)
+def test_existing_share_group_keeps_its_type() -> None:
+    world = world_with_type(None)
     world.heartbeat("S", 0, ["t1"])
     world.configure_group(group_type="consumer")
     assert world.beat("S", 2) == "3 {t1:0}"
@@ -76,37 +77,37 @@ def test_a_share_group_that_is_there_stays() -> None:
     assert join_classic(world).error_code.name == INCONSISTENT
 
 
-def test_a_consumer_group_that_is_there_stays() -> None:
-    world = kept_for(None)
+def test_existing_consumer_group_keeps_its_type() -> None:
+    world = world_with_type(None)
     world.join("C")
     world.configure_group(group_type="share")
-    assert world.stay("C", 2) == "2 null"
+    assert world.next_heartbeat("C", 2) == "2 null"
     assert world.join("D") == "3 {}"
     assert world.heartbeat("S", 0, ["t1"]) == NOT_FOUND
 
 
-def test_a_classic_group_that_is_there_stays() -> None:
-    world = kept_for(None)
+def test_existing_classic_group_keeps_its_type() -> None:
+    world = world_with_type(None)
     member = join_classic(world).member_id
     world.configure_group(group_type="share")
     assert join_classic(world, member).error_code.name == "NONE"
     assert world.heartbeat("S", 0, ["t1"]) == NOT_FOUND
 
 
-def test_an_id_is_not_taken_over_from_the_empty_group_of_another_protocol() -> None:
-    world = kept_for(None)
+def test_reserved_id_of_an_empty_group_is_not_converted() -> None:
+    world = world_with_type(None)
     commit(world, "", -1, 0)
     world.configure_group(group_type="share")
     assert world.join("C") == INCONSISTENT
-    world = kept_for(None)
+    world = world_with_type(None)
     world.join("C")
-    world.stay("C", -1)
+    world.next_heartbeat("C", -1)
     world.configure_group(group_type="share")
     assert join_classic(world).error_code.name == INCONSISTENT
 
 
-def test_the_type_outlives_the_group() -> None:
-    world = kept_for("share")
+def test_group_type_applies_after_a_failover() -> None:
+    world = world_with_type("share")
     world.heartbeat("S", 0, ["t1"])
     world.fail_over()
     assert listed(world) == [("g", "Stable", "share")]

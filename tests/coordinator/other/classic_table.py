@@ -1,7 +1,7 @@
-"""Every request to a classic group in every state: what is answered, and where the group goes.
+"""The table of all requests to a classic group in all states: the response, and the next state.
 
-Members A (the leader) and B are in, or were; D has asked to join; N is new; C has been given an id and has not come
-back. The table is asked of the coordinator itself, and over the wire of brokers of ours and of Apache Kafka.
+A (the leader) and B are members, or were; D has sent a JoinGroup; N is new; C has got a member id and has not joined
+yet. Tests run the table on the coordinator itself, and over TCP on brokers of shareq and of Apache Kafka.
 """
 
 from collections.abc import Callable
@@ -57,7 +57,7 @@ def row(send: Send, *answers: str) -> tuple[Send, tuple[str, ...]]:
     return send, answers
 
 
-# What is answered in each state, in the order of STATES; "answer > state" where the group goes somewhere else.
+# The response in each state, in the order of STATES; "response > state" if the state changes.
 TABLE = {
     "join: the leader": row(
         lambda w: w.join("A"), REFUSED, REFUSED, WAITING, "range leads A,B", f"{WAITING} > {PREPARING}",
@@ -69,14 +69,14 @@ TABLE = {
         lambda w: w.join("B", given=MORE),
         REFUSED, REFUSED, WAITING, f"{WAITING} > {PREPARING}", f"{WAITING} > {PREPARING}",
     ),
-    "join: somebody who was given an id": row(
+    "join: a pending member id": row(
         lambda w: w.join("C"),
         REFUSED, f"{WAITING} > {PREPARING}", WAITING, f"{WAITING} > {PREPARING}", f"{WAITING} > {PREPARING}",
     ),
-    "join: an id that was never given": row(
+    "join: an unknown member id": row(
         lambda w: w.join("N", member_id="n-1"), REFUSED, REFUSED, REFUSED, REFUSED, REFUSED,
     ),
-    "join: somebody new": row(
+    "join: no member id": row(
         lambda w: w.join("N"), "MEMBER_ID_REQUIRED > Empty", *["MEMBER_ID_REQUIRED"] * 4,
     ),
     "join: a new static member": row(
@@ -107,25 +107,25 @@ TABLE = {
     "sync: another protocol": row(
         lambda w: w.sync("B", names=("consumer", "sticky")), REFUSED, REFUSED, *["INCONSISTENT_GROUP_PROTOCOL"] * 3,
     ),
-    "sync: a stranger": row(
+    "sync: an unknown member": row(
         lambda w: w.sync("N"), *[REFUSED] * 5,
     ),
     "heartbeat: a member": row(
-        lambda w: w.alive("B"), REFUSED, REFUSED, REBALANCING, "NONE", "NONE",
+        lambda w: w.classic_heartbeat("B"), REFUSED, REFUSED, REBALANCING, "NONE", "NONE",
     ),
     "heartbeat: another generation": row(
-        lambda w: w.alive("B", 7), REFUSED, REFUSED, *[GENERATION] * 3,
+        lambda w: w.classic_heartbeat("B", 7), REFUSED, REFUSED, *[GENERATION] * 3,
     ),
-    "heartbeat: a stranger": row(
-        lambda w: w.alive("N"), *[REFUSED] * 5,
+    "heartbeat: an unknown member": row(
+        lambda w: w.classic_heartbeat("N"), *[REFUSED] * 5,
     ),
     "leave: a member": row(
         lambda w: w.leave("B"), REFUSED, REFUSED, "NONE", f"NONE > {PREPARING}", f"NONE > {PREPARING}",
     ),
-    "leave: a stranger": row(
+    "leave: an unknown member": row(
         lambda w: w.leave("N"), *[REFUSED] * 5,
     ),
-    "leave: somebody who was given an id": row(
+    "leave: a pending member id": row(
         lambda w: w.leave("C"), REFUSED, "NONE", "NONE", f"NONE > {PREPARING}", f"NONE > {PREPARING}",
     ),
     "commit: a member": row(
@@ -134,10 +134,10 @@ TABLE = {
     "commit: another generation": row(
         commit("B", 7), "GROUP_ID_NOT_FOUND", REFUSED, *[GENERATION] * 3,
     ),
-    "commit: a stranger": row(
+    "commit: an unknown member": row(
         commit("N"), "GROUP_ID_NOT_FOUND", *[REFUSED] * 4,
     ),
-    "commit: nobody in particular": row(
+    "commit: no member, no generation": row(
         commit("", -1), "NONE > Empty", "NONE", *[REFUSED] * 3,
     ),
     "commit: no member, but a generation": row(

@@ -1,4 +1,4 @@
-"""A world for classic groups and committed offsets: members have short names, what they are told is short text."""
+"""A test environment for classic groups, committed offsets and transactions: a group coordinator with its log."""
 
 from __future__ import annotations
 
@@ -39,7 +39,12 @@ from tests.coordinator.share_group.world import BROKER, GROUP, SHARDS, World
 
 
 class ClassicWorld(World, Members):
-    """Members speak to the coordinator itself."""
+    """Members send their requests directly to the coordinator.
+
+    `transaction_error` and `refusing`: the errors of the partitions and of the whole response with which the
+    transaction coordinator answers; it does not answer while `verifying` is False. `verifications`: the transactions in
+    its requests.
+    """
 
     def __init__(self, *, configs: Mapping[str, object] | None = None, delay_ms: int = 0, **topics: int) -> None:
         Members.__init__(self, GROUP)
@@ -55,7 +60,7 @@ class ClassicWorld(World, Members):
         )
 
     def _new_coordinator(self) -> GroupCoordinator:
-        """No two coordinators give away the same member ids."""
+        """Each coordinator has another seed, so that no two create the same member ids."""
         return GroupCoordinator(BROKER, random.Random(self.rng.random()), traced=self.traced)
 
     # ---- transactions ------------------------------------------------------------------------------------------------
@@ -76,8 +81,8 @@ class ClassicWorld(World, Members):
                 yield from super()._carry_out(effect)
 
     def _verify(self, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
-        asked = request.transactions[0]
-        self.verifications.append(asked)
+        transaction = request.transactions[0]
+        self.verifications.append(transaction)
         answer = AddPartitionsToTxnResponse
         if self.refusing:
             return answer(error_code=self.refusing)
@@ -89,9 +94,9 @@ class ClassicWorld(World, Members):
                     for index in topic.partitions
                 ),
             )
-            for topic in asked.topics
+            for topic in transaction.topics
         )
-        result = answer.Transaction(transactional_id=asked.transactional_id, topic_results=topics)
+        result = answer.Transaction(transactional_id=transaction.transactional_id, topic_results=topics)
         return answer(results_by_transaction=(result,))
 
     def _append(self, effect: AppendRecords) -> Appended:
@@ -106,7 +111,7 @@ class ClassicWorld(World, Members):
         super().release()
 
     def end_transaction(self, producer_id: int, *, committed: bool, group: str = GROUP) -> None:
-        """The marker is written to the partition of the group, and the coordinator told so."""
+        """Write a marker to the group's partition, and report it to the coordinator."""
         partition = self.shard_of(group)
         self.markers[partition].append(EndMarker(len(self.log[partition]), producer_id, committed))
         self.log[partition].append(CoordinatorRecord(b"", None))
@@ -114,32 +119,32 @@ class ClassicWorld(World, Members):
 
     # ---- requests of members -----------------------------------------------------------------------------------------
 
-    def send_as(self, who: str, request: Request, version: int) -> None:
-        self.last[who] = self.send(request, ClientContext(client_id=who.lower(), api_version=version))
+    def send_as(self, name: str, request: Request, version: int) -> None:
+        self.last[name] = self.send(request, ClientContext(client_id=name.lower(), api_version=version))
 
-    def listen(self, who: str) -> None:
-        """What can be answered has been answered."""
+    def await_response(self, name: str) -> None:
+        """Nothing to wait for: the coordinator has answered if it can."""
 
-    def heard(self, who: str) -> Sequence[Response]:
-        return self.responses[self.last[who]]
+    def responses_to(self, name: str) -> Sequence[Response]:
+        return self.responses[self.last[name]]
 
-    def stable(self, *who: str) -> None:
-        """These members join, the first one leads; each is assigned its own name."""
-        for name in who:
-            self.enter(name)
+    def form_group(self, *names: str) -> None:
+        """Form a stable group of new members; the first one leads, and each is assigned its own name."""
+        for name in names:
+            self.join_as_new(name)
         self.wait(0)
-        for name in who:
-            self.said(name)
-        self.settle(*who)
+        for name in names:
+            self.response_to(name)
+        self.sync_all(*names)
 
-    def settle(self, *who: str) -> None:
-        """All sync, the leader last."""
+    def sync_all(self, *names: str) -> None:
+        """SyncGroup of all members, the leader last; each is assigned its own name."""
         leader = self.name_of(self.group.leader_id or "")
-        for name in sorted(who, key=lambda name: name == leader):
-            self.sync(name, {name: name for name in who} if name == leader else None)
+        for name in sorted(names, key=lambda name: name == leader):
+            self.sync(name, {each: each for each in names} if name == leader else None)
         assert self.group.state == "Stable"
 
-    # ---- what is seen ------------------------------------------------------------------------------------------------
+    # ---- state -------------------------------------------------------------------------------------------------------
 
     @property
     def group(self) -> ClassicGroup:
@@ -167,7 +172,7 @@ class ClassicWorld(World, Members):
     # ---- records -----------------------------------------------------------------------------------------------------
 
     def written(self) -> list[str]:
-        """The records written since the last question: `Empty 0`, `Stable 1 A,B`, `t1-0=5`, tombstones with a T."""
+        """The records written since the last call: `Empty 0`, `Stable 1 A,B`, `t1-0=5`, tombstones with a T."""
         records, self._written = self._written, []
         return [self._brief_record(record) for record in records]
 

@@ -1,4 +1,4 @@
-"""A world for consumer groups of the new protocol, in the short writing of the share groups' world."""
+"""A test environment for consumer groups, with the short text of the share groups' `World`."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ NOTHING: tuple[ConsumerGroupHeartbeatRequest.TopicPartitions, ...] = ()
 
 
 class ConsumerWorld(World):
-    """`join` and `stay` send heartbeats and give the answers in short: `3 {t1:0,1}`, `3 null`, or an error."""
+    """`join` and `next_heartbeat` send heartbeats and return the response as short text: `3 {t1:0,1}` (epoch and
+    assignment), `3 null`, or the name of an error."""
 
     def request(
         self, member: str, epoch: int, topics: Iterable[str] | None = None, owns: str | None = None, **fields: Any
     ) -> ConsumerGroupHeartbeatRequest:
-        """`owns` such as `t1:0,1 t2:0`, "" for nothing, None for not said."""
+        """`owns`: the owned partitions, such as `t1:0,1 t2:0`; "" for none, None for null."""
         given: dict[str, Any] = {
             "group_id": GROUP,
             "member_id": member,
@@ -54,27 +55,28 @@ class ConsumerWorld(World):
             for name, indexes in listed
         )
 
-    def tell(self, request: ConsumerGroupHeartbeatRequest, client: ClientContext = IN_PROCESS) -> str:
-        self.told = self.ask(request, ConsumerGroupHeartbeatResponse, client)
-        if self.told.error_code:
-            return self.told.error_code.name
-        if self.told.assignment is None:
-            return f"{self.told.member_epoch} null"
-        held = {topic.topic_id: topic.partitions for topic in self.told.assignment.topic_partitions}
-        return f"{self.told.member_epoch} {self.in_short(held)}"
+    def exchange(self, request: ConsumerGroupHeartbeatRequest, client: ClientContext = IN_PROCESS) -> str:
+        """Send a heartbeat; the response as short text, and in `last_response`."""
+        self.last_response = self.ask(request, ConsumerGroupHeartbeatResponse, client)
+        if self.last_response.error_code:
+            return self.last_response.error_code.name
+        if self.last_response.assignment is None:
+            return f"{self.last_response.member_epoch} null"
+        held = {topic.topic_id: topic.partitions for topic in self.last_response.assignment.topic_partitions}
+        return f"{self.last_response.member_epoch} {self.short_assignment(held)}"
 
     def join(self, member: str, topics: Iterable[str] | None = ("t1",), **fields: Any) -> str:
-        """A first heartbeat, after the assignment interval."""
+        """A heartbeat with epoch 0, after the assignment interval."""
         self.wait(1000)
         joining: dict[str, Any] = {"rebalance_timeout_ms": REBALANCE_TIMEOUT_MS, "topic_partitions": NOTHING}
-        return self.tell(self.request(member, 0, topics, **(joining | fields)))
+        return self.exchange(self.request(member, 0, topics, **(joining | fields)))
 
-    def stay(
+    def next_heartbeat(
         self, member: str, epoch: int, topics: Iterable[str] | None = None, owns: str | None = None, **fields: Any
     ) -> str:
         """A heartbeat after the assignment interval."""
         self.wait(1000)
-        return self.tell(self.request(member, epoch, topics, owns, **fields))
+        return self.exchange(self.request(member, epoch, topics, owns, **fields))
 
     def group(self, group_id: str = GROUP) -> ConsumerGroup:
         for _, shard in self.coordinator._runtime.active():
@@ -87,14 +89,14 @@ class ConsumerWorld(World):
         request = ConsumerGroupDescribeRequest(group_ids=(group,))
         return self.ask(request, ConsumerGroupDescribeResponse).groups[0]
 
-    # ---- in short ----------------------------------------------------------------------------------------------------
+    # ---- short text --------------------------------------------------------------------------------------------------
 
-    def in_short(self, held: Mapping[TopicId, Iterable[int]]) -> str:
+    def short_assignment(self, held: Mapping[TopicId, Iterable[int]]) -> str:
         topics = (f"{self.name(topic_id)}:{','.join(map(str, indexes))}" for topic_id, indexes in held.items())
         return "{" + " ".join(sorted(topics)) + "}"
 
     def written(self) -> list[str]:
-        """The records written since the last question, such as `R3(2)` or `R7T(A)`."""
+        """The records written since the last call, such as `R3(2)` or `R7T(A)`: type, content, T for a tombstone."""
         records, self._written = self._written, []
         return [self._show(*record) for record in records]
 
@@ -109,10 +111,10 @@ class ConsumerWorld(World):
             case MemberMetadata(subscribed_topic_names=names, subscribed_topic_regex=regex):
                 return f"{kind}({record.name} [{','.join(names)}]{f' /{regex}/' if regex else ''})"
             case TargetAssignmentMember(assignment):
-                return f"{kind}({record.name} {self.in_short(assignment)})"
+                return f"{kind}({record.name} {self.short_assignment(assignment)})"
             case CurrentMemberAssignment(epoch, previous, state, assigned, revoking):
-                going = f" -{self.in_short(revoking)}" if revoking else ""
-                return f"{kind}({record.name} {epoch}<{previous} {state.name} {self.in_short(assigned)}{going})"
+                going = f" -{self.short_assignment(revoking)}" if revoking else ""
+                return f"{kind}({record.name} {epoch}<{previous} {state.name} {self.short_assignment(assigned)}{going})"
             case RegularExpression(topics, _, _):
                 return f"{kind}(/{record.name}/ [{','.join(topics)}])"
         raise AssertionError(record)

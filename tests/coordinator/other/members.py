@@ -1,4 +1,4 @@
-"""What members of a classic group ask, and what they are told, in short text; over whatever there is to speak over."""
+"""Members of a classic group: sends their requests and shows the responses as short text, over any transport."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ NEWEST = 9
 
 
 def subscription(*topics: str) -> bytes:
-    """What a consumer says of itself, in version 0."""
+    """The subscription of a consumer, in version 0 of the embedded protocol."""
     names = b"".join(len(name).to_bytes(2, "big") + name.encode() for name in topics)
     return b"\0\0" + len(topics).to_bytes(4, "big") + names + b"\xff\xff\xff\xff"
 
 
 def protocols(**given: Iterable[str]) -> tuple[JoinGroupRequest.Protocol, ...]:
-    """Assignors with the topics subscribed: `protocols(range=["t1"])`."""
+    """Protocols with their subscribed topics: `protocols(range=["t1"])`."""
     return tuple(JoinGroupRequest.Protocol(name=name, metadata=subscription(*topics)) for name, topics in given.items())
 
 
@@ -42,54 +42,55 @@ RANGE = protocols(range=["t1"])
 
 
 class Members(ABC):
-    """Members have short names; `ids` has the member ids behind them. `generation` is the last one heard of."""
+    """Members have short names; `ids`: their member ids. `generation`: that of the last JoinGroup response. `senders`:
+    the names that have sent a request."""
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
         self.ids: dict[str, str] = {}
-        self.told: list[str] = []
+        self.senders: list[str] = []
         self.generation = -1
 
     @abstractmethod
-    def send_as(self, who: str, request: Request, version: int) -> None:
-        """Send a request of `who`, in this version or the next one below that there is."""
+    def send_as(self, name: str, request: Request, version: int) -> None:
+        """Send a request of member `name`, in this version or in the newest one if that is lower."""
 
     @abstractmethod
-    def heard(self, who: str) -> Sequence[Response]:
-        """What has come in answer to the last request of `who`."""
+    def responses_to(self, name: str) -> Sequence[Response]:
+        """The responses to the last request of member `name`; empty while it waits."""
 
     @abstractmethod
-    def listen(self, who: str) -> None:
-        """Give the answer time to come, where it needs any."""
+    def await_response(self, name: str) -> None:
+        """Wait for the response of member `name`, if the transport needs time."""
 
     @abstractmethod
     def ask(self, request: Request, kind: type[R], client: ClientContext = IN_PROCESS) -> R:
-        """What somebody else asks, and is answered."""
+        """Send a request of another client; returns the response."""
 
     @abstractmethod
     def state(self) -> str:
-        """Where the group stands; "absent" where there is none."""
+        """The state of the group; "absent" if it does not exist."""
 
     # ---- requests ----------------------------------------------------------------------------------------------------
 
-    def tell(self, who: str, request: Request, version: int = NEWEST) -> str:
-        """Send a request of `who`; the answer in short, as far as it is there."""
-        if who not in self.told:
-            self.told.append(who)
-        self.send_as(who, request, version)
-        return self.said(who)
+    def exchange(self, name: str, request: Request, version: int = NEWEST) -> str:
+        """Send a request of member `name`; returns the response as short text, WAITING if there is none yet."""
+        if name not in self.senders:
+            self.senders.append(name)
+        self.send_as(name, request, version)
+        return self.response_to(name)
 
-    def said(self, who: str) -> str:
-        """What `who` was answered last, in short."""
-        self.listen(who)
-        self._learn_ids()
-        answers = self.heard(who)
-        assert len(answers) <= 1, f"{who} was answered {len(answers)} times"
+    def response_to(self, name: str) -> str:
+        """The response to the last request of member `name` as short text; WAITING if there is none."""
+        self.await_response(name)
+        self._store_ids()
+        answers = self.responses_to(name)
+        assert len(answers) <= 1, f"{len(answers)} responses to one request of {name}"
         return self.brief(answers[0]) if answers else WAITING
 
     def join(
         self,
-        who: str,
+        name: str,
         *,
         member_id: str | None = None,
         instance: str | None = None,
@@ -100,14 +101,14 @@ class Members(ABC):
         rebalance_ms: int = 60_000,
         group: str | None = None,
     ) -> str:
-        """JoinGroup under the id that `who` has, if any."""
-        return self.tell(
-            who,
+        """JoinGroup, with the stored member id of `name` if it has one."""
+        return self.exchange(
+            name,
             JoinGroupRequest(
                 group_id=self.group_id if group is None else group,
                 session_timeout_ms=session_ms,
                 rebalance_timeout_ms=rebalance_ms,
-                member_id=self.ids.get(who, "") if member_id is None else member_id,
+                member_id=self.ids.get(name, "") if member_id is None else member_id,
                 group_instance_id=instance,
                 protocol_type=protocol_type,
                 protocols=given,
@@ -115,14 +116,16 @@ class Members(ABC):
             version,
         )
 
-    def enter(self, who: str, *, given: tuple[JoinGroupRequest.Protocol, ...] = RANGE, session_ms: int = 10_000) -> str:
-        """Ask for a member id, then join with it."""
-        assert self.join(who, given=given, session_ms=session_ms) == "MEMBER_ID_REQUIRED"
-        return self.join(who, given=given, session_ms=session_ms)
+    def join_as_new(
+        self, name: str, *, given: tuple[JoinGroupRequest.Protocol, ...] = RANGE, session_ms: int = 10_000
+    ) -> str:
+        """JoinGroup without a member id, which returns one, then JoinGroup with it."""
+        assert self.join(name, given=given, session_ms=session_ms) == "MEMBER_ID_REQUIRED"
+        return self.join(name, given=given, session_ms=session_ms)
 
     def sync(
         self,
-        who: str,
+        name: str,
         assignments: Mapping[str, str] | None = None,
         *,
         generation: int | None = None,
@@ -130,7 +133,7 @@ class Members(ABC):
         names: tuple[str | None, str | None] = ("consumer", "range"),
         version: int = NEWEST,
     ) -> str:
-        """SyncGroup; the leader's has assignments by short name."""
+        """SyncGroup. `assignments`: of the leader, by short name. `names`: protocol type and protocol name."""
         given = tuple(
             SyncGroupRequest.Assignment(member_id=self.ids[name], assignment=text.encode())
             for name, text in (assignments or {}).items()
@@ -138,40 +141,40 @@ class Members(ABC):
         request = SyncGroupRequest(
             group_id=self.group_id,
             generation_id=self.generation if generation is None else generation,
-            member_id=self.ids.get(who, who),
+            member_id=self.ids.get(name, name),
             group_instance_id=instance,
             protocol_type=names[0],
             protocol_name=names[1],
             assignments=given,
         )
-        return self.tell(who, request, version)
+        return self.exchange(name, request, version)
 
-    def alive(self, who: str, generation: int | None = None, instance: str | None = None) -> str:
+    def classic_heartbeat(self, name: str, generation: int | None = None, instance: str | None = None) -> str:
         """Heartbeat."""
         request = HeartbeatRequest(
             group_id=self.group_id,
             generation_id=self.generation if generation is None else generation,
-            member_id=self.ids.get(who, who),
+            member_id=self.ids.get(name, name),
             group_instance_id=instance,
         )
-        return self.tell(who, request)
+        return self.exchange(name, request)
 
-    def leave(self, *who: str) -> str:
+    def leave(self, *names: str) -> str:
         identity = LeaveGroupRequest.MemberIdentity
-        members = tuple(identity(member_id=self.ids.get(name, name)) for name in who)
-        return self.tell("leaver", LeaveGroupRequest(group_id=self.group_id, members=members))
+        members = tuple(identity(member_id=self.ids.get(name, name)) for name in names)
+        return self.exchange("leaver", LeaveGroupRequest(group_id=self.group_id, members=members))
 
     def delete_group(self) -> str:
         response = self.ask(DeleteGroupsRequest(groups_names=(self.group_id,)), DeleteGroupsResponse)
         return response.results[0].error_code.name
 
-    # ---- in short ----------------------------------------------------------------------------------------------------
+    # ---- short text --------------------------------------------------------------------------------------------------
 
-    def _learn_ids(self) -> None:
-        for who in self.told:
-            for answer in self.heard(who):
+    def _store_ids(self) -> None:
+        for name in self.senders:
+            for answer in self.responses_to(name):
                 if isinstance(answer, JoinGroupResponse) and answer.error_code in (0, Errors.MEMBER_ID_REQUIRED):
-                    self.ids[who] = answer.member_id
+                    self.ids[name] = answer.member_id
 
     def brief(self, response: Response) -> str:
         match response:

@@ -1,6 +1,6 @@
-"""Clients that join, die, leave and come back in any order, coordinators that fail: the group always comes to rest.
+"""Random histories of a classic group: clients join, stop, leave and rejoin; appends fail, the coordinator moves.
 
-Clients do what Kafka's do with each answer. Whatever happened, those that live end up in one generation.
+The clients react to each response as Kafka's do. After the faults, the live clients are in one stable generation.
 """
 
 import random
@@ -27,17 +27,17 @@ from tests.coordinator.quiet import check_group_coordinator
 from tests.coordinator.share_group.world import GROUP
 
 FORGETTING = frozenset({Errors.UNKNOWN_MEMBER_ID, Errors.ILLEGAL_GENERATION})
-"""What makes a client forget its member id."""
+"""The errors after which a client joins without its member id."""
 
 
 class Client:
-    """A consumer as the coordinator sees it. `generation` is -1 unless it has an assignment."""
+    """The group membership of one consumer. `generation` is -1 without an assignment."""
 
     def __init__(self, world: ClassicWorld, instance: str | None) -> None:
         self.world, self.instance = world, instance
         self.member_id = ""
-        self.asked_epoch = 0
-        self.joined_epoch = sys.maxsize  # of the coordinator that gave it its id
+        self.request_epoch = 0
+        self.joined_epoch = sys.maxsize  # of the coordinator that created its member id
         self.generation = -1
         self.waits_for: int | None = None
         self.synced = -1
@@ -45,15 +45,15 @@ class Client:
 
     @property
     def name(self) -> str:
-        """What the leader's text says: a static member may have come back since."""
+        """The name in the leader's assignment: the instance id if static, as the member id may have changed since."""
         return self.instance or self.member_id
 
     def send(self, request: Request) -> None:
-        self.asked_epoch = self.world.epoch
+        self.request_epoch = self.world.epoch
         self.waits_for = self.world.send(request, ClientContext(client_id="c", api_version=9))
 
     def act(self) -> None:
-        """Take in what was answered and go on; a heartbeat if there is nothing else to do."""
+        """Handle the response of the last request; without a request under way, join or send a heartbeat."""
         if self.waits_for is None:
             self.join() if self.generation < 0 else self.beat()
             return
@@ -69,7 +69,7 @@ class Client:
                 self.member_id = answer.member_id
             case JoinGroupResponse(error_code=Errors.NONE):
                 if answer.member_id != self.member_id:
-                    self.joined_epoch = self.asked_epoch
+                    self.joined_epoch = self.request_epoch
                 self.member_id = answer.member_id
                 self.sync(answer)
             case SyncGroupResponse(error_code=Errors.NONE):
@@ -79,7 +79,7 @@ class Client:
                 pass
             case JoinGroupResponse() | SyncGroupResponse() | HeartbeatResponse():
                 fenced = answer.error_code is Errors.FENCED_INSTANCE_ID
-                # Its id may be lost with the coordinator that gave it: the next one knows the instance by an older id.
+                # A new member id may be lost in a failover: then the next coordinator has an older id of the instance.
                 assert not fenced or self.world.epoch > self.joined_epoch, "instances are not shared"
                 self.generation = -1
                 if fenced or answer.error_code in FORGETTING:
@@ -99,7 +99,7 @@ class Client:
         )
 
     def sync(self, joined: JoinGroupResponse) -> None:
-        """The leader assigns each member a text that only this member of this generation should get."""
+        """SyncGroup; the leader assigns each member a text that is unique for the member and the generation."""
         self.synced = joined.generation_id
         names = {member.member_id: member.group_instance_id or member.member_id for member in joined.members}
         given = tuple(
@@ -134,7 +134,7 @@ class Client:
 
 
 class Trial:
-    """One run: clients start, die, come back, leave; the log fails, the coordinator moves."""
+    """One run: clients start, stop, rejoin, leave; appends fail, the coordinator moves."""
 
     def __init__(self, seed: int) -> None:
         self.rng, self.stalls = random.Random(seed), random.Random(seed)
@@ -166,7 +166,7 @@ class Trial:
                 self.world.append_error = pick([Errors.NONE, Errors.NOT_ENOUGH_REPLICAS, Errors.KAFKA_STORAGE_ERROR])
 
     def stall(self) -> None:
-        """Appends begin to wait, or go on."""
+        """Hold or release appends."""
         match self.stalls.randrange(8):
             case 0:
                 self.world.appending = False
@@ -180,7 +180,8 @@ class Trial:
         self.check()
 
     def check(self) -> None:
-        """Each member has the assignment that the leader of its generation made for it, and there is one leader."""
+        """Each member has the assignment by the leader of its generation; a stable group has a leader among its
+        members."""
         for client in self.clients:
             if client.generation >= 0:
                 assert client.assigned == f"{client.generation}:{client.name}"
@@ -190,7 +191,7 @@ class Trial:
             assert not any(member.awaiting_join or member.awaiting_sync for member in group.members.values())
 
     def settle(self) -> None:
-        """No more trouble: those who live find together, those who do not are forgotten."""
+        """End the faults; then the live clients are the members of one stable generation."""
         self.world.append_error = Errors.NONE
         self.world.release()
         for _ in range(60):
@@ -207,7 +208,7 @@ class Trial:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_whatever_happens_those_who_live_find_together(seed: int) -> None:
+def test_live_clients_end_in_one_stable_generation(seed: int) -> None:
     trial = Trial(seed)
     for _ in range(60):
         trial.disturb()

@@ -1,4 +1,4 @@
-"""The bytes of the record of a classic group (made by Kafka 4.3's own classes), and what replay makes of them."""
+"""The bytes of the record of a classic group, as the classes of Apache Kafka 4.3 write them, and its replay."""
 
 import pytest
 from hypothesis import given
@@ -48,7 +48,7 @@ EMPTY_BYTES = "0003 0000 00000000 ffff ffff ffffffffffffffff 00000000"
 @pytest.mark.parametrize(
     ("value", "expected"), [pytest.param(FULL, BY_VERSION[3], id="full"), pytest.param(EMPTY, EMPTY_BYTES, id="empty")]
 )
-def test_written_as_kafka_writes_them(value: GroupMetadata, expected: str) -> None:
+def test_bytes_are_those_of_kafka(value: GroupMetadata, expected: str) -> None:
     assert encode("g", value) == CoordinatorRecord(bytes.fromhex(KEY), bytes.fromhex(expected))
 
 
@@ -56,8 +56,8 @@ def test_written_as_kafka_writes_them(value: GroupMetadata, expected: str) -> No
     ("version", "since_ms", "instance_id"),
     [(0, -1, None), (1, -1, None), (2, T, None), (3, T, "i"), (4, T, "i")],
 )
-def test_every_version_is_understood(version: int, since_ms: int, instance_id: str | None) -> None:
-    """What a version lacks has its default."""
+def test_all_versions_are_decoded(version: int, since_ms: int, instance_id: str | None) -> None:
+    """Fields that a version lacks have their defaults."""
     read = decode(bytes.fromhex(KEY), bytes.fromhex(BY_VERSION[version]))
     first = M1 if version else M1._replace(rebalance_timeout_ms=-1)
     second = M2._replace(group_instance_id=instance_id)
@@ -67,9 +67,9 @@ def test_every_version_is_understood(version: int, since_ms: int, instance_id: s
 @pytest.mark.parametrize(
     "value",
     ["", "0005 00", "ffff 00", BY_VERSION[3][:-4], BY_VERSION[4][:-6], "0003 0001 ff"],
-    ids=["nothing", "a version to come", "a negative version", "cut off", "cut off, flexible", "no UTF-8"],
+    ids=["empty", "a newer version", "a negative version", "cut off", "cut off, flexible", "invalid UTF-8"],
 )
-def test_what_makes_no_sense_is_unreadable(value: str) -> None:
+def test_invalid_records_raise(value: str) -> None:
     with pytest.raises(UnreadableRecordError):
         decode(bytes.fromhex(KEY), bytes.fromhex(value))
 
@@ -98,7 +98,7 @@ values = st.builds(
 
 
 @given(names, values)
-def test_what_is_written_is_read(group_id: str, value: GroupMetadata) -> None:
+def test_decoding_inverts_encoding(group_id: str, value: GroupMetadata) -> None:
     assert decode(*encode(group_id, value)) == (group_id, value)
 
 
@@ -120,7 +120,7 @@ def group_of(*records: CoordinatorRecord) -> ClassicGroup:
     return group
 
 
-def test_a_group_with_members_loads_stable() -> None:
+def test_replayed_group_with_members_is_stable() -> None:
     group = group_of(encode("g", STABLE._replace(members=STABLE.members[:1])))
     assert (group.state, group.generation_id, group.leader_id, group.state_since_ms) == ("Stable", 5, "m1", T)
     assert (group.protocol_type, group.protocol_name, group.topics) == (
@@ -133,20 +133,20 @@ def test_a_group_with_members_loads_stable() -> None:
     assert (member.is_new, member.awaiting_join, member.metadata("range")) == (False, None, subscription("t1", "t2"))
 
 
-def test_members_of_old_have_as_long_to_rebalance_as_their_session() -> None:
+def test_rebalance_timeout_of_minus_1_is_the_session_timeout() -> None:
     assert group_of(encode("g", STABLE)).members["m2"].rebalance_timeout_ms == 10_000
 
 
-def test_a_group_without_members_loads_empty() -> None:
+def test_replayed_group_without_members_is_empty() -> None:
     group = group_of(encode("g", EMPTY))
     assert (group.state, group.state_since_ms, group.topics, group.is_simple) == ("Empty", None, None, True)
 
 
-def test_subscriptions_that_cannot_be_read_count_as_none() -> None:
+def test_invalid_subscriptions_have_no_topics() -> None:
     assert group_of(encode("g", FULL)).topics == frozenset()
 
 
-def test_a_record_replaces_the_group_and_a_tombstone_ends_it() -> None:
+def test_record_replaces_the_group_and_tombstone_deletes_it() -> None:
     assert group_of(encode("g", STABLE), encode("g", EMPTY)).members == {}
     assert shard_with(encode("g", STABLE), tombstone("g")).groups == {}
     assert shard_with(tombstone("g")).groups == {}
@@ -162,6 +162,6 @@ SHARE = encode_share("g", Metadata(1, 0))
         pytest.param([SHARE, encode("g", STABLE)], id="a classic record for a share group"),
     ],
 )
-def test_an_id_of_two_types_fails_the_load(records: list[CoordinatorRecord]) -> None:
+def test_records_of_two_types_under_one_id_raise(records: list[CoordinatorRecord]) -> None:
     with pytest.raises(UnreadableRecordError, match="g is of type"):
         shard_with(*records)

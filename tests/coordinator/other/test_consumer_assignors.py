@@ -1,4 +1,4 @@
-"""The assignors of consumer groups: the results of Apache Kafka 4.3's own on the same input, and what always holds."""
+"""The assignors of consumer groups: results of Apache Kafka 4.3's assignors on the same input, and properties."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ NAMES = {topic_id: name for name, topic_id in TOPICS.items()}
 
 
 def parsed(counts: str, members: str) -> AssignorInput:
-    """`t1=3` and `A[t1] z@B[t1,t2]=t1:0|t2:1`: a member, its instance id, what it subscribes to, what it had."""
+    """Parse partition counts such as `t1=3` and members such as `z@B[t1,t2]=t1:0|t2:1`: instance id, member id,
+    subscription, present target."""
     subscribers = {}
     for word in members.split():
         found = re.fullmatch(r"(?:(\w+)@)?(\w+)\[([\w,]*)\]=?(.*)", word)
@@ -48,7 +49,7 @@ AS_KAFKA = [
         "t1=7",
         "A[t1] B[t1] C[t1]",
         "A{t1:0,1} B{t1:2,3} C{t1:4,5,6}",
-        id="uniform: three, two partitions each more or less",
+        id="uniform: three members",
     ),
     pytest.param(
         "uniform", "t1=2", "A[t1] B[t1] C[t1]", "A{} B{t1:0} C{t1:1}", id="uniform: fewer partitions than members"
@@ -58,37 +59,39 @@ AS_KAFKA = [
         "t1=6",
         "A[t1]=t1:0,1,2 B[t1]=t1:3,4,5 C[t1]",
         "A{t1:0,1} B{t1:3,4} C{t1:2,5}",
-        id="uniform: one more comes: only what is too much moves",
+        id="uniform: a new member gets the surplus only",
     ),
-    pytest.param("uniform", "t1=6", "A[t1]=t1:0,1 B[t1]=t1:2,3", "A{t1:0,1,4} B{t1:2,3,5}", id="uniform: one has gone"),
-    pytest.param("uniform", "t1=5", "A[t1]=t1:0 B[t1]=t1:1", "A{t1:0,2} B{t1:1,3,4}", id="uniform: a topic grows"),
+    pytest.param(
+        "uniform", "t1=6", "A[t1]=t1:0,1 B[t1]=t1:2,3", "A{t1:0,1,4} B{t1:2,3,5}", id="uniform: a member has left"
+    ),
+    pytest.param("uniform", "t1=5", "A[t1]=t1:0 B[t1]=t1:1", "A{t1:0,2} B{t1:1,3,4}", id="uniform: added partitions"),
     pytest.param(
         "uniform",
         "t1=2,t2=3",
         "A[t1,t2]=t1:0 B[t1,t2]=t1:1",
         "A{t1:0 t2:0} B{t1:1 t2:1,2}",
-        id="uniform: a topic comes",
+        id="uniform: an added topic",
     ),
     pytest.param(
         "uniform",
         "t2=2",
         "A[t2]=t1:0|t2:0 B[t2]=t1:1|t2:1",
         "A{t2:0} B{t2:1}",
-        id="uniform: a topic is not subscribed any more",
+        id="uniform: an unsubscribed topic",
     ),
     pytest.param(
         "uniform",
         "t1=4",
         "A[t1]=t1:0 B[t1]=t1:1,2 C[t1]=t1:3",
         "A{t1:0} B{t1:1,2} C{t1:3}",
-        id="uniform: who has the extra one keeps it",
+        id="uniform: the extra partition stays",
     ),
     pytest.param(
         "uniform",
         "t1=5",
         "A[t1] B[t1]=t1:0,1,2,3,4 C[t1]",
         "A{t1:2} B{t1:0,1} C{t1:3,4}",
-        id="uniform: everything was one's",
+        id="uniform: one member had all partitions",
     ),
     pytest.param(
         "uniform",
@@ -102,29 +105,33 @@ AS_KAFKA = [
         "t1=4,t2=4",
         "A[t1,t2]=t1:0,1,2,3|t2:0,1 B[t1]= C[t2]=t2:2,3",
         "A{t1:0 t2:0,1} B{t1:1,2,3} C{t2:2,3}",
-        id="uniform: subscriptions differ, one has most of it",
+        id="uniform: subscriptions differ, one member had most partitions",
     ),
     pytest.param(
-        "uniform", "t1=4,t2=2", "A[t1,t2] B[t2]", "A{t1:0,1,2,3} B{t2:0,1}", id="uniform: a topic is one's alone"
+        "uniform", "t1=4,t2=2", "A[t1,t2] B[t2]", "A{t1:0,1,2,3} B{t2:0,1}", id="uniform: a topic of one subscriber"
     ),
-    pytest.param("uniform", "", "A[] B[]", "A{} B{}", id="uniform: nobody subscribes to anything"),
-    pytest.param("uniform", "t1=2", "A[] B[t1]", "A{} B{t1:0,1}", id="uniform: one subscribes to nothing"),
+    pytest.param("uniform", "", "A[] B[]", "A{} B{}", id="uniform: no subscriptions"),
+    pytest.param("uniform", "t1=2", "A[] B[t1]", "A{} B{t1:0,1}", id="uniform: a member without subscription"),
     pytest.param(
         "uniform",
         "t1=4,t2=4,t3=4",
         "A[t1,t2]=t1:0,1,2,3|t2:0,1,2,3 B[t2,t3]=t3:0,1,2,3 C[t3,t1]",
         "A{t2:0,1,2,3} B{t3:0,1,2,3} C{t1:0,1,2,3}",
-        id="uniform: three topics in a ring",
+        id="uniform: three topics, each pair of members shares one",
     ),
     pytest.param("range", "t1=4", "A[t1] B[t1]", "A{t1:0,1} B{t1:2,3}", id="range: even"),
     pytest.param(
-        "range", "t1=7", "A[t1] B[t1] C[t1]", "A{t1:0,1,2} B{t1:3,4} C{t1:5,6}", id="range: the first ones get one more"
+        "range",
+        "t1=7",
+        "A[t1] B[t1] C[t1]",
+        "A{t1:0,1,2} B{t1:3,4} C{t1:5,6}",
+        id="range: the first members get one more",
     ),
     pytest.param(
         "range", "t1=2", "A[t1] B[t1] C[t1]", "A{t1:0} B{t1:1} C{}", id="range: fewer partitions than members"
     ),
     pytest.param(
-        "range", "t1=3,t2=3", "A[t1,t2] B[t1,t2]", "A{t1:0,1 t2:0,1} B{t1:2 t2:2}", id="range: topics are cut alike"
+        "range", "t1=3,t2=3", "A[t1,t2] B[t1,t2]", "A{t1:0,1 t2:0,1} B{t1:2 t2:2}", id="range: co-partitioned topics"
     ),
     pytest.param(
         "range",
@@ -141,24 +148,24 @@ AS_KAFKA = [
         id="range: static members come first, by instance id",
     ),
     pytest.param(
-        "range", "t1=4", "A[t1]=t1:2,3 B[t1]=t1:0,1", "A{t1:0,1} B{t1:2,3}", id="range: what was is of no interest"
+        "range", "t1=4", "A[t1]=t1:2,3 B[t1]=t1:0,1", "A{t1:0,1} B{t1:2,3}", id="range: present targets are ignored"
     ),
 ]
 
 
 @pytest.mark.parametrize(("assignor", "counts", "members", "result"), AS_KAFKA)
-def test_as_kafka(assignor: str, counts: str, members: str, result: str) -> None:
+def test_same_result_as_kafka(assignor: str, counts: str, members: str, result: str) -> None:
     assert shown(ASSIGNORS[assignor](parsed(counts, members))) == result
 
 
-# ---- what always holds -----------------------------------------------------------------------------------------------
+# ---- properties ------------------------------------------------------------------------------------------------------
 
 counts = st.dictionaries(st.sampled_from(sorted(NAMES)), st.integers(1, 9), min_size=1)
 
 
 @st.composite
 def inputs(draw: st.DrawFn, *, alike: bool) -> AssignorInput:
-    """Any group, with any targets in which no partition has two members."""
+    """Any members with any targets in which no partition has two members. `alike`: they have the same subscription."""
     partition_counts = draw(counts)
     topics = st.frozensets(st.sampled_from(sorted(partition_counts)), min_size=1)
     common = draw(topics)
@@ -186,7 +193,7 @@ def owned(result: dict[str, Assignment]) -> Counter[tuple[TopicId, int]]:
 
 @pytest.mark.parametrize("assignor", ASSIGNORS)
 @given(given_input=st.one_of(inputs(alike=True), inputs(alike=False)))
-def test_every_partition_has_one_owner_who_subscribes_to_it(assignor: str, given_input: AssignorInput) -> None:
+def test_each_partition_has_one_subscribed_owner(assignor: str, given_input: AssignorInput) -> None:
     result = ASSIGNORS[assignor](given_input)
     assert result.keys() == given_input.members.keys()
     everything = {(topic, i): 1 for topic, count in given_input.partition_counts.items() for i in range(count)}
@@ -197,19 +204,19 @@ def test_every_partition_has_one_owner_who_subscribes_to_it(assignor: str, given
 
 
 @given(given_input=inputs(alike=True))
-def test_uniform_is_even_and_moves_only_what_it_must(given_input: AssignorInput) -> None:
+def test_uniform_is_balanced_and_sticky(given_input: AssignorInput) -> None:
     result = assign_uniform(given_input)
     sizes = {member_id: sum(map(len, assignment.values())) for member_id, assignment in result.items()}
     assert max(sizes.values()) - min(sizes.values()) <= 1
     for member_id, member in given_input.members.items():
         had = {(topic, i) for topic, indexes in member.target.items() if topic in member.topic_ids for i in indexes}
         has = {(topic, i) for topic, indexes in result[member_id].items() for i in indexes}
-        assert had <= has or has <= had, "nobody gives up one partition to get another"
-        assert had <= has or len(has) >= min(sizes.values()), "nobody gives up more than is too much"
+        assert had <= has or has <= had, "no member exchanges partitions"
+        assert had <= has or len(has) >= min(sizes.values()), "no member loses more than its surplus"
 
 
 @given(given_input=inputs(alike=False))
-def test_where_subscriptions_differ_no_single_move_makes_uniform_more_even(given_input: AssignorInput) -> None:
+def test_no_single_move_improves_the_balance_of_uniform(given_input: AssignorInput) -> None:
     result = assign_uniform(given_input)
     sizes = {member_id: sum(map(len, assignment.values())) for member_id, assignment in result.items()}
     for member_id, assignment in result.items():
@@ -220,7 +227,7 @@ def test_where_subscriptions_differ_no_single_move_makes_uniform_more_even(given
 
 
 @given(given_input=st.one_of(inputs(alike=True), inputs(alike=False)))
-def test_uniform_leaves_its_own_result_as_it_is(given_input: AssignorInput) -> None:
+def test_uniform_keeps_its_own_result(given_input: AssignorInput) -> None:
     result = assign_uniform(given_input)
     again = {member_id: member._replace(target=result[member_id]) for member_id, member in given_input.members.items()}
     assert assign_uniform(AssignorInput(again, given_input.partition_counts)) == result

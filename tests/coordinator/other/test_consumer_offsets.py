@@ -1,4 +1,4 @@
-"""Consumer groups and what lies beside them: committed offsets, other types of groups under the same id, deletion."""
+"""Committed offsets of consumer groups, other group types under the same id, list and delete."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from tests.coordinator.share_group.world import GROUP
 
 
 def commit(world: ConsumerWorld, member: str, epoch: int, *partitions: int) -> set[str]:
-    """Commit offset 7 of each partition of t1; the errors."""
-    asked = OffsetCommitRequest.Partition
-    listed = tuple(asked(partition_index=index, committed_offset=7) for index in partitions)
+    """Commit offset 7 of the partitions of t1; returns the errors."""
+    partition = OffsetCommitRequest.Partition
+    listed = tuple(partition(partition_index=index, committed_offset=7) for index in partitions)
     request = OffsetCommitRequest(
         group_id=GROUP, generation_id_or_member_epoch=epoch, member_id=member,
         topics=(OffsetCommitRequest.Topic(name="t1", partitions=listed),),
@@ -42,63 +42,67 @@ def fetch(world: ConsumerWorld, member: str | None, epoch: int) -> tuple[str, li
     return answer.error_code.name, [p.committed_offset for topic in answer.topics for p in topic.partitions]
 
 
-def rebalanced() -> ConsumerWorld:
-    """A is at 4 since it gave up t1:1 to B, and has had t1:0 since 2; t1:2 came to it at 4."""
+def group_after_rebalances() -> ConsumerWorld:
+    """A and B. A is in epoch 4, with t1:0 assigned in epoch 2 and t1:2 in epoch 4; it has revoked t1:1 for B."""
     world = ConsumerWorld(t1=2)
     world.join("A")
     world.join("B")
-    world.stay("A", 2, owns="t1:0")
+    world.next_heartbeat("A", 2, owns="t1:0")
     world.grow_topic("t1", 4)
-    assert world.stay("A", 3) == "4 {t1:0,2}"
+    assert world.next_heartbeat("A", 3) == "4 {t1:0,2}"
     return world
 
 
 COMMITS = [
-    pytest.param("A", 4, (0, 2), "NONE", id="its epoch"),
-    pytest.param("A", 3, (0,), "NONE", id="an older epoch, a partition that it had then"),
+    pytest.param("A", 4, (0, 2), "NONE", id="the member's epoch"),
+    pytest.param("A", 3, (0,), "NONE", id="an older epoch, a partition assigned before"),
     pytest.param("A", 2, (0,), "NONE", id="the epoch of the assignment"),
     pytest.param("A", 1, (0,), "STALE_MEMBER_EPOCH", id="before the assignment"),
-    pytest.param("A", 3, (2,), "STALE_MEMBER_EPOCH", id="an older epoch, a partition that came later"),
-    pytest.param("A", 3, (0, 2), "STALE_MEMBER_EPOCH", id="one partition spoils the others"),
+    pytest.param("A", 3, (2,), "STALE_MEMBER_EPOCH", id="an older epoch, a partition assigned later"),
+    pytest.param("A", 3, (0, 2), "STALE_MEMBER_EPOCH", id="one refused partition refuses all"),
     pytest.param("A", 3, (1,), "STALE_MEMBER_EPOCH", id="an older epoch, a partition of another member"),
     pytest.param("A", 5, (0,), "STALE_MEMBER_EPOCH", id="a newer epoch"),
-    pytest.param("X", 4, (0,), "UNKNOWN_MEMBER_ID", id="nobody's member id"),
-    pytest.param("", -1, (0,), "UNKNOWN_MEMBER_ID", id="somebody from outside"),
+    pytest.param("X", 4, (0,), "UNKNOWN_MEMBER_ID", id="an unknown member"),
+    pytest.param("", -1, (0,), "UNKNOWN_MEMBER_ID", id="no member"),
 ]
 
 
 @pytest.mark.parametrize(("member", "epoch", "partitions", "error"), COMMITS)
-def test_who_may_commit(member: str, epoch: int, partitions: tuple[int, ...], error: str) -> None:
-    assert commit(rebalanced(), member, epoch, *partitions) == {error}
+def test_commit_checks_member_epoch_and_partitions(
+    member: str, epoch: int, partitions: tuple[int, ...], error: str
+) -> None:
+    """BEHAVIOUR.md 22, 23."""
+    assert commit(group_after_rebalances(), member, epoch, *partitions) == {error}
 
 
-def test_what_a_member_has_still_to_give_up_it_may_commit() -> None:
+def test_member_may_commit_partitions_that_it_has_not_revoked_yet() -> None:
     world = ConsumerWorld(t1=2)
     world.join("A")
     world.join("B")
-    world.stay("A", 2)
+    world.next_heartbeat("A", 2)
     assert commit(world, "A", 2, 0, 1) == {"NONE"}
 
 
-def test_anybody_may_commit_to_an_empty_group() -> None:
+def test_commit_without_member_to_an_empty_group() -> None:
+    """BEHAVIOUR.md 23."""
     world = ConsumerWorld(t1=1)
     world.join("A")
-    world.stay("A", -1)
+    world.next_heartbeat("A", -1)
     assert commit(world, "", -1, 0) == {"NONE"}
 
 
 FETCHES = [
-    pytest.param("A", 4, "NONE", id="its epoch"),
-    pytest.param(None, -1, "NONE", id="somebody from outside"),
+    pytest.param("A", 4, "NONE", id="the member's epoch"),
+    pytest.param(None, -1, "NONE", id="no member"),
     pytest.param("A", 3, "STALE_MEMBER_EPOCH", id="an older epoch"),
     pytest.param("A", 5, "STALE_MEMBER_EPOCH", id="a newer epoch"),
-    pytest.param("X", 4, "UNKNOWN_MEMBER_ID", id="nobody's member id"),
+    pytest.param("X", 4, "UNKNOWN_MEMBER_ID", id="an unknown member"),
 ]
 
 
 @pytest.mark.parametrize(("member", "epoch", "error"), FETCHES)
-def test_who_may_fetch(member: str | None, epoch: int, error: str) -> None:
-    world = rebalanced()
+def test_fetch_checks_member_and_epoch(member: str | None, epoch: int, error: str) -> None:
+    world = group_after_rebalances()
     commit(world, "A", 4, 0)
     assert fetch(world, member, epoch) == (error, [7, -1] if error == "NONE" else [])
 
@@ -118,7 +122,8 @@ def join_classic(world: ConsumerWorld, member: str = "") -> JoinGroupResponse:
     return world.answer(request_id, JoinGroupResponse)
 
 
-def test_an_id_with_offsets_only_becomes_a_consumer_groups() -> None:
+def test_consumer_group_replaces_a_simple_group() -> None:
+    """BEHAVIOUR.md 16."""
     world = ConsumerWorld(t1=2)
     assert commit(world, "", -1, 0) == {"NONE"}
     assert world.join("A") == "2 {t1:0,1}"
@@ -127,7 +132,8 @@ def test_an_id_with_offsets_only_becomes_a_consumer_groups() -> None:
     assert fetch(world, "A", 2) == ("NONE", [7, -1])
 
 
-def test_an_empty_classic_groups_id_becomes_a_consumer_groups() -> None:
+def test_consumer_group_replaces_an_empty_classic_group() -> None:
+    """BEHAVIOUR.md 16."""
     world = ConsumerWorld(t1=2)
     member = join_classic(world).member_id
     join_classic(world, member)
@@ -137,18 +143,20 @@ def test_an_empty_classic_groups_id_becomes_a_consumer_groups() -> None:
     assert world.group().TYPE is GroupType.CONSUMER
 
 
-def test_a_classic_group_with_members_stays_what_it_is() -> None:
+def test_consumer_group_does_not_replace_a_classic_group_with_members() -> None:
+    """BEHAVIOUR.md 16."""
     world = ConsumerWorld(t1=2)
     join_classic(world, join_classic(world).member_id)
     assert world.join("A") == "GROUP_ID_NOT_FOUND"
 
 
-def test_classic_members_may_have_the_id_of_an_empty_consumer_group_and_of_no_other() -> None:
+def test_classic_group_replaces_an_empty_consumer_group_only() -> None:
+    """BEHAVIOUR.md 2."""
     world = ConsumerWorld(t1=2)
     world.join("A")
     assert join_classic(world).error_code is Errors.INCONSISTENT_GROUP_PROTOCOL
-    world.stay("A", 2)
-    world.stay("A", -1)
+    world.next_heartbeat("A", 2)
+    world.next_heartbeat("A", -1)
     assert join_classic(world).error_code is Errors.MEMBER_ID_REQUIRED
     world.fail_over()
     assert listed(world) == [("g", "Empty", "classic")]
@@ -159,7 +167,7 @@ def listed(world: ConsumerWorld, **filters: tuple[str, ...]) -> list[tuple[str, 
     return [(group.group_id, str(group.group_state), group.group_type) for group in groups]
 
 
-def test_groups_are_listed_with_their_type_and_state() -> None:
+def test_list_groups_filters_by_type_and_state() -> None:
     world = ConsumerWorld(t1=2)
     world.join("A")
     assert listed(world) == [("g", "Stable", "consumer")]
@@ -173,13 +181,14 @@ def delete(world: ConsumerWorld) -> Errors:
 
 
 CHECK_MS = 600_000
-"""How often groups and offsets that nobody wants are looked for."""
+"""The default of offsets.retention.check.interval.ms."""
 
 
-def test_an_empty_group_that_never_committed_anything_is_cleaned_up() -> None:
+def test_empty_group_without_offsets_expires() -> None:
+    """BEHAVIOUR.md 27."""
     world = ConsumerWorld(t1=1)
     world.join("A")
-    world.stay("A", -1)
+    world.next_heartbeat("A", -1)
     assert listed(world) == [("g", "Empty", "consumer")]
     world.written()
     world.wait(CHECK_MS)
@@ -187,11 +196,11 @@ def test_an_empty_group_that_never_committed_anything_is_cleaned_up() -> None:
     assert world.written() == ["R6T", "R4T", "R3T"]
 
 
-def test_only_an_empty_group_is_deleted_and_then_wholly() -> None:
+def test_only_an_empty_group_can_be_deleted() -> None:
     world = ConsumerWorld(t1=2)
     world.join("A", None, subscribed_topic_regex="t.*")
     assert delete(world) is Errors.NON_EMPTY_GROUP
-    world.stay("A", -1)
+    world.next_heartbeat("A", -1)
     world.written()
     assert delete(world) is Errors.NONE
     assert world.written() == ["R6T", "R4T", "R3T"]

@@ -1,9 +1,9 @@
-"""A consumer group under random treatment. Members join, stay, report slowly, change topics, fall silent, leave, come
-back; topics come, grow and go; the log fails, the coordinator moves, answers are lost.
+"""Random histories of a consumer group: members join, heartbeat, revoke late, change topics, stop, leave and rejoin;
+topics are created, grow and are deleted; appends fail, the coordinator moves, responses are lost.
 
-Safety after every step: no partition has two owners, neither in the coordinator's mind nor among the clients, and what
-the log tells is what the coordinator knows. Liveness at the end: once the trouble is over, everybody has its target,
-every partition has an owner, and nothing moves any more.
+Safety after each step: no partition has two owners, in the coordinator and among the clients, and replaying the log
+gives the coordinator's state. Liveness at the end, without faults: each member has its target, each partition an owner,
+and heartbeats write no more records.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Partitions = frozenset[tuple[TopicId, int]]
 
 
 class Client:
-    """A member as a client library would play it: it gives up before it takes, and reports what it owns."""
+    """A member that behaves as a client library: it revokes before it uses new partitions, and reports what it owns."""
 
     def __init__(self, member: str, subscription: dict[str, Any]) -> None:
         self.member = member
@@ -73,7 +73,7 @@ class Client:
             self.assigned = frozenset((topic.topic_id, index) for topic in listed for index in topic.partitions)
 
     def reconcile(self) -> None:
-        """Give up what is not assigned; when that has been reported, what is assigned may be used."""
+        """Revoke partitions that are not assigned; if there are none, use the assigned ones."""
         self.owned = self.assigned if self.owned <= self.assigned else self.owned & self.assigned
 
 
@@ -83,7 +83,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         self.world = ConsumerWorld(t1=2, u1=1, traced=traced)
         self.clients: dict[str, Client] = {}
 
-    # ---- what members do ---------------------------------------------------------------------------------------------
+    # ---- members -----------------------------------------------------------------------------------------------------
 
     @rule(member=st.sampled_from(MEMBERS), subscription=st.sampled_from(SUBSCRIPTIONS))
     def join(self, member: str, subscription: dict[str, Any]) -> None:
@@ -99,19 +99,19 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
             self.heartbeat(client, lost=lost)
 
     @rule(member=st.sampled_from(MEMBERS))
-    def be_slow(self, member: str) -> None:
-        """A heartbeat that still reports what it should have given up."""
+    def revoke_late(self, member: str) -> None:
+        """A heartbeat that still reports partitions to revoke."""
         if client := self.clients.get(member):
             self.heartbeat(client)
 
     @rule(member=st.sampled_from(MEMBERS))
     def leave(self, member: str) -> None:
         if client := self.clients.pop(member, None):
-            self.world.tell(self.world.request(client.member, -1))
+            self.world.exchange(self.world.request(client.member, -1))
 
     @rule(member=st.sampled_from(MEMBERS))
-    def fall_silent(self, member: str) -> None:
-        """Its session is not over for whoever it is, but it has let go of everything."""
+    def stop(self, member: str) -> None:
+        """The client stops without leaving; it owns nothing any more, but its session goes on."""
         self.clients.pop(member, None)
 
     def heartbeat(self, client: Client, *, lost: bool = False) -> None:
@@ -119,7 +119,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         if not lost:
             client.take(answer)
 
-    # ---- what happens around -----------------------------------------------------------------------------------------
+    # ---- environment -------------------------------------------------------------------------------------------------
 
     @rule(name=st.sampled_from(TOPICS), count=st.integers(1, 4))
     def change_topic(self, name: str, count: int) -> None:
@@ -133,7 +133,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
 
     @rule(wait_ms=st.sampled_from([100, 5000, 12_000, 46_000]))
     def wait(self, wait_ms: int) -> None:
-        """Clients that are not heard of for a session know that they own nothing any more."""
+        """Clients whose sessions expire own nothing any more."""
         self.world.wait(wait_ms)
         for client in list(self.clients.values()):
             if client.member not in self.members():
@@ -144,7 +144,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         self.world.fail_over()
 
     @rule(error=st.sampled_from([Errors.NONE, Errors.NOT_ENOUGH_REPLICAS, Errors.KAFKA_STORAGE_ERROR]))
-    def trouble_the_log(self, error: Errors) -> None:
+    def set_append_error(self, error: Errors) -> None:
         self.world.append_error = error
 
     # ---- safety ------------------------------------------------------------------------------------------------------
@@ -169,17 +169,17 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         assert set(owned) == {(topic, index) for topic, owners in group.owners.items() for index in owners}
         for client in self.clients.values():
             if member := group.members.get(client.member):
-                assert client.owned <= set(member.owned()), "whoever uses a partition is known to own it"
+                assert client.owned <= set(member.owned()), "the coordinator has an owner for each used partition"
 
     @invariant()
-    def the_log_tells_what_the_coordinator_knows(self) -> None:
+    def replaying_the_log_gives_the_state(self) -> None:
         replayed = GroupShard()
         for offset, (key, value) in enumerate(self.world.log[self.world.shard_of()]):
             replayed.replay(offset, key, value, self.world.now_ms)
-        told, known = replayed.find(ConsumerGroup, GROUP), self.group()
-        assert (told is None) == (known is None)
+        restored, known = replayed.find(ConsumerGroup, GROUP), self.group()
+        assert (restored is None) == (known is None)
         for slot in set(ConsumerGroup.__slots__) - {"refresh_at_ms", "topics_are_new", "owners"}:
-            assert getattr(told, slot, None) == getattr(known, slot, None), slot
+            assert getattr(restored, slot, None) == getattr(known, slot, None), slot
 
     # ---- liveness ----------------------------------------------------------------------------------------------------
 
@@ -210,7 +210,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         offset = len(self.world.log[self.world.shard_of()])
         for client in self.clients.values():
             self.heartbeat(client)
-        assert len(self.world.log[self.world.shard_of()]) == offset, "nothing moves any more"
+        assert len(self.world.log[self.world.shard_of()]) == offset, "heartbeats of a stable group write nothing"
 
 
 ConsumerGroupMachine.TestCase.settings = settings(stateful_step_count=40)

@@ -1,4 +1,4 @@
-"""Reconciliation as a table: every state of a member, every relation to its target, everything it may report to own."""
+"""Reconciliation as a table: member states, targets and reported partitions; and its safety as a property."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STABLE, UNREVOKED, UNRELEASED, UNKNOWN = MemberState
 
 
 def held(text: str) -> dict[TopicId, dict[int, int]]:
-    """`0@3 1@4`: partitions of t1 with the epochs of their assignment; `2.0@3` is one of t2."""
+    """Parse `0@3 1@4`: partitions of t1 with their assignment epochs; `2.0@3` is a partition of t2."""
     result: dict[TopicId, dict[int, int]] = {}
     for word in text.split():
         partition, epoch = word.split("@")
@@ -32,7 +32,8 @@ def member(state: MemberState, epoch: int, assigned: str = "", revoking: str = "
 
 
 def after(before: Member, target: str, owned: str | None, others: str, *, epoch: int, resubscribed: bool) -> Member:
-    """One step. `target` and `owned` such as `0,1` of t1; t2 is not subscribed to. `others` own what they list."""
+    """The member after one step. `target`, `owned` and `others` (owned by other members): partitions of t1 such as
+    `0,1`; t2 is not subscribed."""
     reported = None if owned is None else {T1: [int(x) for x in owned.split(",") if x]}
     wanted = tuple(int(x) for x in target.split(",") if x)
     elsewhere = {int(x) for x in others.split(",") if x}
@@ -45,39 +46,39 @@ def after(before: Member, target: str, owned: str | None, others: str, *, epoch:
 
 
 STEPS = [
-    # title, before, target, owned, others', after
+    # title, before, target, owned, owned by others, after
     ("stable, at the target", member(STABLE, 3, "0@3"), "0", None, "", None),
-    ("stable, the target's epoch alone is new", member(STABLE, 2, "0@2"), "0", None, "",
+    ("stable, only the target's epoch is new", member(STABLE, 2, "0@2"), "0", None, "",
      member(STABLE, 3, "0@2", previous=2)),
-    ("stable, something to take", member(STABLE, 2, "0@2"), "0,1", None, "",
+    ("stable, a partition to assign", member(STABLE, 2, "0@2"), "0,1", None, "",
      member(STABLE, 3, "0@2 1@3", previous=2)),
-    ("stable, something to take that others have", member(STABLE, 2, "0@2"), "0,1,2", None, "1",
+    ("stable, a partition to assign is owned by others", member(STABLE, 2, "0@2"), "0,1,2", None, "1",
      member(UNRELEASED, 3, "0@2 2@3", previous=2)),
-    ("stable, all that is to take is with others", member(STABLE, 2), "0,1", None, "0,1",
+    ("stable, all partitions to assign are owned by others", member(STABLE, 2), "0,1", None, "0,1",
      member(UNRELEASED, 3, previous=2)),
-    ("stable, something to give up, nothing reported", member(STABLE, 2, "0@2 1@2"), "0", None, "",
+    ("stable, a partition to revoke, null reported", member(STABLE, 2, "0@2 1@2"), "0", None, "",
      member(UNREVOKED, 2, "0@2", "1@2", previous=2)),
-    ("stable, something to give up, still owned", member(STABLE, 2, "0@2 1@2"), "0", "0,1", "",
+    ("stable, a partition to revoke, still owned", member(STABLE, 2, "0@2 1@2"), "0", "0,1", "",
      member(UNREVOKED, 2, "0@2", "1@2", previous=2)),
-    ("stable, something to give up, given up already", member(STABLE, 2, "0@2 1@2"), "0", "0", "",
+    ("stable, a partition to revoke, not owned any more", member(STABLE, 2, "0@2 1@2"), "0", "0", "",
      member(STABLE, 3, "0@2", previous=2)),
-    ("stable, something to give up comes before something to take", member(STABLE, 2, "0@2"), "1", "0", "",
+    ("stable, revocation comes before assignment", member(STABLE, 2, "0@2"), "1", "0", "",
      member(UNREVOKED, 2, "", "0@2", previous=2)),
-    ("stable, nothing is left", member(STABLE, 2, "0@2"), "", "", "", member(STABLE, 3, previous=2)),
-    ("unrevoked, nothing reported", member(UNREVOKED, 2, "0@2", "1@2"), "0", None, "", None),
+    ("stable, empty target", member(STABLE, 2, "0@2"), "", "", "", member(STABLE, 3, previous=2)),
+    ("unrevoked, null reported", member(UNREVOKED, 2, "0@2", "1@2"), "0", None, "", None),
     ("unrevoked, still owned", member(UNREVOKED, 2, "0@2", "1@2"), "0", "0,1", "", None),
     ("unrevoked, part of it still owned", member(UNREVOKED, 2, "", "0@2 1@2"), "", "1", "", None),
-    ("unrevoked, given up", member(UNREVOKED, 2, "0@2", "1@2"), "0,2", "0", "",
+    ("unrevoked, not owned any more", member(UNREVOKED, 2, "0@2", "1@2"), "0,2", "0", "",
      member(STABLE, 3, "0@2 2@3", previous=2)),
-    ("unrevoked, given up, and it may have it back", member(UNREVOKED, 2, "0@2", "1@2"), "0,1", "0", "",
+    ("unrevoked, not owned any more, and assigned again", member(UNREVOKED, 2, "0@2", "1@2"), "0,1", "0", "",
      member(STABLE, 3, "0@2 1@3", previous=2)),
-    ("unrevoked, given up, and now more is too much", member(UNREVOKED, 2, "0@2 2@2", "1@2"), "0", "0,2", "",
+    ("unrevoked, not owned any more, and more to revoke", member(UNREVOKED, 2, "0@2 2@2", "1@2"), "0", "0,2", "",
      member(UNREVOKED, 2, "0@2", "2@2", previous=2)),
-    ("unreleased, others still have it", member(UNRELEASED, 3, "0@2", previous=2), "0,1", None, "1",
+    ("unreleased, still owned by others", member(UNRELEASED, 3, "0@2", previous=2), "0,1", None, "1",
      member(UNRELEASED, 3, "0@2", previous=3)),
-    ("unreleased, it is free", member(UNRELEASED, 3, "0@2", previous=2), "0,1", None, "",
+    ("unreleased, free", member(UNRELEASED, 3, "0@2", previous=2), "0,1", None, "",
      member(STABLE, 3, "0@2 1@3", previous=3)),
-    ("unreleased, a newer target wants something back", member(UNRELEASED, 2, "0@2"), "1", "0", "1",
+    ("unreleased, a newer target revokes a partition", member(UNRELEASED, 2, "0@2"), "1", "0", "1",
      member(UNREVOKED, 2, "", "0@2", previous=2)),
     ("unknown, owning nothing", member(UNKNOWN, 2), "0", "", "", member(STABLE, 3, "0@3", previous=2)),
 ]  # fmt: skip
@@ -86,29 +87,31 @@ STEPS = [
 @pytest.mark.parametrize(("before", "target", "owned", "others", "expected"), [
     pytest.param(*row[1:], id=row[0]) for row in STEPS
 ])  # fmt: skip
-def test_one_step(before: Member, target: str, owned: str | None, others: str, expected: Member | None) -> None:
+def test_one_reconciliation_step(
+    before: Member, target: str, owned: str | None, others: str, expected: Member | None
+) -> None:
+    """BEHAVIOUR.md 19."""
     result = after(before, target, owned, others, epoch=3, resubscribed=False)
     assert result == (before if expected is None else expected)
 
 
 RESUBSCRIBED = [
-    ("stable, all is subscribed", member(STABLE, 3, "0@3"), None, None),
-    ("stable, one topic goes, still owned", member(STABLE, 3, "0@3 2.0@2"), None,
+    ("stable, all topics subscribed", member(STABLE, 3, "0@3"), None, None),
+    ("stable, one topic unsubscribed, still owned", member(STABLE, 3, "0@3 2.0@2"), None,
      member(UNREVOKED, 3, "0@3", "2.0@2", previous=3)),
-    ("stable, one topic goes, given up already", member(STABLE, 3, "0@3 2.0@2"), "0",
+    ("stable, one topic unsubscribed, not owned any more", member(STABLE, 3, "0@3 2.0@2"), "0",
      member(STABLE, 3, "0@3", previous=3)),
-    ("unrevoked, one more topic goes", member(UNREVOKED, 3, "0@3 2.0@2", "1@3"), "0,1",
+    ("unrevoked, one more topic unsubscribed", member(UNREVOKED, 3, "0@3 2.0@2", "1@3"), "0,1",
      member(UNREVOKED, 3, "0@3", "1@3 2.0@2", previous=3)),
-    ("unrevoked, all is subscribed", member(UNREVOKED, 3, "0@3", "1@3"), "0,1", None),
+    ("unrevoked, all topics subscribed", member(UNREVOKED, 3, "0@3", "1@3"), "0,1", None),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("before", "owned", "expected"), [
     pytest.param(*row[1:], id=row[0]) for row in RESUBSCRIBED
 ])  # fmt: skip
-def test_a_topic_that_is_not_subscribed_any_more_goes_at_once(
-    before: Member, owned: str | None, expected: Member | None
-) -> None:
+def test_unsubscribed_topic_is_revoked_at_once(before: Member, owned: str | None, expected: Member | None) -> None:
+    """BEHAVIOUR.md 20."""
     result = after(before, "0,1,2", owned, "", epoch=3, resubscribed=True)
     assert result == (before if expected is None else expected)
 
@@ -120,10 +123,11 @@ partitions = st.sets(st.integers(0, 4))
     state=st.sampled_from([STABLE, UNREVOKED, UNRELEASED]), epoch=st.integers(1, 3), assigned=partitions,
     revoking=partitions, wanted=partitions, owned=st.none() | partitions, elsewhere=partitions,
 )  # fmt: skip
-def test_nobody_takes_what_others_own_and_nothing_is_dropped_that_is_not_given_up(
+def test_no_partition_has_two_owners_or_is_dropped_before_its_revocation(
     *, state: MemberState, epoch: int, assigned: set[int], revoking: set[int], wanted: set[int],
     owned: set[int] | None, elsewhere: set[int],
 ) -> None:  # fmt: skip
+    """BEHAVIOUR.md 19."""
     revoking = revoking - assigned if state is UNREVOKED else set()
     elsewhere = elsewhere - assigned - revoking
     before = member(state, epoch, " ".join(f"{p}@1" for p in assigned), " ".join(f"{p}@1" for p in revoking))

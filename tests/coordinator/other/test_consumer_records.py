@@ -1,4 +1,4 @@
-"""The bytes of consumer group records, as Apache Kafka 4.3's own classes write them, and what replay makes of them."""
+"""The bytes of consumer group records, as the classes of Apache Kafka 4.3 write them, and their replay."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ BYTES = [
 
 
 @pytest.mark.parametrize(("name", "value", "key_hex", "value_hex"), BYTES)
-def test_byte_for_byte(name: str, value: Value, key_hex: str, value_hex: str) -> None:
+def test_bytes_are_those_of_kafka(name: str, value: Value, key_hex: str, value_hex: str) -> None:
     record = encode("g", value, name)
     assert record == CoordinatorRecord(bytes.fromhex(key_hex), bytes.fromhex(value_hex))
     assert decode(*record) == Record(RecordType(int(key_hex[:4], 16)), "g", name, value)
@@ -88,32 +88,32 @@ def test_tombstones(kind: RecordType) -> None:
 
 OLD = [
     pytest.param("00", id="no tag: before 4.3"),
-    pytest.param("01 00 01 00", id="a tag that says null"),
+    pytest.param("01 00 01 00", id="a null tag"),
     pytest.param("01 00 05 02 00000009", id="one epoch of two partitions"),
 ]
 
 
 @pytest.mark.parametrize("tags", OLD)
-def test_a_current_assignment_without_epochs_is_held_since_the_members_own(tags: str) -> None:
+def test_current_assignment_without_epochs_gets_the_member_epoch(tags: str) -> None:
     value = bytes.fromhex(f"0000 00000003 00000002 00 02 {HEX} 03 00000000 00000001 {tags} 01 00")
     key, _ = tombstone(RecordType.CURRENT_MEMBER_ASSIGNMENT, "g", "m")
     read = decode(key, value).value
     assert read == CurrentMemberAssignment(3, 2, MemberState.STABLE, {ID: {0: 3, 1: 3}}, {})
 
 
-def test_a_partition_metadata_record_of_an_old_version_is_not_read() -> None:
+def test_content_of_a_partition_metadata_record_is_ignored() -> None:
     key, _ = tombstone(RecordType.PARTITION_METADATA, "g")
     assert decode(key, b"\0\0whatever").value == PartitionMetadata()
 
 
 UNREADABLE = [
-    pytest.param(RecordType.METADATA, b"\0\1\0\0\0\5\0", id="a version that is unknown"),
+    pytest.param(RecordType.METADATA, b"\0\1\0\0\0\5\0", id="an unknown version"),
     pytest.param(RecordType.METADATA, b"\0\0\0\0", id="cut off"),
 ]
 
 
 @pytest.mark.parametrize(("kind", "value"), UNREADABLE)
-def test_what_makes_no_sense_is_refused(kind: RecordType, value: bytes) -> None:
+def test_invalid_records_raise(kind: RecordType, value: bytes) -> None:
     key, _ = tombstone(kind, "g")
     with pytest.raises(UnreadableRecordError):
         decode(key, value)
@@ -125,7 +125,7 @@ def test_what_makes_no_sense_is_refused(kind: RecordType, value: bytes) -> None:
     state=st.sampled_from(MemberState),
     held=st.dictionaries(st.just(ID), st.dictionaries(st.integers(0, 9), st.integers(0, 9), min_size=1)),
 )
-def test_what_is_written_is_read(name: str, epochs: tuple[int, int], state: MemberState, held: Held) -> None:
+def test_decoding_inverts_encoding(name: str, epochs: tuple[int, int], state: MemberState, held: Held) -> None:
     sorted_held = {topic: dict(sorted(partitions.items())) for topic, partitions in held.items()}
     value = CurrentMemberAssignment(*epochs, state, sorted_held, {})
     assert decode(*encode("g", value, name)) == Record(RecordType.CURRENT_MEMBER_ASSIGNMENT, "g", name, value)
@@ -134,11 +134,11 @@ def test_what_is_written_is_read(name: str, epochs: tuple[int, int], state: Memb
 # ---- replay ----------------------------------------------------------------------------------------------------------
 
 
-def shard(*records: CoordinatorRecord) -> GroupShard:
-    made = GroupShard()
+def replayed(*records: CoordinatorRecord) -> GroupShard:
+    shard = GroupShard()
     for offset, (key, value) in enumerate(records):
-        made.replay(offset, key, value, 0)
-    return made
+        shard.replay(offset, key, value, 0)
+    return shard
 
 
 MEMBER = encode("g", MemberMetadata("i", None, "c", "/h", ("a",), "x.*", 1000, "range"), "m")
@@ -151,8 +151,8 @@ GONE = [
 TARGET = encode("g", TargetAssignmentMember({ID: (0,)}), "m")
 
 
-def test_replay_makes_the_group_and_counts_who_subscribes_and_who_owns() -> None:
-    group = shard(MEMBER, encode("g", Metadata(4, 9)), TARGET, HELD).find(ConsumerGroup, "g")
+def test_replay_restores_the_group_its_owners_and_subscription_counts() -> None:
+    group = replayed(MEMBER, encode("g", Metadata(4, 9)), TARGET, HELD).find(ConsumerGroup, "g")
     assert group is not None
     subscription = frozenset({"a"}), "x.*", "range"
     assert group.members == {
@@ -166,47 +166,47 @@ def test_replay_makes_the_group_and_counts_who_subscribes_and_who_owns() -> None
     assert (dict(group.topic_counts), dict(group.regex_counts)) == ({"a": 1}, {"x.*": 1})
 
 
-def test_a_member_that_has_left_leaves_nothing_behind() -> None:
-    group = shard(MEMBER, TARGET, HELD, *GONE).find(ConsumerGroup, "g")
+def test_tombstones_of_a_member_remove_all_its_state() -> None:
+    group = replayed(MEMBER, TARGET, HELD, *GONE).find(ConsumerGroup, "g")
     assert group is not None
     left = group.members, group.targets, group.static_members, group.topic_counts, group.regex_counts
     assert not any(left)
     assert not any(group.owners.values())
 
 
-def test_an_instance_that_has_a_new_member_is_not_lost_with_the_old_one() -> None:
+def test_tombstones_of_the_former_static_member_keep_the_instance_id() -> None:
     newer = encode("g", MemberMetadata("i", None, "c", "/h", (), None, 1000, None), "n")
-    group = shard(MEMBER, HELD, newer, *GONE).find(ConsumerGroup, "g")
+    group = replayed(MEMBER, HELD, newer, *GONE).find(ConsumerGroup, "g")
     assert group is not None
     assert group.static_members == {"i": "n"}
 
 
 ENDS = [
-    pytest.param([GONE[2]], id="a member without its assignment's end"),
-    pytest.param([GONE[0], GONE[2]], id="a member without its target's end"),
-    pytest.param([tombstone(RecordType.TARGET_ASSIGNMENT_METADATA, "g")], id="the assignment before its targets"),
+    pytest.param([GONE[2]], id="a member before its current assignment"),
+    pytest.param([GONE[0], GONE[2]], id="a member before its target"),
+    pytest.param([tombstone(RecordType.TARGET_ASSIGNMENT_METADATA, "g")], id="the target epoch before the targets"),
     pytest.param([tombstone(RecordType.METADATA, "g")], id="the group before its members"),
-    pytest.param([*GONE, tombstone(RecordType.METADATA, "g")], id="the group before its assignment"),
+    pytest.param([*GONE, tombstone(RecordType.METADATA, "g")], id="the group before its target epoch"),
 ]
 
 
 @pytest.mark.parametrize("ends", ENDS)
-def test_what_vanishes_too_early_fails_the_load(ends: list[CoordinatorRecord]) -> None:
+def test_tombstones_in_the_wrong_order_raise(ends: list[CoordinatorRecord]) -> None:
     with pytest.raises(UnreadableRecordError):
-        shard(MEMBER, TARGET, HELD, *ends)
+        replayed(MEMBER, TARGET, HELD, *ends)
 
 
-def test_tombstones_of_what_is_unknown_are_passed_over() -> None:
-    groups = shard(
+def test_tombstones_of_unknown_keys_are_ignored() -> None:
+    groups = replayed(
         *GONE, tombstone(RecordType.METADATA, "g"), tombstone(RecordType.REGULAR_EXPRESSION, "g", "x")
     ).groups
     assert groups == {}
 
 
-def test_the_tombstones_of_an_empty_group_end_it() -> None:
-    made = shard(encode("g", Metadata(4, 9)))
-    group = made.find(ConsumerGroup, "g")
+def test_tombstones_of_an_empty_group_delete_it() -> None:
+    shard = replayed(encode("g", Metadata(4, 9)))
+    group = shard.find(ConsumerGroup, "g")
     assert group is not None
     for key, value in group.tombstones():
-        made.replay(9, key, value, 0)
-    assert made.groups == {}
+        shard.replay(9, key, value, 0)
+    assert shard.groups == {}

@@ -1,4 +1,4 @@
-"""Committed offsets: commit, fetch, delete, expiry, topics that go, transactions, failover."""
+"""Committed offsets: commit, fetch, delete, expiry, deleted topics, transactions, failover."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -29,12 +29,12 @@ from tests.coordinator.share_group.world import GROUP, SHARDS
 
 BY_NAME, BY_ID = 9, 10
 UNKNOWN_PARTITION = "UNKNOWN_TOPIC_OR_PARTITION"
-STRANGER = TopicId("B" * 22)
+UNKNOWN_ID = TopicId("B" * 22)
 MINUTE_MS = 60_000
 
 
 class OffsetWorld(ClassicWorld):
-    """Offsets in short: `commit({"t1-0": 5})` and `fetch("t1-0")`."""
+    """Requests about offsets as short text: `commit({"t1-0": 5})` and `fetch("t1-0")` for partition 0 of topic t1."""
 
     def commit(
         self,
@@ -73,17 +73,17 @@ class OffsetWorld(ClassicWorld):
         if version < BY_ID:
             return {"name": name}
         topic = self.image.topics.get(name)
-        return {"topic_id": topic.topic_id if topic else STRANGER}
+        return {"topic_id": topic.topic_id if topic else UNKNOWN_ID}
 
     def fetch(
         self, *where: str, version: int = BY_NAME, group: str = GROUP, stable: bool = False, **fetcher: Any
     ) -> str:
-        """Each offset, `-` where there is none, or an error; without arguments all there is, with names."""
+        """Each offset, `-` for none, or its error; without `where`, all offsets of the group with their partitions."""
         topics = tuple(
             OffsetFetchRequest.Topic(**self._topic(at, version), partition_indexes=(_index(at),)) for at in where
         )
-        asked = OffsetFetchRequest.Group(group_id=group, topics=topics or None, **fetcher)
-        request = OffsetFetchRequest(groups=(asked,), require_stable=stable)
+        requested = OffsetFetchRequest.Group(group_id=group, topics=topics or None, **fetcher)
+        request = OffsetFetchRequest(groups=(requested,), require_stable=stable)
         answer = self.ask(request, OffsetFetchResponse, ClientContext(api_version=version)).groups[0]
         if answer.error_code:
             assert not answer.topics
@@ -105,8 +105,8 @@ class OffsetWorld(ClassicWorld):
             return answer.error_code.name
         return " ".join(partition.error_code.name for topic in answer.topics for partition in topic.partitions)
 
-    def commit_in_transaction(self, offsets: Mapping[str, int], producer_id: int = 9, **how: Any) -> str:
-        return self.committed_in_transaction(self.send_in_transaction(offsets, producer_id, **how))
+    def commit_in_transaction(self, offsets: Mapping[str, int], producer_id: int = 9, **fields: Any) -> str:
+        return self.committed_in_transaction(self.send_in_transaction(offsets, producer_id, **fields))
 
     def send_in_transaction(
         self,
@@ -163,7 +163,7 @@ def world_with() -> OffsetWorld:
 
 
 @pytest.mark.parametrize("version", [BY_NAME, BY_ID])
-def test_what_is_committed_is_fetched(version: int) -> None:
+def test_committed_offset_is_fetched(version: int) -> None:
     world = world_with()
     assert world.commit({"t1-0": 5, "t2-0": 7}, version=version) == "NONE NONE"
     assert world.fetch("t1-0", "t1-1", "t2-0", version=version) == "5 - 7"
@@ -173,11 +173,11 @@ def test_what_is_committed_is_fetched(version: int) -> None:
     assert world.fetch("t1-0") == "3"
 
 
-def test_what_is_committed_comes_back_whole() -> None:
+def test_fetch_returns_leader_epoch_and_metadata() -> None:
     world = world_with()
     world.commit({"t1-0": 5}, metadata="note")
-    asked = OffsetFetchRequest.Topic(name="t1", partition_indexes=(0,))
-    request = OffsetFetchRequest(groups=(OffsetFetchRequest.Group(group_id=GROUP, topics=(asked,)),))
+    requested = OffsetFetchRequest.Topic(name="t1", partition_indexes=(0,))
+    request = OffsetFetchRequest(groups=(OffsetFetchRequest.Group(group_id=GROUP, topics=(requested,)),))
     answer = world.ask(request, OffsetFetchResponse, ClientContext(api_version=BY_NAME))
     partition = OffsetFetchResponse.Partition(
         partition_index=0, committed_offset=5, committed_leader_epoch=2, metadata="note"
@@ -191,26 +191,28 @@ def test_what_is_committed_comes_back_whole() -> None:
     [
         pytest.param({"nope-0": 1}, BY_NAME, UNKNOWN_PARTITION, id="an unknown name"),
         pytest.param({"nope-0": 1}, BY_ID, "UNKNOWN_TOPIC_ID", id="an unknown id"),
-        pytest.param({"t1-2": 1}, BY_NAME, UNKNOWN_PARTITION, id="a partition too many"),
-        pytest.param({"t1-2": 1}, BY_ID, UNKNOWN_PARTITION, id="a partition too many, by id"),
+        pytest.param({"t1-2": 1}, BY_NAME, UNKNOWN_PARTITION, id="an unknown partition"),
+        pytest.param({"t1-2": 1}, BY_ID, UNKNOWN_PARTITION, id="an unknown partition, by id"),
         pytest.param({"nope-0": 1, "t1-0": 5, "t1-9": 1}, BY_NAME, f"{UNKNOWN_PARTITION} NONE {UNKNOWN_PARTITION}",
-                     id="each for itself"),
-        pytest.param({"t1-0": 10**12}, BY_NAME, "NONE", id="no range is checked"),
+                     id="each partition has its own result"),
+        pytest.param({"t1-0": 10**12}, BY_NAME, "NONE", id="offsets are not validated"),
     ],
 )  # fmt: skip
-def test_only_partitions_that_exist(offsets: dict[str, int], version: int, expected: str) -> None:
+def test_commit_refuses_unknown_topics_and_partitions(offsets: dict[str, int], version: int, expected: str) -> None:
+    """BEHAVIOUR.md 22."""
     world = world_with()
     assert world.commit(offsets, version=version) == expected
 
 
-def test_a_commit_of_nothing_that_exists_asks_nobody() -> None:
+def test_commit_of_unknown_topics_only_needs_no_coordinator() -> None:
     world = world_with()
     world.resign()
     assert world.commit({"nope-0": 1}) == UNKNOWN_PARTITION
     assert world.commit({"t1-0": 1}) == "NOT_COORDINATOR"
 
 
-def test_metadata_has_a_longest_length_in_characters() -> None:
+def test_maximum_length_of_metadata_counts_characters() -> None:
+    """BEHAVIOUR.md 22."""
     world = world_with()
     assert world.commit({"t1-0": 5}, metadata="ä" * 4096) == "NONE"
     assert world.commit({"t1-0": 6}, metadata="ä" * 4097) == "OFFSET_METADATA_TOO_LARGE"
@@ -220,49 +222,52 @@ def test_metadata_has_a_longest_length_in_characters() -> None:
     assert world.fetch("t1-0") == "6"
 
 
-def test_a_commit_that_cannot_be_recorded() -> None:
+def test_failed_append_of_a_commit_stores_no_offset() -> None:
     world = world_with()
     world.append_error = Errors.NOT_ENOUGH_REPLICAS
     assert world.commit({"t1-0": 5, "nope-0": 1}) == f"COORDINATOR_NOT_AVAILABLE {UNKNOWN_PARTITION}"
     assert world.fetch("t1-0") == "-"
 
 
-def test_a_static_member_commits_under_its_instance() -> None:
+def test_commit_checks_the_instance_id() -> None:
+    """BEHAVIOUR.md 23."""
     world = world_with()
     world.join("S", instance="s")
     world.wait(0)
-    world.said("S")
-    world.settle("S")
-    who: dict[str, Any] = {"member_id": world.ids["S"], "generation_id_or_member_epoch": 1}
-    assert world.commit({"t1-0": 1}, group_instance_id="s", **who) == "NONE"
+    world.response_to("S")
+    world.sync_all("S")
+    member: dict[str, Any] = {"member_id": world.ids["S"], "generation_id_or_member_epoch": 1}
+    assert world.commit({"t1-0": 1}, group_instance_id="s", **member) == "NONE"
     assert world.commit({"t1-0": 2}, group_instance_id="s", member_id="x") == "FENCED_INSTANCE_ID"
-    assert world.commit({"t1-0": 2}, group_instance_id="nobody", **who) == "UNKNOWN_MEMBER_ID"
+    assert world.commit({"t1-0": 2}, group_instance_id="unknown", **member) == "UNKNOWN_MEMBER_ID"
 
 
-def test_a_member_that_commits_is_alive() -> None:
+def test_commit_restarts_the_session_of_a_classic_member() -> None:
+    """BEHAVIOUR.md 23."""
     world = world_with()
-    world.stable("A")
-    who: dict[str, Any] = {"member_id": world.ids["A"], "generation_id_or_member_epoch": 1}
+    world.form_group("A")
+    member: dict[str, Any] = {"member_id": world.ids["A"], "generation_id_or_member_epoch": 1}
     for _ in range(4):
         world.wait(9000)
-        assert world.commit({"t1-0": 1}, **who) == "NONE"
+        assert world.commit({"t1-0": 1}, **member) == "NONE"
     world.wait(10_000)
     assert world.state() == "Empty"
 
 
-def test_outsiders_make_a_group_that_is_only_a_name() -> None:
+def test_commit_without_member_creates_a_simple_group() -> None:
+    """BEHAVIOUR.md 23."""
     world = world_with()
     world.commit({"t1-0": 5})
     assert world.listed() == ["g classic  Empty"]
     described = world.describe_classic()
     assert (described.group_state, described.protocol_type, described.members) == ("Empty", "", ())
-    world.stable("A")
+    world.form_group("A")
     assert world.listed() == ["g classic consumer Stable"]
     assert world.fetch("t1-0") == "5"
 
 
-def test_a_share_group_has_no_committed_offsets() -> None:
-    """share_group/BEHAVIOUR.md 57."""
+def test_share_group_has_no_committed_offsets() -> None:
+    """BEHAVIOUR.md 23; share_group/BEHAVIOUR.md 57."""
     world = world_with()
     world.heartbeat("S", 0, ["t1"])
     assert world.commit({"t1-0": 5}) == "GROUP_ID_NOT_FOUND"
@@ -272,7 +277,7 @@ def test_a_share_group_has_no_committed_offsets() -> None:
     assert world.delete("t1-0") == "GROUP_ID_NOT_FOUND"
 
 
-def test_a_simple_group_is_no_share_group() -> None:
+def test_share_heartbeat_on_a_simple_group_is_refused() -> None:
     world = world_with()
     world.commit({"t1-0": 5})
     assert world.heartbeat("S", 0, ["t1"]) == "GROUP_ID_NOT_FOUND"
@@ -281,7 +286,8 @@ def test_a_simple_group_is_no_share_group() -> None:
 # ---- OffsetFetch -----------------------------------------------------------------------------------------------------
 
 
-def test_nothing_is_no_error() -> None:
+def test_fetch_of_uncommitted_offsets_is_no_error() -> None:
+    """BEHAVIOUR.md 25."""
     world = world_with()
     assert world.fetch("t1-0", "nope-3") == "- -"
     assert world.fetch() == ""
@@ -290,26 +296,27 @@ def test_nothing_is_no_error() -> None:
     assert world.fetch("nope-0", "t1-0", version=BY_ID) == "UNKNOWN_TOPIC_ID 5"
 
 
-def test_members_and_epochs_do_not_matter_in_a_classic_group() -> None:
+def test_fetch_ignores_member_and_epoch_in_a_classic_group() -> None:
     world = world_with()
     world.commit({"t1-0": 5})
     assert world.fetch("t1-0", member_id="x", member_epoch=77) == "5"
 
 
-def test_several_groups_are_asked_at_once() -> None:
+def test_fetch_of_several_groups() -> None:
     world = world_with()
     for number, group in enumerate("abc"):
         world.commit({"t1-0": number}, group=group)
-    asked = tuple(OffsetFetchRequest.Group(group_id=group) for group in "cxa")
-    answer = world.ask(OffsetFetchRequest(groups=asked), OffsetFetchResponse)
+    groups = tuple(OffsetFetchRequest.Group(group_id=group) for group in "cxa")
+    answer = world.ask(OffsetFetchRequest(groups=groups), OffsetFetchResponse)
     found = [(g.group_id, [p.committed_offset for t in g.topics for p in t.partitions]) for g in answer.groups]
     assert found == [("c", [2]), ("x", []), ("a", [0])]
 
 
-def test_an_offset_of_the_namesake_does_not_count() -> None:
+def test_offset_of_a_deleted_topic_of_the_same_name_is_not_fetched_by_id() -> None:
+    """BEHAVIOUR.md 25."""
     world = world_with()
     partition = world.shard_of()
-    commit = OffsetCommit(5, -1, "", world.now_ms, STRANGER)
+    commit = OffsetCommit(5, -1, "", world.now_ms, UNKNOWN_ID)
     shard = world.coordinator._runtime.shard(partition)
     assert shard is not None
     shard.replay(0, *encode_offset(OffsetKey(GROUP, "t1", 0), commit), world.now_ms)
@@ -322,7 +329,8 @@ def test_an_offset_of_the_namesake_does_not_count() -> None:
     ]
 
 
-def test_by_id_topics_that_vanished_are_not_told_even_before_their_offsets_are_gone() -> None:
+def test_fetch_of_all_by_id_omits_deleted_topics() -> None:
+    """The offsets of the deleted topic are still stored, as the append of their tombstones fails."""
     world = world_with()
     world.commit({"t1-0": 5, "t2-0": 7})
     world.append_error = Errors.NOT_ENOUGH_REPLICAS
@@ -331,7 +339,7 @@ def test_by_id_topics_that_vanished_are_not_told_even_before_their_offsets_are_g
     assert world.fetch(version=BY_NAME) == "t1-0=5 t2-0=7"
 
 
-def test_where_it_is_not_coordinated_here() -> None:
+def test_fetch_and_delete_need_the_groups_coordinator() -> None:
     world = world_with()
     world.resign()
     assert world.fetch("t1-0") == "NOT_COORDINATOR"
@@ -341,7 +349,8 @@ def test_where_it_is_not_coordinated_here() -> None:
 # ---- OffsetDelete ----------------------------------------------------------------------------------------------------
 
 
-def test_offsets_are_deleted() -> None:
+def test_offset_delete_removes_existing_offsets() -> None:
+    """BEHAVIOUR.md 26."""
     world = world_with()
     world.commit({"t1-0": 5, "t1-1": 6})
     world.written()
@@ -349,27 +358,29 @@ def test_offsets_are_deleted() -> None:
     assert world.written() == ["t1-0T"]
     assert world.fetch() == "t1-1=6"
     assert world.delete("t1-0", group="") == "INVALID_GROUP_ID"
-    assert world.delete("t1-0", group="nobody") == "GROUP_ID_NOT_FOUND"
+    assert world.delete("t1-0", group="unknown") == "GROUP_ID_NOT_FOUND"
 
 
-def test_what_members_read_is_kept() -> None:
+def test_offsets_of_subscribed_topics_are_not_deleted() -> None:
+    """BEHAVIOUR.md 26."""
     world = world_with()
     world.commit({"t1-0": 5, "t2-0": 7})
-    world.stable("A")
+    world.form_group("A")
     assert world.delete("t1-0", "t2-0") == "GROUP_SUBSCRIBED_TO_TOPIC NONE"
     assert world.fetch() == "t1-0=5"
     world.leave("A")
     assert world.delete("t1-0") == "NONE"
 
 
-def test_before_the_first_generation_nobody_knows_what_members_read() -> None:
+def test_offsets_are_not_deleted_before_the_first_generation() -> None:
     world = world_with()
     world.commit({"t1-0": 5, "t2-0": 7})
-    world.enter("A")
+    world.join_as_new("A")
     assert world.delete("t2-0") == "GROUP_SUBSCRIBED_TO_TOPIC"
 
 
-def test_members_of_another_protocol_type_keep_everything() -> None:
+def test_group_in_use_of_another_protocol_type_keeps_all_offsets() -> None:
+    """BEHAVIOUR.md 26."""
     world = world_with()
     world.commit({"t1-0": 5})
     world.join("A", protocol_type="connect")
@@ -380,7 +391,7 @@ def test_members_of_another_protocol_type_keep_everything() -> None:
     assert world.delete("t1-0") == "NONE"
 
 
-def test_a_deleted_group_takes_its_offsets_with_it() -> None:
+def test_deleting_a_group_deletes_its_offsets() -> None:
     world = world_with()
     world.commit({"t1-0": 5, "t2-0": 7})
     world.commit_in_transaction({"t1-1": 8})
@@ -391,10 +402,11 @@ def test_a_deleted_group_takes_its_offsets_with_it() -> None:
     assert (world.fetch(), world.state()) == ("", "absent")
 
 
-# ---- topics that go --------------------------------------------------------------------------------------------------
+# ---- deleted topics --------------------------------------------------------------------------------------------------
 
 
-def test_offsets_go_with_their_topic() -> None:
+def test_deleting_a_topic_deletes_its_offsets() -> None:
+    """BEHAVIOUR.md 27."""
     world = world_with()
     world.commit({"t1-0": 5, "t2-0": 7})
     world.commit_in_transaction({"t1-1": 8})
@@ -405,7 +417,8 @@ def test_offsets_go_with_their_topic() -> None:
     assert world.fetch("t1-0", "t2-0") == "- 7"
 
 
-def test_offsets_go_with_a_topic_that_vanished_while_nobody_looked() -> None:
+def test_offsets_of_a_topic_deleted_between_two_coordinators_are_deleted_at_load() -> None:
+    """BEHAVIOUR.md 27."""
     world = world_with()
     world.commit({"t1-0": 5, "t2-0": 7})
     world.resign()
@@ -424,7 +437,8 @@ def test_offsets_go_with_a_topic_that_vanished_while_nobody_looked() -> None:
     ],
 )
 @pytest.mark.parametrize("moved", [False, True], ids=["the coordinator stays", "the coordinator moves"])
-def test_an_offset_of_an_open_transaction_goes_with_its_topic(other: str | None, moved: bool) -> None:
+def test_deleting_a_topic_deletes_its_pending_offsets(other: str | None, moved: bool) -> None:
+    """BEHAVIOUR.md 27."""
     world = world_with()
     if other:
         assert world.shard_of(other) == world.shard_of()
@@ -440,7 +454,8 @@ def test_an_offset_of_an_open_transaction_goes_with_its_topic(other: str | None,
     assert world.fetch("t1-0", stable=True) == "-"
 
 
-def test_an_offset_that_is_being_appended_when_its_topic_goes_goes_with_it() -> None:
+def test_offset_appended_while_its_topic_is_deleted_is_deleted_after_it() -> None:
+    """BEHAVIOUR.md 27."""
     world = world_with()
     world.appending = False
     request = OffsetCommitRequest.Partition(partition_index=0, committed_offset=5)
@@ -452,8 +467,8 @@ def test_an_offset_that_is_being_appended_when_its_topic_goes_goes_with_it() -> 
     assert world.written() == ["t1-0=5", "t1-0T"]
 
 
-def test_an_offset_is_not_committed_where_the_topic_went_while_the_transactions_coordinator_was_asked() -> None:
-    world, request_id = asked_about()
+def test_transactional_commit_to_a_topic_deleted_during_the_verification_is_refused() -> None:
+    world, request_id = unverified_commit()
     world.delete_topic("t1")
     world.create_topic("t1", 2)
     world.release()
@@ -463,7 +478,7 @@ def test_an_offset_is_not_committed_where_the_topic_went_while_the_transactions_
 
 
 @pytest.mark.parametrize("error", [Errors.NOT_ENOUGH_REPLICAS, Errors.KAFKA_STORAGE_ERROR], ids=lambda e: e.name)
-def test_offsets_go_with_their_topic_though_the_append_of_that_fails_at_first(error: Errors) -> None:
+def test_deletion_of_a_topics_offsets_is_repeated_after_a_failed_append(error: Errors) -> None:
     world = world_with()
     world.commit({"t1-0": 5})
     world.append_error = error
@@ -478,15 +493,15 @@ def test_offsets_go_with_their_topic_though_the_append_of_that_fails_at_first(er
 @pytest.mark.parametrize(
     ("commits", "committed", "written", "offset"),
     [
-        pytest.param({"plain": 7}, True, [], "7", id="a committed one has superseded the old one"),
-        pytest.param({"in a transaction": 7}, True, [], "7", id="one in a transaction does when that is committed"),
-        pytest.param({"in a transaction": 7}, False, ["t1-0T"], "-", id="the old one goes when that is aborted"),
+        pytest.param({"plain": 7}, True, [], "7", id="a committed offset has replaced the old one"),
+        pytest.param({"in a transaction": 7}, True, [], "7", id="a pending offset replaces it with its commit"),
+        pytest.param({"in a transaction": 7}, False, ["t1-0T"], "-", id="the old one is deleted after an abort"),
     ],
 )
-def test_offsets_of_the_new_topic_do_not_go_with_those_of_the_old_one(
+def test_offsets_of_a_recreated_topic_are_kept(
     commits: dict[str, int], committed: bool, written: list[str], offset: str
 ) -> None:
-    """The old ones could not be forgotten before there were new ones under the same name."""
+    """The tombstones of the old topic's offsets could not be appended before the new topic had offsets."""
     world = world_with()
     world.commit_in_transaction({"t1-0": 5}, 9)
     world.append_error = Errors.NOT_ENOUGH_REPLICAS
@@ -499,7 +514,7 @@ def test_offsets_of_the_new_topic_do_not_go_with_those_of_the_old_one(
         assert world.commit_in_transaction({"t1-0": commits["in a transaction"]}, 8) == "NONE"
     world.written()
     world.wait(10 * RETRY_MS)
-    assert world.written() == [], "nothing is decided yet"
+    assert world.written() == [], "transaction 8 is still open"
     world.end_transaction(8, committed=committed)
     world.wait(RETRY_MS)
     world.end_transaction(9, committed=True)
@@ -519,7 +534,8 @@ def keeping(minutes: int) -> OffsetWorld:
     return world
 
 
-def test_offsets_of_nobody_expire_after_their_commit() -> None:
+def test_offsets_of_a_simple_group_expire_after_their_commit() -> None:
+    """BEHAVIOUR.md 27."""
     world = keeping(30)
     world.commit({"t1-0": 5})
     world.wait(20 * MINUTE_MS)
@@ -531,16 +547,17 @@ def test_offsets_of_nobody_expire_after_their_commit() -> None:
     assert world.written() == ["t1-1T", "groupT"]
     assert (world.state(), world.coordinator.wake_at_ms) == ("absent", world.now_ms + CHECK_MS)
     world.wait(CHECK_MS)
-    assert world.coordinator.wake_at_ms is None, "nothing is left to be looked at"
+    assert world.coordinator.wake_at_ms is None, "nothing is left that may expire"
 
 
-def test_offsets_of_a_group_count_from_when_it_became_empty() -> None:
+def test_retention_counts_from_the_time_the_group_became_empty() -> None:
+    """BEHAVIOUR.md 27."""
     world = keeping(30)
     world.commit({"t1-0": 5, "t2-0": 7})
-    world.stable("A")
+    world.form_group("A")
     for _ in range(6 * 20):
         world.wait(10_000 - 1)
-        world.alive("A")
+        world.classic_heartbeat("A")
     assert world.fetch() == "t1-0=5 t2-0=7"
     world.leave("A")
     world.wait(29 * MINUTE_MS)
@@ -549,17 +566,19 @@ def test_offsets_of_a_group_count_from_when_it_became_empty() -> None:
     assert world.state() == "absent"
 
 
-def test_what_members_do_not_read_any_more_expires_while_they_are_there() -> None:
+def test_offset_of_an_unsubscribed_topic_expires_in_a_stable_group() -> None:
+    """BEHAVIOUR.md 27."""
     world = keeping(30)
     world.commit({"t1-0": 5, "t2-0": 7})
-    world.stable("A")
+    world.form_group("A")
     for _ in range(6 * 41):
         world.wait(10_000 - 1)
-        world.alive("A")
+        world.classic_heartbeat("A")
     assert (world.fetch(), world.state()) == ("t1-0=5", "Stable")
 
 
-def test_offsets_in_a_transaction_do_not_expire() -> None:
+def test_pending_offsets_do_not_expire() -> None:
+    """BEHAVIOUR.md 27."""
     world = keeping(1)
     world.commit({"t1-0": 5})
     world.commit_in_transaction({"t1-0": 6})
@@ -570,28 +589,29 @@ def test_offsets_in_a_transaction_do_not_expire() -> None:
     assert world.state() == "absent"
 
 
-def test_offsets_do_not_expire_while_members_come_and_go() -> None:
+def test_offsets_do_not_expire_during_a_rebalance() -> None:
     world = keeping(1)
     world.commit({"t2-0": 7})
-    world.stable("A")
+    world.form_group("A")
     for _ in range(66):
         world.wait(9000)
-        world.alive("A")
-    world.enter("B", session_ms=60_000)
-    world.alive("A")
+        world.classic_heartbeat("A")
+    world.join_as_new("B", session_ms=60_000)
+    world.classic_heartbeat("A")
     world.wait(CHECK_MS - 66 * 9000)
     assert (world.state(), world.fetch()) == ("PreparingRebalance", "t2-0=7")
 
 
-def test_an_empty_group_without_offsets_goes_at_the_next_look() -> None:
+def test_empty_group_without_offsets_is_deleted_at_the_next_check() -> None:
+    """BEHAVIOUR.md 27."""
     world = keeping(DAY_MINUTES)
-    world.stable("A")
+    world.form_group("A")
     world.leave("A")
     world.wait(CHECK_MS)
     assert world.state() == "absent"
 
 
-def test_a_share_group_reads_but_keeps_no_offsets() -> None:
+def test_share_group_subscribes_topics_but_has_no_retention() -> None:
     world = world_with()
     world.heartbeat("S", 0, ["t1"])
     shard = world.coordinator._runtime.shard(world.shard_of())
@@ -610,7 +630,7 @@ def test_share_groups_never_expire() -> None:
     assert world.listed() == ["g share share Empty"]
 
 
-def test_clients_of_old_said_themselves_how_long() -> None:
+def test_expiry_timestamp_of_a_version_1_record_replaces_the_retention() -> None:
     world = keeping(1)
     old = f"0001 0000000000000005 0000 {world.now_ms:016x} {world.now_ms + 25 * MINUTE_MS:016x}"
     key, _ = encode_offset(OffsetKey(GROUP, "t1", 0), OffsetCommit(5, -1, "", 0))
@@ -622,7 +642,7 @@ def test_clients_of_old_said_themselves_how_long() -> None:
     assert world.fetch() == ""
 
 
-def test_a_group_that_does_not_know_since_when_it_is_empty_counts_from_the_commit() -> None:
+def test_retention_counts_from_the_commit_if_the_group_has_no_timestamp() -> None:
     world = keeping(30)
     empty = GroupMetadata("consumer", 3, None, None, -1, ())
     world.log[world.shard_of()].append(encode_group(GROUP, empty))
@@ -632,7 +652,7 @@ def test_a_group_that_does_not_know_since_when_it_is_empty_counts_from_the_commi
     assert world.state() == "absent"
 
 
-def test_a_look_that_cannot_be_recorded_is_repeated() -> None:
+def test_expiry_is_repeated_after_a_failed_append() -> None:
     world = keeping(1)
     world.commit({"t1-0": 5})
     world.append_error = Errors.NOT_ENOUGH_REPLICAS
@@ -647,7 +667,8 @@ def test_a_look_that_cannot_be_recorded_is_repeated() -> None:
 
 
 @pytest.mark.parametrize(("committed", "expected"), [(True, "8"), (False, "5")], ids=["committed", "aborted"])
-def test_until_the_marker_comes_the_old_offset_is_shown(committed: bool, expected: str) -> None:
+def test_former_offset_is_fetched_until_the_marker_is_written(committed: bool, expected: str) -> None:
+    """BEHAVIOUR.md 25."""
     world = world_with()
     world.commit({"t1-0": 5})
     assert world.commit_in_transaction({"t1-0": 8}) == "NONE"
@@ -660,7 +681,7 @@ def test_until_the_marker_comes_the_old_offset_is_shown(committed: bool, expecte
     assert world.fetch("t1-0", stable=True) == expected
 
 
-def test_an_open_transaction_survives_the_coordinator() -> None:
+def test_pending_offsets_survive_a_failover() -> None:
     world = world_with()
     world.commit_in_transaction({"t1-0": 8})
     world.fail_over()
@@ -672,18 +693,20 @@ def test_an_open_transaction_survives_the_coordinator() -> None:
 @pytest.mark.parametrize(
     ("version", "verify_only"), [pytest.param(3, True, id="v3"), pytest.param(4, True, id="v4"), (5, False)]
 )
-def test_the_transactions_coordinator_is_asked_first(version: int, verify_only: bool) -> None:
+def test_transactional_commit_is_verified_at_the_transaction_coordinator(version: int, verify_only: bool) -> None:
+    """BEHAVIOUR.md 24."""
     world = world_with()
     world.commit_in_transaction({"t1-0": 8}, version=version)
-    (asked,) = world.verifications
-    assert (asked.transactional_id, asked.producer_id, asked.producer_epoch) == ("tx", 9, 0)
-    assert asked.verify_only is verify_only
-    assert [(topic.name, topic.partitions) for topic in asked.topics] == [("__consumer_offsets", (world.shard_of(),))]
+    (verified,) = world.verifications
+    assert (verified.transactional_id, verified.producer_id, verified.producer_epoch) == ("tx", 9, 0)
+    assert verified.verify_only is verify_only
+    listed = [(topic.name, topic.partitions) for topic in verified.topics]
+    assert listed == [("__consumer_offsets", (world.shard_of(),))]
     assert world.calls[0].node == 1 != ANY_NODE
 
 
 @pytest.mark.parametrize(
-    ("said", "version", "expected"),
+    ("error", "version", "expected"),
     [
         (Errors.TRANSACTION_ABORTABLE, 3, "INVALID_TXN_STATE"),
         (Errors.TRANSACTION_ABORTABLE, 4, "TRANSACTION_ABORTABLE"),
@@ -693,9 +716,10 @@ def test_the_transactions_coordinator_is_asked_first(version: int, verify_only: 
         (Errors.COORDINATOR_LOAD_IN_PROGRESS, 5, "COORDINATOR_LOAD_IN_PROGRESS"),
     ],
 )
-def test_what_the_transactions_coordinator_objects_to(said: Errors, version: int, expected: str) -> None:
+def test_errors_of_the_verification_are_translated_for_the_client(error: Errors, version: int, expected: str) -> None:
+    """BEHAVIOUR.md 24."""
     world = world_with()
-    world.transaction_error = said
+    world.transaction_error = error
     assert world.commit_in_transaction({"t1-0": 8, "nope-0": 1}, version=version) == f"{expected} {UNKNOWN_PARTITION}"
     assert (world.written(), world.state()) == ([], "absent")
 
@@ -707,29 +731,29 @@ def test_what_the_transactions_coordinator_objects_to(said: Errors, version: int
         (Errors.REQUEST_TIMED_OUT, "COORDINATOR_NOT_AVAILABLE"),
     ],
 )
-def test_a_coordinator_that_does_not_answer(error: Errors, expected: str) -> None:
+def test_unreachable_transaction_coordinator_is_a_retriable_error(error: Errors, expected: str) -> None:
     world = world_with()
     verify = world._carry_out
 
     def unreachable(effect: Any) -> Any:
         return [Answer(effect.id, None, error)] if isinstance(effect, Call) else verify(effect)
 
-    world._carry_out = unreachable  # type: ignore[method-assign]    # this once
+    world._carry_out = unreachable  # type: ignore[method-assign]    # for this test
     assert world.commit_in_transaction({"t1-0": 8}) == expected
 
 
-def test_a_coordinator_of_transactions_that_refuses_altogether() -> None:
+def test_error_of_the_whole_verification_response_is_returned() -> None:
     world = world_with()
     world.refusing = Errors.CLUSTER_AUTHORIZATION_FAILED
     assert world.commit_in_transaction({"t1-0": 8}) == "CLUSTER_AUTHORIZATION_FAILED"
 
 
-def test_without_a_coordinator_of_transactions() -> None:
+def test_transactional_commit_without_transaction_coordinator() -> None:
     world = OffsetWorld(t1=1)
     assert world.commit_in_transaction({"t1-0": 8}) == "COORDINATOR_NOT_AVAILABLE"
 
 
-def test_what_needs_no_coordinator_of_transactions() -> None:
+def test_requests_that_are_refused_without_verification() -> None:
     world = world_with()
     assert world.commit_in_transaction({"nope-0": 8}) == UNKNOWN_PARTITION
     assert world.commit_in_transaction({"t1-0": 8}, group="") == "INVALID_GROUP_ID"
@@ -744,22 +768,26 @@ def test_what_needs_no_coordinator_of_transactions() -> None:
         pytest.param({}, "NONE", id="no member"),
         pytest.param({"member_id": "A", "generation_id": 1}, "NONE", id="a member"),
         pytest.param({"member_id": "A", "generation_id": 2}, "ILLEGAL_GENERATION", id="another generation"),
-        pytest.param({"member_id": "x", "generation_id": 1}, "UNKNOWN_MEMBER_ID", id="a stranger"),
+        pytest.param({"member_id": "x", "generation_id": 1}, "UNKNOWN_MEMBER_ID", id="an unknown member"),
         pytest.param(
-            {"member_id": "x", "generation_id": 1, "group_instance_id": "i"}, "UNKNOWN_MEMBER_ID", id="an instance"
+            {"member_id": "x", "generation_id": 1, "group_instance_id": "i"},
+            "UNKNOWN_MEMBER_ID",
+            id="an unknown instance",
         ),
     ],
 )
 @pytest.mark.parametrize("rebalancing", [False, True])
-def test_members_are_checked_where_they_are_named(member: dict[str, Any], expected: str, rebalancing: bool) -> None:
-    """A transaction's offsets are accepted while an assignment is awaited, other than plain ones."""
+def test_transactional_commit_checks_the_member_if_given(
+    member: dict[str, Any], expected: str, rebalancing: bool
+) -> None:
+    """BEHAVIOUR.md 24. Unlike a plain commit, a transactional one is accepted in CompletingRebalance."""
     world = world_with()
     if rebalancing:
-        world.enter("A")
+        world.join_as_new("A")
         world.wait(0)
-        assert world.said("A") == "1 range leads A"
+        assert world.response_to("A") == "1 range leads A"
     else:
-        world.stable("A")
+        world.form_group("A")
     if member.get("member_id") == "A":
         member = {**member, "member_id": world.ids["A"]}
     assert world.commit_in_transaction({"t1-0": 8}, **member) == expected
@@ -768,22 +796,23 @@ def test_members_are_checked_where_they_are_named(member: dict[str, Any], expect
 @pytest.mark.parametrize(
     ("generation", "expected"), [(-1, "NONE"), (3, "ILLEGAL_GENERATION")], ids=["no generation", "a generation"]
 )
-def test_a_transaction_for_a_group_that_nobody_knows(generation: int, expected: str) -> None:
+def test_transactional_commit_for_an_absent_group(generation: int, expected: str) -> None:
+    """BEHAVIOUR.md 24."""
     world = world_with()
     assert world.commit_in_transaction({"t1-0": 8}, generation_id=generation) == expected
 
 
-def test_a_transaction_that_the_log_refuses() -> None:
+def test_error_of_a_transactional_append_is_returned() -> None:
     world = world_with()
     world.append_error = Errors.INVALID_PRODUCER_EPOCH
     assert world.commit_in_transaction({"t1-0": 8}) == "INVALID_PRODUCER_EPOCH"
 
 
-# ---- transactions that end while they are asked about ---------------------------------------------------------------
+# ---- transactions that end during the verification -------------------------------------------------------------------
 
 
-def asked_about(version: int = 4) -> tuple[OffsetWorld, int]:
-    """Offsets are to be committed in a transaction, and its coordinator has not answered yet."""
+def unverified_commit(version: int = 4) -> tuple[OffsetWorld, int]:
+    """A transactional commit whose verification is not answered yet; and the id of its request."""
     world = world_with()
     world.verifying = False
     return world, world.send_in_transaction({"t1-0": 8}, version=version)
@@ -791,23 +820,25 @@ def asked_about(version: int = 4) -> tuple[OffsetWorld, int]:
 
 @pytest.mark.parametrize("version", [3, 4, 5])
 @pytest.mark.parametrize("committed", [True, False], ids=["committed", "aborted"])
-def test_a_marker_makes_the_answer_outdated(version: int, committed: bool) -> None:
-    world, request_id = asked_about(version)
+def test_marker_during_the_verification_refuses_the_commit(version: int, committed: bool) -> None:
+    """BEHAVIOUR.md 24."""
+    world, request_id = unverified_commit(version)
     world.end_transaction(9, committed=committed)
     world.release()
     assert world.committed_in_transaction(request_id) == "INVALID_TXN_STATE"
     assert (world.written(), world.fetch("t1-0", stable=True)) == ([], "-")
-    assert world.commit_in_transaction({"t1-0": 8}, version=version) == "NONE", "asked anew"
+    assert world.commit_in_transaction({"t1-0": 8}, version=version) == "NONE", "verified again"
 
 
-def test_a_marker_of_somebody_else_does_not() -> None:
-    world, request_id = asked_about()
+def test_marker_of_another_producer_does_not_refuse_the_commit() -> None:
+    world, request_id = unverified_commit()
     world.end_transaction(8, committed=True)
     world.release()
     assert world.committed_in_transaction(request_id) == "NONE"
 
 
-def test_a_marker_counts_also_while_the_commit_waits_for_its_turn() -> None:
+def test_marker_while_the_commit_waits_for_its_turn_refuses_it() -> None:
+    """BEHAVIOUR.md 24."""
     world = world_with()
     world.hold()
     world.send_in_transaction({"t1-0": 7}, 8)
@@ -818,8 +849,8 @@ def test_a_marker_counts_also_while_the_commit_waits_for_its_turn() -> None:
     assert world.written() == ["t1-0=7"]
 
 
-def test_a_coordinator_that_came_back_meanwhile_cannot_tell() -> None:
-    world, request_id = asked_about()
+def test_reload_during_the_verification_refuses_the_commit() -> None:
+    world, request_id = unverified_commit()
     world.resign()
     world.elect()
     world.release()
@@ -827,37 +858,37 @@ def test_a_coordinator_that_came_back_meanwhile_cannot_tell() -> None:
     assert world.written() == []
 
 
-def test_two_questions_about_one_transaction() -> None:
-    world, first = asked_about()
+def test_two_concurrent_verifications_of_one_transaction() -> None:
+    world, first = unverified_commit()
     second = world.send_in_transaction({"t1-1": 9}, version=4)
     world.release()
     assert [world.committed_in_transaction(request_id) for request_id in (first, second)] == ["NONE", "NONE"]
 
 
-ASKED = [
-    pytest.param({}, 1, id="its transaction is open here"),
+SECOND_COMMITS = [
+    pytest.param({}, 1, id="the same transaction"),
     pytest.param({"group": "h"}, 1, id="another group of the same shard"),
     pytest.param({"epoch": 1}, 2, id="another epoch"),
     pytest.param({"producer_id": 8}, 2, id="another producer"),
 ]
 
 
-@pytest.mark.parametrize(("how", "questions"), ASKED)
-def test_one_question_a_transaction(how: dict[str, Any], questions: int) -> None:
+@pytest.mark.parametrize(("fields", "verifications"), SECOND_COMMITS)
+def test_open_transaction_is_verified_once_per_shard(fields: dict[str, Any], verifications: int) -> None:
     world = world_with()
-    how = {**how, "group": neighbour()} if "group" in how else how
+    fields = {**fields, "group": group_of_the_same_shard()} if "group" in fields else fields
     world.commit_in_transaction({"t1-0": 8})
-    assert world.commit_in_transaction({"t1-1": 9}, **how) == "NONE"
-    assert len(world.verifications) == questions
+    assert world.commit_in_transaction({"t1-1": 9}, **fields) == "NONE"
+    assert len(world.verifications) == verifications
 
 
-def neighbour() -> str:
-    """Another group in the shard of the group."""
+def group_of_the_same_shard() -> str:
+    """Another group in the shard of GROUP."""
     return next(name for name in map(str, range(100)) if partition_for(name, SHARDS) == partition_for(GROUP, SHARDS))
 
 
 @pytest.mark.parametrize("happens", ["marker", "failover"])
-def test_after_that_it_is_asked_again(happens: str) -> None:
+def test_verification_is_repeated_after_a_marker_or_failover(happens: str) -> None:
     world = world_with()
     world.commit_in_transaction({"t1-0": 8})
     if happens == "marker":
@@ -868,7 +899,7 @@ def test_after_that_it_is_asked_again(happens: str) -> None:
     assert len(world.verifications) == 2
 
 
-def test_a_commit_that_was_not_recorded_opens_nothing() -> None:
+def test_verification_is_repeated_after_a_failed_append() -> None:
     world = world_with()
     world.append_error = Errors.NOT_ENOUGH_REPLICAS
     world.commit_in_transaction({"t1-0": 8})
@@ -877,7 +908,7 @@ def test_a_commit_that_was_not_recorded_opens_nothing() -> None:
     assert len(world.verifications) == 2
 
 
-def test_a_marker_ends_what_waits_behind_an_open_transaction() -> None:
+def test_marker_refuses_a_commit_that_waits_behind_its_open_transaction() -> None:
     world = world_with()
     world.commit_in_transaction({"t1-0": 8})
     world.hold()
@@ -888,7 +919,8 @@ def test_a_marker_ends_what_waits_behind_an_open_transaction() -> None:
     assert world.committed_in_transaction(request_id) == "INVALID_TXN_STATE"
 
 
-def test_a_transaction_before_that_is_being_completed_is_waited_for() -> None:
+def test_verification_is_retried_while_the_former_transaction_completes() -> None:
+    """BEHAVIOUR.md 24."""
     world = world_with()
     world.transaction_error = Errors.CONCURRENT_TRANSACTIONS
     request_id = world.send_in_transaction({"t1-0": 8})
@@ -902,7 +934,8 @@ def test_a_transaction_before_that_is_being_completed_is_waited_for() -> None:
     assert (world.written(), len(world.verifications)) == (["t1-0=8"], 3)
 
 
-def test_but_not_for_ever() -> None:
+def test_retries_of_the_verification_end_after_the_maximum_backoff() -> None:
+    """BEHAVIOUR.md 24."""
     world = world_with()
     world.transaction_error = Errors.CONCURRENT_TRANSACTIONS
     request_id = world.send_in_transaction({"t1-0": 8})
@@ -913,7 +946,7 @@ def test_but_not_for_ever() -> None:
     assert len(world.verifications) == 6
 
 
-def test_nor_by_a_coordinator_that_is_none_any_more() -> None:
+def test_retries_of_the_verification_end_with_the_resignation() -> None:
     world = world_with()
     world.transaction_error = Errors.CONCURRENT_TRANSACTIONS
     request_id = world.send_in_transaction({"t1-0": 8})
@@ -922,19 +955,19 @@ def test_nor_by_a_coordinator_that_is_none_any_more() -> None:
     assert world.committed_in_transaction(request_id) == "NOT_COORDINATOR"
 
 
-# ---- odds and ends ---------------------------------------------------------------------------------------------------
+# ---- other cases -----------------------------------------------------------------------------------------------------
 
 
-def test_subscriptions_of_all_members_count() -> None:
+def test_offset_delete_considers_the_subscriptions_of_all_members() -> None:
     world = world_with()
     world.commit({"t1-0": 5, "t2-0": 7})
-    world.enter("A", given=protocols(range=["t1"]))
-    world.enter("B", given=protocols(range=["t2", "t3"]))
+    world.join_as_new("A", given=protocols(range=["t1"]))
+    world.join_as_new("B", given=protocols(range=["t2", "t3"]))
     world.wait(0)
     assert world.delete("t1-0", "t2-0") == "GROUP_SUBSCRIBED_TO_TOPIC GROUP_SUBSCRIBED_TO_TOPIC"
 
 
-def test_a_topic_without_name_and_id_is_unknown() -> None:
+def test_commit_to_a_topic_without_name_and_id_is_unknown_topic_id() -> None:
     world = world_with()
     partition = OffsetCommitRequest.Partition(partition_index=0, committed_offset=1)
     request = OffsetCommitRequest(

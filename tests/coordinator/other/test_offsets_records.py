@@ -1,4 +1,4 @@
-"""The bytes of committed offsets (made by Kafka 4.3's own classes), and what replay makes of them."""
+"""The bytes of committed offsets, as the classes of Apache Kafka 4.3 write them, and their replay."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from shareq.model.records import CoordinatorRecord
 
 ID = topic_id_from_bytes(bytes(range(16)))
 T = 1_700_000_000_000
-WHOSE = OffsetKey("g", "t1", 3)
+OFFSET_KEY = OffsetKey("g", "t1", 3)
 KEY = "0001 0001 67 0002 7431 00000003"
 COMMIT = OffsetCommit(42, 7, "hi", T, ID)
 
@@ -33,13 +33,13 @@ COMMIT = OffsetCommit(42, 7, "hi", T, ID)
         ),
     ],
 )
-def test_written_as_kafka_writes_them(commit: OffsetCommit, expected: str) -> None:
-    assert encode(WHOSE, commit) == CoordinatorRecord(bytes.fromhex(KEY), bytes.fromhex(expected))
+def test_bytes_are_those_of_kafka(commit: OffsetCommit, expected: str) -> None:
+    assert encode(OFFSET_KEY, commit) == CoordinatorRecord(bytes.fromhex(KEY), bytes.fromhex(expected))
 
 
-def test_tombstones_have_the_key_alone() -> None:
-    assert tombstone(WHOSE) == CoordinatorRecord(bytes.fromhex(KEY), None)
-    assert decode(*tombstone(WHOSE)) == (WHOSE, None)
+def test_tombstone_has_the_key_and_no_value() -> None:
+    assert tombstone(OFFSET_KEY) == CoordinatorRecord(bytes.fromhex(KEY), None)
+    assert decode(*tombstone(OFFSET_KEY)) == (OFFSET_KEY, None)
 
 
 @pytest.mark.parametrize(
@@ -57,12 +57,12 @@ def test_tombstones_have_the_key_alone() -> None:
     ids=["v0", "v1", "v2", "v3", "v4"],
 )
 @pytest.mark.parametrize("kind", ["0000", "0001"])
-def test_every_version_is_understood(kind: str, value: str, expected: OffsetCommit) -> None:
-    assert decode(bytes.fromhex(kind + KEY[4:]), bytes.fromhex(value)) == (WHOSE, expected)
+def test_all_versions_are_decoded(kind: str, value: str, expected: OffsetCommit) -> None:
+    assert decode(bytes.fromhex(kind + KEY[4:]), bytes.fromhex(value)) == (OFFSET_KEY, expected)
 
 
 @pytest.mark.parametrize("value", ["", "0005", "ffff", "0004 00", "0003 000000000000002a 00000007 0009 6869"])
-def test_what_makes_no_sense_is_unreadable(value: str) -> None:
+def test_invalid_records_raise(value: str) -> None:
     with pytest.raises(UnreadableRecordError):
         decode(bytes.fromhex(KEY), bytes.fromhex(value))
 
@@ -80,7 +80,7 @@ commits = st.builds(
 
 
 @given(st.builds(OffsetKey, names, names, st.integers(0, 2**31 - 1)), commits)
-def test_what_is_written_is_read(key: OffsetKey, commit: OffsetCommit) -> None:
+def test_decoding_inverts_encoding(key: OffsetKey, commit: OffsetCommit) -> None:
     assert decode(*encode(key, commit)) == (key, commit)
 
 
@@ -90,17 +90,17 @@ Step = tuple[str, int, int]
 """("commit", offset, producer or -1), ("remove", 0, -1), ("end", 0 or 1, producer)."""
 
 
-def play(steps: Sequence[Step]) -> GroupShard:
+def replay_steps(steps: Sequence[Step]) -> GroupShard:
     shard = GroupShard()
     for at, (what, number, producer_id) in enumerate(steps):
         if what == "end":
             shard.replay_marker(producer_id, bool(number), 0)
         elif what == "remove":
-            shard.replay(at, *tombstone(WHOSE), 0)
+            shard.replay(at, *tombstone(OFFSET_KEY), 0)
         elif producer_id == -1:
-            shard.replay(at, *encode(WHOSE, OffsetCommit(number, -1, "", T)), 0)
+            shard.replay(at, *encode(OFFSET_KEY, OffsetCommit(number, -1, "", T)), 0)
         else:
-            shard.replay_transactional(at, *encode(WHOSE, OffsetCommit(number, -1, "", T)), producer_id, 0)
+            shard.replay_transactional(at, *encode(OFFSET_KEY, OffsetCommit(number, -1, "", T)), producer_id, 0)
     return shard
 
 
@@ -111,7 +111,9 @@ COMMITTED, ABORTED = 1, 0
     ("steps", "offset", "pending"),
     [
         pytest.param([("commit", 5, -1)], 5, False, id="a commit"),
-        pytest.param([("commit", 5, -1), ("commit", 3, -1)], 3, False, id="the later one counts, not the larger one"),
+        pytest.param(
+            [("commit", 5, -1), ("commit", 3, -1)], 3, False, id="the later record wins, not the larger offset"
+        ),
         pytest.param([("commit", 5, -1), ("remove", 0, -1)], None, False, id="removed"),
         pytest.param([("remove", 0, -1)], None, False, id="nothing to remove"),
         pytest.param([("commit", 5, 9)], None, True, id="in an open transaction"),
@@ -120,10 +122,13 @@ COMMITTED, ABORTED = 1, 0
         pytest.param([("commit", 5, 9), ("end", COMMITTED, 8)], None, True, id="another producer's marker"),
         pytest.param([("end", COMMITTED, 9)], None, False, id="a marker without a transaction"),
         pytest.param(
-            [("commit", 5, 9), ("commit", 6, -1), ("end", COMMITTED, 9)], 6, False, id="what stands later counts"
+            [("commit", 5, 9), ("commit", 6, -1), ("end", COMMITTED, 9)], 6, False, id="the later record wins"
         ),
         pytest.param(
-            [("commit", 4, -1), ("commit", 5, 9), ("end", COMMITTED, 9)], 5, False, id="a transaction after a commit"
+            [("commit", 4, -1), ("commit", 5, 9), ("end", COMMITTED, 9)],
+            5,
+            False,
+            id="a commit of a transaction after a plain one",
         ),
         pytest.param(
             [("commit", 5, 9), ("commit", 6, 8), ("end", COMMITTED, 8)], 6, True, id="two transactions, one open"
@@ -132,18 +137,20 @@ COMMITTED, ABORTED = 1, 0
             [("commit", 5, 9), ("commit", 6, 8), ("end", COMMITTED, 8), ("end", COMMITTED, 9)],
             6,
             False,
-            id="two transactions, the first to write ends last",
+            id="two transactions, the first one ends last",
         ),
-        pytest.param([("commit", 5, 9), ("commit", 7, 9), ("end", COMMITTED, 9)], 7, False, id="twice in one"),
+        pytest.param(
+            [("commit", 5, 9), ("commit", 7, 9), ("end", COMMITTED, 9)], 7, False, id="two commits in one transaction"
+        ),
         pytest.param(
             [("commit", 5, 9), ("remove", 0, -1), ("end", COMMITTED, 9)], None, False, id="removed while it is open"
         ),
     ],
 )
-def test_what_counts(steps: list[Step], offset: int | None, pending: bool) -> None:
-    offsets = play(steps).offsets
-    commit = offsets.get(WHOSE)
-    assert (commit.offset if commit else None, offsets.is_pending(WHOSE)) == (offset, pending)
+def test_committed_and_pending_offset_after_replay(steps: list[Step], offset: int | None, pending: bool) -> None:
+    offsets = replay_steps(steps).offsets
+    commit = offsets.get(OFFSET_KEY)
+    assert (commit.offset if commit else None, offsets.is_pending(OFFSET_KEY)) == (offset, pending)
 
 
 steps = st.lists(
@@ -155,8 +162,8 @@ steps = st.lists(
 
 
 @given(steps)
-def test_any_history_counts_as_the_plain_reading_of_the_log(history: list[Step]) -> None:
-    """The oracle: of all commits that count and are not removed later, the last one in the log."""
+def test_replay_of_any_history_gives_the_last_effective_commit(history: list[Step]) -> None:
+    """Oracle: of all effective commits that are not removed later, the last one in the log."""
     counts: dict[int, int] = {}
     waiting: dict[int, dict[int, int]] = {8: {}, 9: {}}
     for at, (what, number, producer_id) in enumerate(history):
@@ -171,22 +178,22 @@ def test_any_history_counts_as_the_plain_reading_of_the_log(history: list[Step])
             counts[at] = number
         else:
             waiting[producer_id] = {at: number}
-    offsets = play(history).offsets
-    commit = offsets.get(WHOSE)
+    offsets = replay_steps(history).offsets
+    commit = offsets.get(OFFSET_KEY)
     assert (commit.offset if commit else None) == (counts[max(counts)] if counts else None)
-    assert offsets.is_pending(WHOSE) == any(waiting.values())
-    assert list(offsets.pending_keys("g")) == ([WHOSE] if any(waiting.values()) else [])
+    assert offsets.is_pending(OFFSET_KEY) == any(waiting.values())
+    assert list(offsets.pending_keys("g")) == ([OFFSET_KEY] if any(waiting.values()) else [])
     assert dict(offsets.topics("g")).keys() == ({"t1"} if counts else set())
 
 
-def test_offsets_make_a_group_that_is_only_a_name() -> None:
-    shard = play([("commit", 5, -1)])
+def test_offset_of_an_absent_group_creates_a_simple_group() -> None:
+    shard = replay_steps([("commit", 5, -1)])
     group = shard.find(ClassicGroup, "g")
     assert group is not None
     assert (group.is_simple, group.state, group.protocol_type) == (True, "Empty", "")
 
 
-def test_only_offsets_belong_to_transactions() -> None:
+def test_transactional_record_that_is_no_offset_raises() -> None:
     shard = GroupShard()
     with pytest.raises(UnreadableRecordError, match="only offsets"):
         shard.replay_transactional(0, b"\0\2\0\1g", None, 9, 0)

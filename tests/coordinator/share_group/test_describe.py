@@ -1,4 +1,4 @@
-"""Groups described and listed."""
+"""ShareGroupDescribe and ListGroups."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.coordinator.share_group.world import World
 
 
 def two_groups() -> World:
-    """Stable "g" with A on t1 and t2; empty "g2"."""
+    """A stable group "g" with member A subscribed to t1 and t2, and an empty group "g2"."""
     world = World(t1=2, t2=1)
     world.heartbeat("A", 0, ["t2", "t1"], rack="r1", client=ClientContext("app", "/10.0.0.1"))
     world.wait(1000)
@@ -48,7 +48,7 @@ def test_describe_an_empty_group() -> None:
     assert (group.group_state, group.group_epoch, group.assignment_epoch, group.members) == ("Empty", 3, 3, ())
 
 
-def test_a_deleted_topic_is_not_described() -> None:
+def test_deleted_topic_is_not_described() -> None:
     """BEHAVIOUR.md 47."""
     world = two_groups()
     world.delete_topic("t1")
@@ -94,7 +94,7 @@ G, G2 = ("g", "share", "share", "Stable"), ("g2", "share", "share", "Empty")
         pytest.param(("stable",), (), [G], id="states ignore case"),
         pytest.param((" Empty ",), (), [G2], id="states are trimmed"),
         pytest.param(("Empty", "STABLE"), (), [G, G2], id="either state"),
-        pytest.param(("Dead",), (), [], id="no group is ever dead"),
+        pytest.param(("Dead",), (), [], id="no group is Dead"),
         pytest.param(("nonsense",), (), [], id="an unknown state matches nothing"),
         pytest.param((), ("Share",), [G, G2], id="types ignore case"),
         pytest.param((), ("consumer",), [], id="another type"),

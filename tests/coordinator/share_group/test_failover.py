@@ -1,8 +1,8 @@
-"""The coordinator moves: what survives, what starts anew, and what was under way."""
+"""Failover of the coordinator: recorded state, soft state, requests under way, events; and the deadlines."""
 
 import pytest
 
-from shareq.coordinator.groups.deadlines import Deadlines, Due, What
+from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind, Deadlines
 from shareq.model.actor import ImageChanged, ShardElected
 from shareq.model.errors import Errors
 from shareq.model.events import (
@@ -33,7 +33,7 @@ def test_members_epochs_and_assignments_survive_a_failover() -> None:
     assert world.heartbeat("A", 3) == "3 null"
 
 
-def test_the_assignment_interval_survives_a_failover() -> None:
+def test_assignment_interval_survives_a_failover() -> None:
     """BEHAVIOUR.md 43."""
     world = settled(t1=2)
     world.heartbeat("B", 0, ["t1"])
@@ -42,7 +42,7 @@ def test_the_assignment_interval_survives_a_failover() -> None:
     assert world.beat("A", 3) == "4 {t1:1}"
 
 
-def test_every_loaded_member_has_a_full_new_session() -> None:
+def test_loaded_members_have_a_full_new_session() -> None:
     """BEHAVIOUR.md 43."""
     world = settled(t1=1)
     world.wait(44_000)
@@ -53,7 +53,7 @@ def test_every_loaded_member_has_a_full_new_session() -> None:
     assert len(world.describe().members) == 0
 
 
-def test_a_refresh_is_due_after_a_load() -> None:
+def test_metadata_is_refreshed_after_a_load() -> None:
     """BEHAVIOUR.md 43."""
     world = settled(t1=1)
     world.resign()
@@ -63,8 +63,8 @@ def test_a_refresh_is_due_after_a_load() -> None:
     assert world.initialized() == ["t1:1@0 epoch 4"]
 
 
-def test_a_member_knows_of_nothing_when_its_answer_is_lost_with_the_coordinator() -> None:
-    """The commit was made, the answer was not: the previous epoch is still good."""
+def test_previous_epoch_is_accepted_after_a_response_was_lost_in_a_failover() -> None:
+    """BEHAVIOUR.md 10. The heartbeat was committed, but its response was lost."""
     world = World(t1=1)
     world.heartbeat("A", 0, ["t1"])
     assert world.beat("A", 2) == "3 {t1:0}"
@@ -89,7 +89,7 @@ def test_requests_that_wait_for_a_commit_are_answered_when_the_leader_resigns() 
         assert answer.error_code is Errors.NOT_COORDINATOR
 
 
-def test_heartbeats_queue_behind_a_commit_and_see_it() -> None:
+def test_queued_heartbeats_see_the_commit_before_them() -> None:
     """BEHAVIOUR.md 12."""
     world = settled(t1=2)
     world.wait(1000)
@@ -101,8 +101,8 @@ def test_heartbeats_queue_behind_a_commit_and_see_it() -> None:
     assert world.describe().group_epoch == 5
 
 
-def test_a_commit_after_the_write_timeout_counts_although_the_client_got_an_error() -> None:
-    """BEHAVIOUR.md 12."""
+def test_commit_after_the_write_timeout_takes_effect() -> None:
+    """BEHAVIOUR.md 12. The client has got COORDINATOR_NOT_AVAILABLE."""
     world = World(t1=1)
     world.appending = False
     request_id = world.send(heartbeat("A", 0, "t1"))
@@ -125,7 +125,7 @@ def test_requests_during_a_load_are_refused() -> None:
     assert listed.error_code is Errors.COORDINATOR_LOAD_IN_PROGRESS
 
 
-def test_a_deletion_lost_with_its_coordinator_can_be_asked_for_again() -> None:
+def test_deletion_lost_in_a_failover_can_be_repeated() -> None:
     world = settled(t1=1)
     world.heartbeat("A", -1)
     world.persisting = False
@@ -137,7 +137,7 @@ def test_a_deletion_lost_with_its_coordinator_can_be_asked_for_again() -> None:
     assert world.describe().error_code is Errors.GROUP_ID_NOT_FOUND
 
 
-def test_sessions_of_a_shard_that_went_away_end_quietly() -> None:
+def test_sessions_of_a_resigned_shard_expire_without_records() -> None:
     world = settled(t1=1)
     world.resign()
     world.wait(100_000)
@@ -145,12 +145,12 @@ def test_sessions_of_a_shard_that_went_away_end_quietly() -> None:
     assert world.coordinator.wake_at_ms is None
 
 
-def test_a_request_that_is_none_of_ours_is_the_callers_mistake() -> None:
+def test_unknown_request_raises_type_error() -> None:
     with pytest.raises(TypeError, match="MetadataRequest"):
         World().send(MetadataRequest())
 
 
-def test_ticks_and_images_out_of_the_blue_do_no_harm() -> None:
+def test_unchanged_images_and_early_ticks_have_no_effect() -> None:
     world = settled(t1=1)
     world.wait(10)
     world.handle(ImageChanged(world.image))
@@ -160,7 +160,7 @@ def test_ticks_and_images_out_of_the_blue_do_no_harm() -> None:
 # ---- events ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_journal_tells_the_life_of_a_group() -> None:
+def test_journal_has_the_events_of_a_group() -> None:
     world = World(t1=1)
     world.events.clear()
     world.heartbeat("A", 0, ["t1"])
@@ -188,7 +188,7 @@ def test_the_journal_tells_the_life_of_a_group() -> None:
     assert world.events == expected
 
 
-def test_an_untraced_coordinator_makes_no_events() -> None:
+def test_untraced_coordinator_emits_no_events() -> None:
     world = World(t1=1, traced=False)
     world.heartbeat("A", 0, ["t1"])
     world.beat("A", 2)
@@ -197,7 +197,7 @@ def test_an_untraced_coordinator_makes_no_events() -> None:
     assert world.events == []
 
 
-def test_a_load_is_told_with_its_records() -> None:
+def test_load_event_has_the_record_count() -> None:
     world = settled(t1=1)
     world.events.clear()
     world.fail_over()
@@ -207,7 +207,7 @@ def test_a_load_is_told_with_its_records() -> None:
 
 # ---- deadlines -----------------------------------------------------------------------------------------------
 
-A, B = Due(What.SHARE_SESSION, "g", "A"), Due(What.SHARE_SESSION, "g", "B")
+A, B = DeadlineKey(DeadlineKind.SHARE_SESSION, "g", "A"), DeadlineKey(DeadlineKind.SHARE_SESSION, "g", "B")
 
 
 def test_deadlines_expire_in_order_and_once() -> None:
@@ -221,7 +221,7 @@ def test_deadlines_expire_in_order_and_once() -> None:
     assert deadlines.wake_at_ms is None
 
 
-def test_a_restarted_deadline_moves_either_way() -> None:
+def test_restarted_deadline_moves_later_or_earlier() -> None:
     deadlines = Deadlines()
     deadlines.restart(A, 10)
     deadlines.restart(A, 30)
@@ -232,7 +232,7 @@ def test_a_restarted_deadline_moves_either_way() -> None:
     assert deadlines.take_expired(99) == []
 
 
-def test_a_forgotten_deadline_never_expires() -> None:
+def test_removed_deadline_does_not_expire() -> None:
     deadlines = Deadlines()
     deadlines.restart(A, 10)
     deadlines.forget(A)

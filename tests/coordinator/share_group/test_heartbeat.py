@@ -1,10 +1,10 @@
-"""The heartbeat: validation, epochs, the scripted life of a group, the assignment interval, leaving and expiring."""
+"""The heartbeat: validation, epochs, a group step by step, the assignment interval, leave and expiry."""
 
 from dataclasses import replace
 
 import pytest
 
-from shareq.coordinator.groups.deadlines import Due, What
+from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind
 from shareq.model.actor import ClientContext
 from shareq.model.errors import Errors
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest
@@ -54,7 +54,7 @@ def test_share_version_0_is_checked_first() -> None:
     assert world.heartbeat("", 0) == "UNSUPPORTED_VERSION"
 
 
-def test_a_missing_group_metadata_topic_is_not_available() -> None:
+def test_missing_group_metadata_topic_is_not_available() -> None:
     """BEHAVIOUR.md 5."""
     world = World(t1=1)
     world.delete_topic("__consumer_offsets")
@@ -70,7 +70,7 @@ def test_another_broker_is_the_coordinator() -> None:
 
 
 def grown_world() -> World:
-    """A and B share t1 at epoch 4; B has not heard of it since it joined at 3."""
+    """A and B share t1. The group is in epoch 4, which only A knows; B joined in epoch 3."""
     world = World(t1=2)
     for member, epoch, topics in (("A", 0, ["t1"]), ("A", 2, None), ("B", 0, ["t1"])):
         world.beat(member, epoch, topics)
@@ -90,7 +90,7 @@ def grown_world() -> World:
         pytest.param("A", 3, 200, "4 {t1:1}", id="10: the current epoch"),
         pytest.param("A", 2, 200, "4 {t1:1}", id="10: the previous epoch"),
         pytest.param("A", 1, 200, "FENCED_MEMBER_EPOCH", id="10: an older epoch"),
-        pytest.param("A", 4, 200, "FENCED_MEMBER_EPOCH", id="10: an epoch to come"),
+        pytest.param("A", 4, 200, "FENCED_MEMBER_EPOCH", id="10: a later epoch"),
         pytest.param("A", -1, 2, "-1 null", id="10: leaving needs no epoch"),
     ],
 )
@@ -102,7 +102,7 @@ def test_members_and_epochs_are_checked(member: str, epoch: int, size: int, expe
     assert world.heartbeat(member, epoch, ["t1"] if epoch == 0 else None) == expected
 
 
-def test_a_full_group_refuses_an_unknown_member_with_an_epoch_for_its_size() -> None:
+def test_unknown_member_with_an_epoch_is_refused_by_a_full_group() -> None:
     """BEHAVIOUR.md 8."""
     world = World(t1=1, configs={"group.share.max.size": 1})
     world.heartbeat("A", 0, ["t1"])
@@ -120,7 +120,7 @@ def test_a_full_group_refuses_an_unknown_member_with_an_epoch_for_its_size() -> 
     ],
     ids=lambda value: getattr(value, "name", value),
 )
-def test_a_failed_append_changes_nothing(append_error: Errors, expected: str) -> None:
+def test_failed_append_changes_nothing(append_error: Errors, expected: str) -> None:
     """BEHAVIOUR.md 11."""
     world = World(t1=1)
     world.append_error = append_error
@@ -138,9 +138,9 @@ def test_error_responses_have_code_and_message_only() -> None:
     assert "greater member epoch (9)" in str(answer.error_message)
 
 
-# ---- the life of a group ---------------------------------------------------------------------------------------------
+# ---- a group step by step --------------------------------------------------------------------------------------------
 
-LIFE = [
+HEARTBEATS = [
     ("A", 0, ["t1"], "2 {}", ["R10(A [t1])", "R11(2)", "R13(A {})", "R12(2)", "R14(A 2<0 {})",
                               "R15(initializing {t1:0,1})", "R15(initialized {t1:0,1})"]),
     ("A", 2, None, "3 {t1:0,1}", ["R11(3)", "R13(A {t1:0,1})", "R12(3)", "R14(A 3<2 {t1:0,1})"]),
@@ -160,10 +160,10 @@ LIFE = [
 
 
 @pytest.mark.parametrize("failing_over", [False, True], ids=["one coordinator", "failover between all steps"])
-def test_the_life_of_a_group_step_by_step(failing_over: bool) -> None:
+def test_heartbeats_and_records_of_a_group_step_by_step(failing_over: bool) -> None:
     """BEHAVIOUR.md example 1."""
     world = World(t1=2)
-    for step, (member, epoch, topics, answer, records) in enumerate(LIFE):
+    for step, (member, epoch, topics, answer, records) in enumerate(HEARTBEATS):
         assert (world.beat(member, epoch, topics), world.written()) == (answer, records), f"step {step}"
         if step == 0:
             assert world.initialized() == ["t1:0@-1 t1:1@-1 epoch 2"]
@@ -173,7 +173,7 @@ def test_the_life_of_a_group_step_by_step(failing_over: bool) -> None:
             assert world.describe() == before
 
 
-def test_the_response_waits_for_the_commit_and_not_for_the_persister() -> None:
+def test_response_waits_for_the_commit_and_not_for_the_persister() -> None:
     """BEHAVIOUR.md 11."""
     world = World(t1=2)
     world.persisting = False
@@ -200,7 +200,7 @@ def test_initialized_partitions_are_assigned_after_the_assignment_interval() -> 
 # ---- bumps and responses ---------------------------------------------------------------------------------------------
 
 
-def test_a_rack_or_client_change_of_a_member_is_recorded_and_does_not_bump() -> None:
+def test_rack_or_client_change_of_a_member_is_recorded_and_does_not_bump() -> None:
     """BEHAVIOUR.md 14."""
     world = grown_world()
     world.beat("A", 3)
@@ -223,7 +223,7 @@ def test_subscribed_topics_are_a_set() -> None:
     assert world.written() == []
 
 
-def test_a_topic_that_does_not_exist_may_be_subscribed_to() -> None:
+def test_absent_topic_may_be_subscribed() -> None:
     """BEHAVIOUR.md 17, 34."""
     world = World()
     assert world.heartbeat("A", 0, ["later"]) == "2 {}"
@@ -234,7 +234,7 @@ def test_a_topic_that_does_not_exist_may_be_subscribed_to() -> None:
     assert world.beat("A", 3) == "4 {later:0}"
 
 
-def test_an_unsubscribed_topic_is_hidden_before_a_new_assignment() -> None:
+def test_unsubscribed_topic_is_hidden_before_a_new_assignment() -> None:
     """BEHAVIOUR.md 21."""
     world = World(t1=1, t2=1)
     world.heartbeat("A", 0, ["t1", "t2"])
@@ -245,7 +245,7 @@ def test_an_unsubscribed_topic_is_hidden_before_a_new_assignment() -> None:
     assert world.beat("A", 3) == "4 null"
 
 
-def test_a_leader_change_refreshes_and_does_not_bump() -> None:
+def test_leader_change_refreshes_and_does_not_bump() -> None:
     """BEHAVIOUR.md 17."""
     world = grown_world()
     world.beat("A", 3)
@@ -254,7 +254,7 @@ def test_a_leader_change_refreshes_and_does_not_bump() -> None:
     assert (world.beat("A", 4), world.written()) == ("4 null", [])
 
 
-def test_a_rack_change_of_a_broker_bumps_the_group_epoch() -> None:
+def test_rack_change_of_a_broker_bumps_the_group_epoch() -> None:
     """BEHAVIOUR.md 17, 18."""
     world = World(t1=2)
     world.beat("A", 0, ["t1"])
@@ -267,7 +267,7 @@ def test_a_rack_change_of_a_broker_bumps_the_group_epoch() -> None:
     assert world.beat("A", 3) == "4 null"
 
 
-def test_a_heartbeat_that_changes_nothing_writes_nothing_and_hashes_nothing() -> None:
+def test_heartbeat_without_change_writes_no_record_and_computes_no_hash() -> None:
     """BEHAVIOUR.md 23."""
     world = grown_world()
     world.beat("A", 3)
@@ -277,9 +277,9 @@ def test_a_heartbeat_that_changes_nothing_writes_nothing_and_hashes_nothing() ->
         assert (world.heartbeat("A", 4), world.written()) == ("4 null", [])
 
 
-def test_topics_that_change_before_a_heartbeat_is_committed_bump_with_the_next() -> None:
-    """BEHAVIOUR.md 17. The heartbeat was computed for the topics as they were: its commit does not stand for those
-    of now."""
+def test_topics_changed_before_the_commit_of_a_heartbeat_bump_the_next_epoch() -> None:
+    """BEHAVIOUR.md 17. The heartbeat was computed with the former topics, so its commit does not cover the changed
+    ones."""
     world = World(t1=1)
     world.beat("A", 0, ["t1"])
     world.beat("A", 2)
@@ -301,15 +301,15 @@ def test_topics_that_change_before_a_heartbeat_is_committed_bump_with_the_next()
 @pytest.mark.parametrize(
     ("interval_ms", "wait_ms", "expected"),
     [
-        pytest.param(1000, 0, "3 {}", id="at once: the old epoch and nothing"),
+        pytest.param(1000, 0, "3 {}", id="at once: the old epoch, no partitions"),
         pytest.param(1000, 999, "3 {}", id="within the interval"),
-        pytest.param(1000, 1000, "4 {t1:0}", id="when the interval has passed"),
+        pytest.param(1000, 1000, "4 {t1:0}", id="after the interval"),
         pytest.param(0, 0, "4 {t1:0}", id="no interval"),
-        pytest.param(15000, 14999, "3 {}", id="a long interval"),
-        pytest.param(15000, 15000, "4 {t1:0}", id="a long interval has passed"),
+        pytest.param(15000, 14999, "3 {}", id="within a long interval"),
+        pytest.param(15000, 15000, "4 {t1:0}", id="after a long interval"),
     ],
 )
-def test_the_assignment_interval(interval_ms: int, wait_ms: int, expected: str) -> None:
+def test_assignment_waits_for_the_interval(interval_ms: int, wait_ms: int, expected: str) -> None:
     """BEHAVIOUR.md 19."""
     world = World(t1=2)
     world.beat("A", 0, ["t1"])
@@ -319,7 +319,7 @@ def test_the_assignment_interval(interval_ms: int, wait_ms: int, expected: str) 
     assert world.heartbeat("B", 0, ["t1"]) == expected
 
 
-def test_after_the_interval_the_first_heartbeat_of_any_member_computes() -> None:
+def test_first_heartbeat_of_any_member_after_the_interval_computes_the_assignment() -> None:
     """BEHAVIOUR.md 19."""
     world = World(t1=2)
     world.beat("A", 0, ["t1"])
@@ -331,7 +331,7 @@ def test_after_the_interval_the_first_heartbeat_of_any_member_computes() -> None
     assert world.heartbeat("B", 3) == "4 {t1:0}"
 
 
-def test_a_group_that_emptied_assigns_at_once_to_the_next_member() -> None:
+def test_next_member_of_an_emptied_group_gets_an_assignment_at_once() -> None:
     """BEHAVIOUR.md 25."""
     world = World(t1=1)
     world.beat("A", 0, ["t1"])
@@ -340,12 +340,12 @@ def test_a_group_that_emptied_assigns_at_once_to_the_next_member() -> None:
     assert world.heartbeat("B", 0, ["t1"]) == "5 {t1:0}"
 
 
-# ---- leaving and expiring --------------------------------------------------------------------------------------------
+# ---- leave and expiry ------------------------------------------------------------------------------------------------
 
 
-def test_the_hash_after_a_leave_covers_the_topics_of_the_remaining_members() -> None:
-    """BEHAVIOUR.md 25. Else the next coordinator would find other topics than were written, and bump the epoch for
-    nothing."""
+def test_hash_after_a_leave_covers_the_topics_of_the_remaining_members() -> None:
+    """BEHAVIOUR.md 25. Otherwise the next coordinator would find another hash than the recorded one, and bump the epoch
+    without need."""
     world = World(t1=1, t2=1)
     world.beat("A", 0, ["t1"])
     world.beat("B", 0, ["t1", "t2"])
@@ -356,7 +356,7 @@ def test_the_hash_after_a_leave_covers_the_topics_of_the_remaining_members() -> 
     assert not [record for record in world.written() if record.startswith("R11")]
 
 
-def test_a_leave_is_answered_with_member_id_and_epoch_only() -> None:
+def test_leave_is_answered_with_member_id_and_epoch_only() -> None:
     """BEHAVIOUR.md 25, 26."""
     world = grown_world()
     world.heartbeat("B", -1)
@@ -365,7 +365,7 @@ def test_a_leave_is_answered_with_member_id_and_epoch_only() -> None:
     assert world.written() == ["R14T(B)", "R13T(B)", "R10T(B)", "R11(5)"]
 
 
-def test_a_member_without_heartbeats_expires() -> None:
+def test_member_without_heartbeats_expires() -> None:
     """BEHAVIOUR.md 27."""
     world = grown_world()
     world.heartbeat("A", 2)
@@ -379,7 +379,7 @@ def test_a_member_without_heartbeats_expires() -> None:
     assert world.heartbeat("A", 4) == "5 {t1:0,1}"
 
 
-def test_a_rejected_heartbeat_does_not_extend_the_session() -> None:
+def test_rejected_heartbeat_does_not_extend_the_session() -> None:
     """BEHAVIOUR.md 27."""
     world = grown_world()
     world.wait(44_000)
@@ -389,7 +389,7 @@ def test_a_rejected_heartbeat_does_not_extend_the_session() -> None:
 
 
 @pytest.mark.parametrize("error", [Errors.NOT_ENOUGH_REPLICAS, Errors.KAFKA_STORAGE_ERROR], ids=lambda e: e.name)
-def test_an_expiry_that_cannot_be_recorded_is_repeated_after_500_ms(error: Errors) -> None:
+def test_expiry_is_repeated_500_ms_after_a_failed_append(error: Errors) -> None:
     """BEHAVIOUR.md 27."""
     world = grown_world()
     world.append_error = error
@@ -402,7 +402,7 @@ def test_an_expiry_that_cannot_be_recorded_is_repeated_after_500_ms(error: Error
     assert len(world.describe().members) == 0
 
 
-def test_a_heartbeat_keeps_a_member_whose_expiry_could_not_be_recorded() -> None:
+def test_heartbeat_keeps_a_member_after_a_failed_append_of_its_expiry() -> None:
     """BEHAVIOUR.md 27."""
     world = grown_world()
     world.append_error = Errors.NOT_ENOUGH_REPLICAS
@@ -413,7 +413,7 @@ def test_a_heartbeat_keeps_a_member_whose_expiry_could_not_be_recorded() -> None
     assert [member.member_id for member in world.describe().members] == ["A"]
 
 
-def test_a_heartbeat_that_waits_for_its_commit_keeps_its_member() -> None:
+def test_heartbeat_that_waits_for_its_commit_keeps_the_member() -> None:
     """BEHAVIOUR.md 27."""
     world = grown_world()
     world.heartbeat("A", 3)
@@ -432,14 +432,16 @@ def heartbeat_of(member: str, *topics: str) -> ShareGroupHeartbeatRequest:
     )
 
 
-def test_a_leave_ends_the_session_timer() -> None:
+def test_leave_ends_the_session_timer() -> None:
     """BEHAVIOUR.md 26."""
     world = grown_world()
     world.heartbeat("B", -1)
-    assert not world.coordinator._context.deadlines.is_over(Due(What.SHARE_SESSION, "g", "B"), world.now_ms + 100_000)
+    assert not world.coordinator._context.deadlines.is_over(
+        DeadlineKey(DeadlineKind.SHARE_SESSION, "g", "B"), world.now_ms + 100_000
+    )
 
 
-def test_a_changed_timeout_and_interval_apply_from_the_next_heartbeat() -> None:
+def test_changed_timeout_and_interval_apply_from_the_next_heartbeat() -> None:
     """BEHAVIOUR.md 28."""
     world = grown_world()
     world.configure_group(share_session_timeout_ms=60_000, share_heartbeat_interval_ms=7000)
@@ -454,7 +456,7 @@ def test_a_changed_timeout_and_interval_apply_from_the_next_heartbeat() -> None:
     assert len(world.describe().members) == 0
 
 
-def test_a_shorter_timeout_counts_from_the_next_heartbeat() -> None:
+def test_shorter_session_timeout_applies_from_the_next_heartbeat() -> None:
     """BEHAVIOUR.md 28."""
     world = World(t1=1)
     world.configure_group(share_session_timeout_ms=60_000)

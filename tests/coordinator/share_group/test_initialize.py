@@ -1,4 +1,4 @@
-"""Share-partitions come into being: two phases, retries, growth, topics that vanish and come back."""
+"""The initialization of share-partitions: two phases, retries, added partitions, deleted and recreated topics."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -24,8 +24,8 @@ def with_topics(topics: Mapping[str, int]) -> World:
     return world
 
 
-def joined(**topics: int) -> World:
-    """A has joined with all topics, nothing is initialized yet: what went to the persister is lost."""
+def unanswered_join(**topics: int) -> World:
+    """A has joined with all topics; nothing is initialized, as the requests to the persister are lost."""
     world = with_topics(topics)
     world.persisting = False
     world.heartbeat("A", 0, topics)
@@ -36,7 +36,7 @@ def joined(**topics: int) -> World:
 
 
 def settled(**topics: int) -> World:
-    """A has joined with all topics and holds them, at epoch 3."""
+    """A has joined with all topics and is assigned all their partitions, at epoch 3."""
     world = with_topics(topics)
     world.heartbeat("A", 0, topics)
     world.beat("A", 2)
@@ -57,7 +57,7 @@ def test_all_partitions_are_initialized_in_one_request_and_one_record() -> None:
 
 
 @pytest.mark.parametrize("whole_call", [False, True], ids=["one partition fails", "the call fails"])
-def test_a_failure_takes_the_whole_request_back_and_the_next_heartbeat_repeats_it(whole_call: bool) -> None:
+def test_failure_reverts_the_whole_request_and_the_next_heartbeat_repeats_it(whole_call: bool) -> None:
     """BEHAVIOUR.md 36."""
     world = World(t1=2)
     if whole_call:
@@ -73,7 +73,7 @@ def test_a_failure_takes_the_whole_request_back_and_the_next_heartbeat_repeats_i
     assert world.written() == ["R15(initializing {t1:0,1})", "R15(initialized {t1:0,1})"]
 
 
-def test_a_success_that_cannot_be_recorded_is_taken_back() -> None:
+def test_success_is_reverted_if_its_append_fails() -> None:
     """BEHAVIOUR.md 36."""
     world = World(t1=1)
     world.persisting = False
@@ -97,15 +97,15 @@ def test_a_success_that_cannot_be_recorded_is_taken_back() -> None:
         pytest.param(29_999, None, [], id="younger than the interval"),
         pytest.param(30_000, None, ["t1:0@0 epoch 2"], id="as old as the interval"),
         pytest.param(6_000, 6_000, ["t1:0@0 epoch 2"], id="a shorter interval"),
-        pytest.param(4_999, 1, [], id="never shorter than the commit time-out"),
-        pytest.param(5_000, 1, ["t1:0@0 epoch 2"], id="as old as the commit time-out"),
+        pytest.param(4_999, 1, [], id="not shorter than the commit timeout"),
+        pytest.param(5_000, 1, ["t1:0@0 epoch 2"], id="as old as the commit timeout"),
     ],
 )
-def test_a_lost_initialization_is_repeated_after_the_retry_interval(
+def test_lost_initialization_is_repeated_after_the_retry_interval(
     wait_ms: int, retry_ms: int | None, expected: list[str]
 ) -> None:
     """BEHAVIOUR.md 35, 37."""
-    world = joined(t1=1)
+    world = unanswered_join(t1=1)
     if retry_ms:
         world.configure(group_share_initialize_retry_interval_ms=retry_ms)
     assert (world.heartbeat("A", 2), world.initialized()) == ("2 null", [])
@@ -114,9 +114,9 @@ def test_a_lost_initialization_is_repeated_after_the_retry_interval(
     assert world.initialized() == expected
 
 
-def test_every_write_of_the_record_resets_the_age_of_all_entries() -> None:
+def test_each_write_of_the_record_resets_the_age_of_all_entries() -> None:
     """BEHAVIOUR.md 37."""
-    world = joined(t1=1, t2=1)
+    world = unanswered_join(t1=1, t2=1)
     world.create_topic("t3", 1)
     world.wait(20_000)
     world.heartbeat("A", 2, ["t1", "t2", "t3"])
@@ -141,7 +141,7 @@ def test_new_partitions_of_a_known_topic_start_at_0() -> None:
     assert world.beat("A", 4) == "5 {t1:0,1,2,3}"
 
 
-def test_a_topic_created_after_the_subscription_starts_by_the_reset_strategy() -> None:
+def test_topic_created_after_the_subscription_starts_by_the_reset_strategy() -> None:
     """BEHAVIOUR.md 35."""
     world = World(t1=1)
     world.heartbeat("A", 0, ["t1", "t2"])
@@ -153,7 +153,7 @@ def test_a_topic_created_after_the_subscription_starts_by_the_reset_strategy() -
     assert world.beat("A", 4) == "5 {t1:0 t2:0}"
 
 
-def test_a_subscription_to_an_existing_topic_begins_at_once() -> None:
+def test_new_subscription_to_an_existing_topic_is_initialized_at_once() -> None:
     """BEHAVIOUR.md 34."""
     world = settled(t1=1)
     world.create_topic("t2", 1)
@@ -162,9 +162,9 @@ def test_a_subscription_to_an_existing_topic_begins_at_once() -> None:
     assert world.initialized() == ["t2:0@-1 epoch 4"]
 
 
-def test_a_first_attempt_lost_with_its_coordinator_is_repeated_from_0() -> None:
+def test_first_attempt_lost_in_a_failover_is_repeated_with_start_offset_0() -> None:
     """BEHAVIOUR.md 35, 43."""
-    world = joined(t1=1)
+    world = unanswered_join(t1=1)
     world.fail_over()
     world.wait(29_999)
     world.heartbeat("A", 2)
@@ -174,7 +174,7 @@ def test_a_first_attempt_lost_with_its_coordinator_is_repeated_from_0() -> None:
     assert world.initialized() == ["t1:0@0 epoch 2"]
 
 
-def test_a_deleted_topic_is_forgotten_without_a_call_of_the_persister() -> None:
+def test_deleted_topic_is_removed_without_a_request_to_the_persister() -> None:
     """BEHAVIOUR.md 39."""
     world = settled(t1=1, t2=1)
     world.delete_topic("t1")
@@ -183,7 +183,7 @@ def test_a_deleted_topic_is_forgotten_without_a_call_of_the_persister() -> None:
     assert world.beat("A", 3) == "4 {t2:0}"
 
 
-def test_a_deleted_topic_in_no_list_writes_no_record() -> None:
+def test_deleted_topic_without_share_partitions_writes_no_record() -> None:
     """BEHAVIOUR.md 39."""
     world = settled(t1=1, other=1)
     world.create_topic("third", 1)
@@ -191,7 +191,7 @@ def test_a_deleted_topic_in_no_list_writes_no_record() -> None:
     assert world.written() == []
 
 
-def test_a_topic_deleted_while_its_coordinator_moves_is_forgotten_by_the_next_one() -> None:
+def test_topic_deleted_during_a_failover_is_removed_by_the_next_coordinator() -> None:
     """BEHAVIOUR.md 39."""
     world = settled(t1=1, t2=1)
     world.resign()
@@ -200,7 +200,7 @@ def test_a_topic_deleted_while_its_coordinator_moves_is_forgotten_by_the_next_on
     assert world.written() == ["R15(initialized {t2:0})"]
 
 
-def test_a_recreated_topic_has_a_new_id_and_a_new_start() -> None:
+def test_recreated_topic_has_a_new_id_and_a_new_start() -> None:
     """BEHAVIOUR.md hard case 30."""
     world = settled(t1=2)
     world.delete_topic("t1")
@@ -210,7 +210,7 @@ def test_a_recreated_topic_has_a_new_id_and_a_new_start() -> None:
     assert world.beat("A", 4) == "5 {t1:0}"
 
 
-def test_a_success_after_the_topic_was_deleted_does_not_count() -> None:
+def test_success_after_the_topic_was_deleted_is_ignored() -> None:
     """BEHAVIOUR.md 38."""
     world = World(t1=1)
     world.persisting = False
@@ -221,7 +221,7 @@ def test_a_success_after_the_topic_was_deleted_does_not_count() -> None:
     assert world.written() == []
 
 
-def test_a_success_for_a_deleted_topic_does_not_count_if_the_deletion_could_not_be_recorded() -> None:
+def test_success_for_a_deleted_topic_is_ignored_after_a_failed_append_of_the_deletion() -> None:
     """BEHAVIOUR.md 38."""
     world = World(t1=1)
     world.persisting = False
@@ -234,11 +234,11 @@ def test_a_success_for_a_deleted_topic_does_not_count_if_the_deletion_could_not_
     assert world.written() == []
 
 
-# ---- a log that stalls or fails --------------------------------------------------------------------------------------
+# ---- slow and failed appends -----------------------------------------------------------------------------------------
 
 
-def recorded(world: World) -> SharePartitions | None:
-    """What the shard knows of the group's share-partitions."""
+def recorded_partitions(world: World) -> SharePartitions | None:
+    """The share-partitions of the group in the shard's state."""
     shard = world.coordinator._runtime.shard(world.shard_of())
     group = shard.find(ShareGroup, GROUP) if shard else None
     return group.share_partitions if group else None
@@ -258,10 +258,10 @@ ALTER = AlterShareGroupOffsetsRequest(
 )
 
 
-@pytest.mark.parametrize("persisting", [True, False], ids=["the persister answers", "the persister is slow"])
+@pytest.mark.parametrize("persisting", [True, False], ids=["fast persister", "slow persister"])
 @pytest.mark.parametrize("request_", [HEARTBEAT, ALTER], ids=["heartbeat", "alter offsets"])
-def test_a_topic_deleted_between_the_append_and_its_commit_is_forgotten(request_: Request, persisting: bool) -> None:
-    """The group does not even exist when the topic goes."""
+def test_topic_deleted_between_the_append_and_its_commit_is_removed(request_: Request, persisting: bool) -> None:
+    """BEHAVIOUR.md 39. The group does not exist yet when the topic is deleted."""
     world = World(t1=1, t2=1)
     world.appending = False
     world.send(request_)
@@ -270,14 +270,15 @@ def test_a_topic_deleted_between_the_append_and_its_commit_is_forgotten(request_
     world.appending, world.persisting = True, persisting
     world.release_next()
     world.release()
-    known = recorded(world)
+    known = recorded_partitions(world)
     assert known is not None
     assert gone not in known.topics()
     assert not known.initializing
 
 
 @pytest.mark.parametrize("error", [Errors.NOT_ENOUGH_REPLICAS, Errors.KAFKA_STORAGE_ERROR], ids=lambda e: e.name)
-def test_a_deleted_topic_is_forgotten_though_the_append_of_that_fails_at_first(error: Errors) -> None:
+def test_removal_of_a_deleted_topic_is_repeated_after_a_failed_append(error: Errors) -> None:
+    """BEHAVIOUR.md 39."""
     world = settled(t1=1, t2=1)
     world.append_error = error
     world.delete_topic("t1")
@@ -288,9 +289,9 @@ def test_a_deleted_topic_is_forgotten_though_the_append_of_that_fails_at_first(e
     assert world.written() == ["R15(initialized {t2:0})"]
 
 
-@pytest.mark.parametrize("initialized", [True, False], ids=["well", "not well"])
-def test_an_initialization_ends_though_it_waits_behind_an_append_that_stalls(initialized: bool) -> None:
-    """Its record has more than the write time-out to wait; and the next one does not start at 0."""
+@pytest.mark.parametrize("initialized", [True, False], ids=["success", "failure"])
+def test_initialization_ends_behind_a_slow_append(initialized: bool) -> None:
+    """The append of its result waits longer than the write timeout; a repeated initialization does not start at 0."""
     world = World(t1=1)
     world.persisting = False
     world.heartbeat("A", 0, ["t1"])
@@ -302,7 +303,7 @@ def test_an_initialization_ends_though_it_waits_behind_an_append_that_stalls(ini
     world.wait(20_000)
     world.persister_error = Errors.NONE
     world.release()
-    known = recorded(world)
+    known = recorded_partitions(world)
     assert known is not None
     assert not known.initializing
     assert bool(known.initialized) == initialized
@@ -312,7 +313,7 @@ def test_an_initialization_ends_though_it_waits_behind_an_append_that_stalls(ini
 
 
 @pytest.mark.parametrize("error", [Errors.NOT_ENOUGH_REPLICAS, Errors.KAFKA_STORAGE_ERROR], ids=lambda e: e.name)
-def test_an_initialization_that_failed_is_taken_back_as_soon_as_that_can_be_recorded(error: Errors) -> None:
+def test_failed_initialization_is_reverted_when_the_append_succeeds(error: Errors) -> None:
     world = World(t1=1)
     world.persisting = False
     world.heartbeat("A", 0, ["t1"])
@@ -322,22 +323,22 @@ def test_an_initialization_that_failed_is_taken_back_as_soon_as_that_can_be_reco
     world.wait(20_000)
     world.append_error = Errors.NONE
     world.wait(RETRY_MS)
-    assert recorded(world) == SharePartitions()
+    assert recorded_partitions(world) == SharePartitions()
     world.initialized()
     world.heartbeat("A", 2)
     assert world.initialized() == ["t1:0@-1 epoch 2"]
 
 
-def test_a_partition_is_not_assigned_before_it_is_initialized() -> None:
+def test_partition_is_not_assigned_before_it_is_initialized() -> None:
     """BEHAVIOUR.md 29."""
-    world = joined(t1=1)
+    world = unanswered_join(t1=1)
     assert world.beat("A", 2, ["t1"]) == "2 {}"
     world.wait(30_000)
     world.heartbeat("A", 2)
     assert world.beat("A", 2) == "3 {t1:0}"
 
 
-# ---- the moves -------------------------------------------------------------------------------------------------------
+# ---- changes of share-partitions -------------------------------------------------------------------------------------
 
 PART = frozenset
 
@@ -349,7 +350,7 @@ PART = frozenset
             SharePartitions({}, {}, frozenset({A, B})),
             lambda known: known.begin({A: PART({0})}),
             SharePartitions({A: PART({0})}, {}, frozenset({B})),
-            id="begin: the topic is wanted again",
+            id="begin: the topic is subscribed again",
         ),
         pytest.param(
             SharePartitions({A: PART({0, 1})}, {A: PART({2})}),
@@ -373,7 +374,7 @@ PART = frozenset
             SharePartitions({A: PART({1})}, {A: PART({0}), B: PART({0})}),
             lambda known: known.begin_delete([A]),
             SharePartitions({A: PART({1})}, {B: PART({0})}, frozenset({A})),
-            id="begin to delete: what is initializing stays",
+            id="begin to delete: initializing partitions stay",
         ),
         pytest.param(
             SharePartitions({}, {}, frozenset({A, B})),
@@ -383,13 +384,13 @@ PART = frozenset
         ),
     ],
 )
-def test_the_moves_of_share_partitions(before: SharePartitions, move: object, after: SharePartitions) -> None:
+def test_changes_of_share_partitions(before: SharePartitions, move: object, after: SharePartitions) -> None:
     """BEHAVIOUR.md 33."""
     assert callable(move)
     assert move(before) == after
 
 
-def test_sets_of_partitions_by_topic() -> None:
+def test_union_and_difference_of_partitions_by_topic() -> None:
     some, others = {A: PART({0, 1})}, {A: PART({1, 2}), B: PART({0})}
     assert union(some, others) == {A: PART({0, 1, 2}), B: PART({0})}
     assert difference(some, others) == {A: PART({0})}

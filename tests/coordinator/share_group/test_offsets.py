@@ -1,4 +1,4 @@
-"""Offsets of a group: described with lag, altered, deleted; and groups deleted."""
+"""Offsets of share groups: describe with lag, alter, delete; and DeleteGroups."""
 
 from collections.abc import Mapping
 
@@ -33,7 +33,7 @@ def empty_group(**topics: int) -> World:
 
 
 def short(response: DescribeShareGroupOffsetsResponse) -> list[str]:
-    """`t1:0 start/epoch/lag`, errors by name."""
+    """The response as lines: `t1:0 start/epoch/lag`, with the name of an error."""
     lines = []
     for group in response.groups:
         if group.error_code:
@@ -46,23 +46,23 @@ def short(response: DescribeShareGroupOffsetsResponse) -> list[str]:
 
 
 def describe(world: World, topics: Mapping[str, tuple[int, ...]] | None = None, group: str = GROUP) -> list[str]:
-    ask = DescribeShareGroupOffsetsRequest
+    build = DescribeShareGroupOffsetsRequest
     listed = None
     if topics is not None:
-        listed = tuple(ask.Topic(topic_name=name, partitions=indexes) for name, indexes in topics.items())
-    request = ask(groups=(ask.Group(group_id=group, topics=listed),))
+        listed = tuple(build.Topic(topic_name=name, partitions=indexes) for name, indexes in topics.items())
+    request = build(groups=(build.Group(group_id=group, topics=listed),))
     return short(world.ask(request, DescribeShareGroupOffsetsResponse))
 
 
 def alter(world: World, offsets: Offsets, group: str = GROUP) -> int:
-    ask = AlterShareGroupOffsetsRequest
+    build = AlterShareGroupOffsetsRequest
     return world.send(
-        ask(
+        build(
             group_id=group,
             topics=tuple(
-                ask.Topic(
+                build.Topic(
                     topic_name=name,
-                    partitions=tuple(ask.Partition(partition_index=i, start_offset=o) for i, o in starts.items()),
+                    partitions=tuple(build.Partition(partition_index=i, start_offset=o) for i, o in starts.items()),
                 )
                 for name, starts in offsets.items()
             ),
@@ -71,7 +71,7 @@ def alter(world: World, offsets: Offsets, group: str = GROUP) -> int:
 
 
 def altered(world: World, request_id: int) -> str:
-    """`t1:0 NONE, t1:1 ...`, or the error at the top level."""
+    """The response as `t1:0 NONE, t1:1 ...`, or the error at the top level."""
     response = world.answer(request_id, AlterShareGroupOffsetsResponse)
     if response.error_code:
         assert response.responses == ()
@@ -82,8 +82,8 @@ def altered(world: World, request_id: int) -> str:
 
 
 def delete(world: World, *topics: str, group: str = GROUP) -> str:
-    ask = DeleteShareGroupOffsetsRequest
-    request = ask(group_id=group, topics=tuple(ask.Topic(topic_name=name) for name in topics))
+    build = DeleteShareGroupOffsetsRequest
+    request = build(group_id=group, topics=tuple(build.Topic(topic_name=name) for name in topics))
     response = world.ask(request, DeleteShareGroupOffsetsResponse)
     if response.error_code:
         assert response.responses == ()
@@ -98,10 +98,10 @@ def delete_groups(world: World, *groups: str) -> list[str]:
 
 
 def deleted_at_persister(world: World) -> list[str]:
-    """The Delete requests since the last question: `t1:0 t1:1`."""
-    asked = [request for request in world.persisted if isinstance(request, DeleteShareGroupStateRequest)]
+    """The Delete requests since the last call: `t1:0 t1:1`."""
+    sent = [request for request in world.persisted if isinstance(request, DeleteShareGroupStateRequest)]
     world.persisted.clear()
-    return [" ".join(f"{world.name(t.topic_id)}:{p.partition}" for t in r.topics for p in t.partitions) for r in asked]
+    return [" ".join(f"{world.name(t.topic_id)}:{p.partition}" for t in r.topics for p in t.partitions) for r in sent]
 
 
 # ---- describe --------------------------------------------------------------------------------------------------------
@@ -111,11 +111,11 @@ def deleted_at_persister(world: World) -> list[str]:
     ("summary", "end", "expected"),
     [
         pytest.param((10, 3), 100, "t1:0 10/7/87", id="lag = end - start - count"),
-        pytest.param((10, 0), 10, "t1:0 10/7/0", id="nothing left"),
-        pytest.param((100, 0), 10, "t1:0 100/7/-90", id="altered beyond the end: not clamped"),
-        pytest.param((10, -1), 100, "t1:0 10/7/-1", id="the count is not known"),
-        pytest.param((-1, 0), 100, "t1:0 -1/7/-1", id="the start is not known"),
-        pytest.param((10, 3), None, "t1:0 0/0/-1 NOT_LEADER_OR_FOLLOWER", id="the leader does not know the end"),
+        pytest.param((10, 0), 10, "t1:0 10/7/0", id="no lag"),
+        pytest.param((100, 0), 10, "t1:0 100/7/-90", id="altered beyond the end: negative"),
+        pytest.param((10, -1), 100, "t1:0 10/7/-1", id="unknown count"),
+        pytest.param((-1, 0), 100, "t1:0 -1/7/-1", id="unknown start offset"),
+        pytest.param((10, 3), None, "t1:0 0/0/-1 NOT_LEADER_OR_FOLLOWER", id="unknown end offset"),
     ],
 )
 def test_lag(summary: tuple[int, int], end: int | None, expected: str) -> None:
@@ -154,7 +154,7 @@ def test_describe_shows_a_failed_call_of_the_persister_as_the_groups_error() -> 
     assert describe(world) == ["COORDINATOR_NOT_AVAILABLE"]
 
 
-def test_describe_asks_each_leader_once() -> None:
+def test_describe_sends_one_request_to_each_leader() -> None:
     """BEHAVIOUR.md 50."""
     world = settled()
     world.create_topic("t1", 2, leader=1)
@@ -170,7 +170,7 @@ def test_describe_asks_each_leader_once() -> None:
     [
         pytest.param(None, "unknown", [], id="an unknown group, all topics: nothing, and no error"),
         pytest.param({}, "g", [], id="no topics"),
-        pytest.param({"t1": (0,)}, "unknown", ["t1:0 -1/7/-1"], id="explicit topics go to the persister"),
+        pytest.param({"t1": (0,)}, "unknown", ["t1:0 -1/7/-1"], id="given topics are requested from the persister"),
         pytest.param({"nope": (0, 1)}, "g", ["nope:0 -1/0/-1", "nope:1 -1/0/-1"], id="an unknown topic is no error"),
         pytest.param(None, "g", ["t1:0 -1/7/-1", "t1:1 -1/7/-1"], id="all initialized partitions"),
     ],
@@ -190,11 +190,11 @@ def test_describe_all_topics_needs_the_coordinator_explicit_topics_any_broker() 
     assert describe(world, {"t1": (0,)}) == ["t1:0 -1/7/-1"]
 
 
-def test_describe_an_unknown_topic_with_the_zero_id() -> None:
+def test_unknown_topic_is_described_with_the_zero_id() -> None:
     """BEHAVIOUR.md 51."""
-    ask = DescribeShareGroupOffsetsRequest
-    topics = (ask.Topic(topic_name="nope", partitions=(0,)),)
-    request = ask(groups=(ask.Group(group_id=GROUP, topics=topics),))
+    build = DescribeShareGroupOffsetsRequest
+    topics = (build.Topic(topic_name="nope", partitions=(0,)),)
+    request = build(groups=(build.Group(group_id=GROUP, topics=topics),))
     response = settled().ask(request, DescribeShareGroupOffsetsResponse)
     assert response.groups[0].topics[0].topic_id == ZERO_TOPIC_ID
 
@@ -203,8 +203,7 @@ def test_describe_an_unknown_topic_with_the_zero_id() -> None:
 
 
 def test_alter_raises_the_group_epoch_and_uses_it_as_state_epoch() -> None:
-    """BEHAVIOUR.md 53. Kafka raises it only after 4.4; an initialization that is late could undo what has been
-    altered."""
+    """BEHAVIOUR.md 53. Kafka raises it only after 4.4; without that a late initialization could undo an alteration."""
     world = empty_group(t1=2)
     world.persisting = False
     request_id = alter(world, {"t1": {0: 42}})
@@ -215,7 +214,7 @@ def test_alter_raises_the_group_epoch_and_uses_it_as_state_epoch() -> None:
     assert world.written() == ["R15(initialized {t1:0,1})"]
     assert world.describe().group_epoch == 5
     alter(world, {"t1": {0: 42}})
-    assert world.initialized() == ["t1:0@42 epoch 6"], "altering twice resets twice"
+    assert world.initialized() == ["t1:0@42 epoch 6"], "a second alteration initializes again"
 
 
 @pytest.mark.parametrize("offset", [-5, 0, 10**12])
@@ -238,7 +237,7 @@ def test_alter_creates_a_group_with_share_partitions_only() -> None:
     assert world.initialized() == ["t1:1@0 t1:2@0 epoch 3"]
 
 
-def test_the_lag_after_alter_counts_from_the_new_start() -> None:
+def test_lag_after_alter_counts_from_the_new_start() -> None:
     """BEHAVIOUR.md hard case 28."""
     world = empty_group(t1=1)
     assert altered(world, alter(world, {"t1": {0: 40}})) == "t1:0 NONE"
@@ -256,7 +255,7 @@ def test_the_lag_after_alter_counts_from_the_new_start() -> None:
             {"nope": {0: 1}, "t1": {2: 1, 0: 1}},
             "nope:0 UNKNOWN_TOPIC_OR_PARTITION, t1:2 UNKNOWN_TOPIC_OR_PARTITION, t1:0 NONE",
             3,
-            id="some are fine",
+            id="some are unknown",
         ),
     ],
 )
@@ -357,7 +356,9 @@ def test_delete_offsets_repeats_a_failed_topic_with_all_its_partitions() -> None
         ),
     ],
 )
-def test_delete_offsets_of_topics_without_any(topics: tuple[str, ...], expected: str, records: list[str]) -> None:
+def test_delete_offsets_of_topics_without_share_partitions(
+    topics: tuple[str, ...], expected: str, records: list[str]
+) -> None:
     """BEHAVIOUR.md 54, 55."""
     world = empty_group(t1=1)
     world.create_topic("t2", 1)
@@ -428,7 +429,7 @@ def test_delete_a_group_with_all_share_partitions_of_its_three_lists() -> None:
     assert deleted_at_persister(world) == ["t2:0 t2:1 t1:0 t3:0", "t1:0 t2:0 t2:1 t3:0"]
 
 
-def test_a_group_whose_deletion_failed_stays_and_can_be_deleted_again() -> None:
+def test_group_whose_deletion_failed_stays_and_can_be_deleted_again() -> None:
     """BEHAVIOUR.md 56."""
     world = empty_group(t1=1)
     world.persister = lambda topic, index: Errors.NETWORK_EXCEPTION
@@ -439,7 +440,7 @@ def test_a_group_whose_deletion_failed_stays_and_can_be_deleted_again() -> None:
     assert deleted_at_persister(world) == ["t1:0", "t1:0"]
 
 
-def test_a_member_that_joins_during_a_deletion_keeps_the_group() -> None:
+def test_member_that_joins_during_a_deletion_keeps_the_group() -> None:
     """BEHAVIOUR.md 56."""
     world = empty_group(t1=1)
     world.persisting = False
@@ -466,5 +467,5 @@ def test_each_group_of_a_deletion_has_its_own_result() -> None:
     assert world.written() == ["R12T", "R15T", "R11T"]
 
 
-def test_delete_no_groups_at_all() -> None:
+def test_delete_groups_without_groups_has_no_results() -> None:
     assert delete_groups(World()) == []

@@ -1,5 +1,5 @@
-"""A group under random treatment: members come and go, topics come, grow and go, the persister and the log fail, the
-coordinator moves. First safety: checked after every step. Then liveness: when the trouble ends, all settles."""
+"""Random histories of a share group: members join and leave, topics are created, grow and are deleted, the persister
+and appends fail, the coordinator moves. Safety is checked after each step, liveness at the end, without faults."""
 
 import os
 import random
@@ -30,7 +30,7 @@ REJOIN = {Errors.UNKNOWN_MEMBER_ID, Errors.FENCED_MEMBER_EPOCH, Errors.GROUP_ID_
 
 
 class Client:
-    """A member as a client library would play it. One request is under way at a time."""
+    """A member that behaves as a client library. One request is under way at a time."""
 
     def __init__(self, member: str, topics: tuple[str, ...]) -> None:
         self.member = member
@@ -51,26 +51,27 @@ class Client:
         elif not answer.error_code:
             assert self.epoch <= answer.member_epoch
             self.epoch = answer.member_epoch
-            assert answer.assignment is not None, "topics were sent, so everything is told"
+            assert answer.assignment is not None, "a request with topics gets the assignment"
             self.held = frozenset((t.topic_id, i) for t in answer.assignment.topic_partitions for i in t.partitions)
 
 
 class Trial:
-    """One run. `clients`: who takes part now; others are silent until they expire."""
+    """One run. `clients`: the live members; other members of the group have stopped and will expire."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
         self.world = World(t1=2, traced=False)
         self.clients: dict[str, Client] = {}
-        self.asked: list[int] = []
+        self.request_ids: list[int] = []
         self.epochs = 0
         self.moving = True
 
     # ---- one step ----------------------------------------------------------------------------------------------------
 
     def step(self) -> None:
-        actions = [self.beat] * 12 + [self.wait] * 4 + [self.join] * 4 + [self.resubscribe, self.silence, self.leave]
-        actions += [self.change_topics] * 2 + [self.trouble, self.calm, self.calm, self.move, self.administer]
+        actions = [self.beat] * 12 + [self.wait] * 4 + [self.join] * 4 + [self.resubscribe, self.stop, self.leave]
+        actions += [self.change_topics] * 2 + [self.begin_faults, self.end_faults, self.end_faults]
+        actions += [self.fail_over, self.administer]
         self.rng.choice(actions)()
         self.collect()
         self.check()
@@ -87,7 +88,7 @@ class Trial:
         if self.clients:
             self.rng.choice(list(self.clients.values())).topics = self.some_topics()
 
-    def silence(self) -> None:
+    def stop(self) -> None:
         if self.clients:
             self.clients.pop(self.rng.choice(list(self.clients)))
 
@@ -116,7 +117,7 @@ class Trial:
         else:
             world.grow_topic(name, len(topic.partitions) + self.rng.randint(1, 2))
 
-    def trouble(self) -> None:
+    def begin_faults(self) -> None:
         world, rng = self.world, self.rng
         world.appending, world.persisting = rng.random() < 0.6, rng.random() < 0.6
         world.append_error = rng.choice([Errors.NONE, Errors.NOT_ENOUGH_REPLICAS, Errors.KAFKA_STORAGE_ERROR])
@@ -124,18 +125,18 @@ class Trial:
         world.persister = lambda _, index: Errors.NETWORK_EXCEPTION if index == failing else Errors.NONE
         world.persister_error = rng.choice([Errors.NONE, Errors.NONE, Errors.COORDINATOR_NOT_AVAILABLE])
 
-    def calm(self) -> None:
+    def end_faults(self) -> None:
         world = self.world
         world.append_error = world.persister_error = Errors.NONE
         world.persister = lambda _, index: Errors.NONE
         world.release()
 
-    def move(self) -> None:
+    def fail_over(self) -> None:
         if self.moving:
             self.world.fail_over()
 
     def administer(self) -> None:
-        """Requests of admins, most of which are refused because members are there."""
+        """An admin request; most are refused because the group has members."""
         alter, delete, describe = (
             AlterShareGroupOffsetsRequest,
             DeleteShareGroupOffsetsRequest,
@@ -155,11 +156,11 @@ class Trial:
 
     def send(self, request: Request) -> int:
         request_id = self.world.send(request)
-        self.asked.append(request_id)
+        self.request_ids.append(request_id)
         return request_id
 
     def collect(self) -> None:
-        """Hand answers to the clients. What a dead coordinator held back is never answered: the client gives up."""
+        """Pass the responses to the clients. Requests held by a former coordinator are not answered."""
         for client in self.clients.values():
             if client.request_id is None:
                 continue
@@ -175,12 +176,12 @@ class Trial:
         return shard.find(ShareGroup, GROUP) if shard else None
 
     def check(self) -> None:
-        assert all(len(self.world.responses[request_id]) <= 1 for request_id in self.asked)
+        assert all(len(self.world.responses[request_id]) <= 1 for request_id in self.request_ids)
         group = self.group()
         if group is None:
-            self.epochs = 0  # deleted, or moved and its log not read: a new life
+            self.epochs = 0  # deleted, or its log is not loaded yet
             return
-        assert group.group_epoch >= self.epochs, "the group epoch went back"
+        assert group.group_epoch >= self.epochs, "the group epoch decreased"
         self.epochs = group.group_epoch
         assert group.assignment_epoch <= group.group_epoch
         for member in group.members.values():
@@ -194,7 +195,7 @@ class Trial:
         self.check_replay(group)
 
     def check_replay(self, group: ShareGroup) -> None:
-        """The log alone gives the same group."""
+        """Replaying the log gives the same group."""
         shard = GroupShard()
         for offset, (key, value) in enumerate(self.world.log[self.world.shard_of()]):
             shard.replay(offset, key, value, 0)
@@ -206,7 +207,7 @@ class Trial:
     # ---- liveness ----------------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        self.calm()
+        self.end_faults()
         self.world.configure_group(share_assignment_interval_ms=1000)
         self.collect()
         for client in self.clients.values():
@@ -232,7 +233,8 @@ class Trial:
         self.check_coverage()
 
     def check_coverage(self) -> None:
-        """Every partition of a subscribed topic is with some subscriber, nothing is anywhere else, shares are even."""
+        """Each partition of a subscribed topic has a subscriber, no other member has it, and the shares are
+        balanced."""
         equal = len({frozenset(client.topics) for client in self.clients.values()}) == 1
         for name in TOPICS:
             topic = self.world.image.topics.get(name)
@@ -251,8 +253,8 @@ class Trial:
             assert max(sizes) - min(sizes) <= 1
 
     def answered(self) -> bool:
-        """Requests since the last move have all been answered, exactly once."""
-        return all(len(self.world.responses[request_id]) == 1 for request_id in self.asked)
+        """True if each request has exactly one response."""
+        return all(len(self.world.responses[request_id]) == 1 for request_id in self.request_ids)
 
 
 def run(trial: Trial, *, moving: bool) -> None:
@@ -264,18 +266,18 @@ def run(trial: Trial, *, moving: bool) -> None:
 
 
 @pytest.mark.parametrize("round_number", range(12))
-def test_a_random_life_settles(seed: int, round_number: int) -> None:
+def test_random_history_ends_in_a_stable_group(seed: int, round_number: int) -> None:
     run(Trial(seed + round_number), moving=True)
 
 
 @pytest.mark.parametrize("round_number", range(6))
-def test_with_one_coordinator_every_request_is_answered_exactly_once(seed: int, round_number: int) -> None:
+def test_each_request_has_one_response_without_failovers(seed: int, round_number: int) -> None:
     trial = Trial(seed * 31 + round_number)
     run(trial, moving=False)
     assert trial.answered()
 
 
-def test_the_same_seed_writes_the_same_records_whatever_the_hashes_of_strings() -> None:
+def test_records_do_not_depend_on_the_hash_seed() -> None:
     script = (
         "from tests.coordinator.share_group.test_random import Trial, run\n"
         "import hashlib\n"

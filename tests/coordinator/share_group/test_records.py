@@ -1,4 +1,4 @@
-"""The bytes of group records, and what replay makes of them."""
+"""The bytes of share group records, and their replay."""
 
 import struct
 
@@ -42,24 +42,24 @@ BYTES = [
     ),
     pytest.param(
         "m", MemberMetadata(None, "", "", ()),
-        "000a 0001 67 0001 6d", "0000 00 01 01 01 00", id="10 without a rack, nothing subscribed",
+        "000a 0001 67 0001 6d", "0000 00 01 01 01 00", id="10 without a rack and topics",
     ),
     pytest.param(
         "", Metadata(5, -2), "000b 0001 67", "0000 00000005 fffffffffffffffe 00", id="11",
     ),
     pytest.param(
         "", TargetAssignmentMetadata(5, 1_700_000_000_000),
-        "000c 0001 67", "0000 00000005 01 00 08 0000018bcfe56800", id="12 with its time in tag 0",
+        "000c 0001 67", "0000 00000005 01 00 08 0000018bcfe56800", id="12 with a timestamp in tag 0",
     ),
     pytest.param(
-        "", TargetAssignmentMetadata(5), "000c 0001 67", "0000 00000005 00", id="12 without: 0 is the default",
+        "", TargetAssignmentMetadata(5), "000c 0001 67", "0000 00000005 00", id="12 without a timestamp",
     ),
     pytest.param(
         "m", TargetAssignmentMember((TopicPartitions(ID, (0, 1)),)),
         "000d 0001 67 0001 6d", f"0000 02 {ID_HEX} 03 00000000 00000001 00 00", id="13",
     ),
     pytest.param(
-        "m", TargetAssignmentMember(()), "000d 0001 67 0001 6d", "0000 01 00", id="13 with nothing",
+        "m", TargetAssignmentMember(()), "000d 0001 67 0001 6d", "0000 01 00", id="13 without topics",
     ),
     pytest.param(
         "m", CurrentMemberAssignment(3, 2, 0, (TopicPartitions(ID, (7,)),)),
@@ -112,15 +112,15 @@ values = st.one_of(
 
 
 @given(text, text.filter(bool), values)
-def test_what_is_written_is_read(group_id: str, member_id: str, value: Value) -> None:
+def test_decoding_inverts_encoding(group_id: str, member_id: str, value: Value) -> None:
     record = decode(*encode(group_id, value, member_id))
     assert isinstance(record, DecodedRecord)
     assert (record.group_id, record.value) == (group_id, value)
 
 
 @given(values, st.data())
-def test_a_record_cut_short_is_unreadable_and_nothing_worse(value: Value, data: st.DataObject) -> None:
-    """Tags at the end may be missing unnoticed; no other exception comes out."""
+def test_truncated_record_raises_unreadable_record_error_only(value: Value, data: st.DataObject) -> None:
+    """A record without its empty tag section at the end is accepted."""
     key, raw = encode("g", value, "m")
     assert raw is not None
     cut = raw[: data.draw(st.integers(0, len(raw) - 1))]
@@ -132,7 +132,7 @@ def test_a_record_cut_short_is_unreadable_and_nothing_worse(value: Value, data: 
     assert cut == raw[:-1]
 
 
-def test_unknown_tags_are_passed_over() -> None:
+def test_unknown_tags_are_ignored() -> None:
     key, _ = encode("g", TargetAssignmentMetadata(5))
     raw = Writer().int16(0).int32(5).tags([(9, b"xyz"), (0, struct.pack(">q", 77))]).finish()
     record = decode(key, raw)
@@ -143,21 +143,21 @@ def test_unknown_tags_are_passed_over() -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        pytest.param("000b 0001 67", "0001 00000005 0000000000000000 00", id="a version to come"),
-        pytest.param("000b 0005 67", "0000 00", id="a key that ends too soon"),
-        pytest.param("000b 0001 ff", "0000 00", id="a name that is not UTF-8"),
+        pytest.param("000b 0001 67", "0001 00000005 0000000000000000 00", id="an unknown version"),
+        pytest.param("000b 0005 67", "0000 00", id="a key that is cut off"),
+        pytest.param("000b 0001 ff", "0000 00", id="a name of invalid UTF-8"),
         pytest.param("000b ffff", "0000 00", id="a negative length"),
-        pytest.param("00", "0000 00", id="half a type"),
+        pytest.param("00", "0000 00", id="a type that is cut off"),
         pytest.param("000d 0001 67 0001 6d", "0000 ffffffffff7f", id="a varint without end"),
     ],
 )
-def test_unreadable(key: str, value: str) -> None:
+def test_invalid_records_raise(key: str, value: str) -> None:
     with pytest.raises(UnreadableRecordError):
         decode(bytes.fromhex(key), bytes.fromhex(value))
 
 
 @given(st.integers(0, (1 << 31) - 1))
-def test_varints(number: int) -> None:
+def test_varint_decoding_inverts_encoding(number: int) -> None:
     assert Reader(Writer().uvarint(number).finish()).uvarint() == number
 
 
@@ -203,7 +203,7 @@ def test_tombstones_of_unknown_groups_and_members_are_ignored(record: Coordinato
         assert share_group(encode("g", Metadata(1, 0)), record).members == {}
 
 
-def test_a_new_group_is_at_epoch_1_without_targets() -> None:
+def test_new_group_has_epoch_1_and_no_targets() -> None:
     """BEHAVIOUR.md 40."""
     group = share_group(encode("g", StatePartitionMetadata()))
     assert (group.group_epoch, group.assignment_epoch, group.assignment_timestamp_ms) == (1, 1, 0)
@@ -225,7 +225,7 @@ def test_tombstones_in_an_impossible_order_fail_the_load(records: list[Coordinat
         shard_with(*records)
 
 
-def test_a_member_is_removed_and_then_its_group() -> None:
+def test_tombstones_remove_the_member_and_then_the_group() -> None:
     """BEHAVIOUR.md 41."""
     records = [MEMBER, TARGET, TARGET_METADATA, CURRENT, CURRENT_T, TARGET_T, MEMBER_T]
     group = share_group(*records)
@@ -244,7 +244,7 @@ def test_records_of_unknown_types_are_skipped(kind: int, value: bytes | None) ->
     assert shard_with(record).groups == {}
 
 
-def test_an_unreadable_log_leaves_the_shard_failed() -> None:
+def test_unreadable_log_leaves_the_shard_failed() -> None:
     """BEHAVIOUR.md 42."""
     world = settled(t1=1)
     world.log[world.shard_of()].append(CoordinatorRecord(b"\0\x0b\0\1g", b"\0\7"))

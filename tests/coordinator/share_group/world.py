@@ -1,6 +1,6 @@
-"""A world for one group coordinator: its log, the persister, the leaders and the metadata, all worked by hand.
+"""The test environment of a group coordinator: its log, the persister, partition leaders and the metadata image.
 
-Records and answers are written short, so that a test reads like the tables of the specification.
+Records and responses are shown as short text, as in the tables of BEHAVIOUR.md.
 """
 
 import random
@@ -72,7 +72,9 @@ PartitionError = Callable[[TopicId, int], Errors]
 
 
 class World:
-    """`persister` decides what becomes of each share-partition; with `persisting` False its answers wait."""
+    """`persister`: the error for each share-partition. `persister_error`: the error of a whole call. While `persisting`
+    or `appending` is False, the effects wait in `held` for `release`.
+    """
 
     def __init__(self, *, configs: Mapping[str, object] | None = None, traced: bool = True, **topics: int) -> None:
         self.now_ms = 1_000_000
@@ -104,16 +106,15 @@ class World:
         for name, count in topics.items():
             self.create_topic(name, count)
         self.elect()
-        self._seen = 0
         self._written: list[CoordinatorRecord] = []
 
     def _new_coordinator(self) -> GroupCoordinator:
         return GroupCoordinator(BROKER, random.Random(2), traced=self.traced)
 
-    # ---- the machinery -----------------------------------------------------------------------------------------------
+    # ---- messages and effects ----------------------------------------------------------------------------------------
 
     def handle(self, message: Message) -> None:
-        """Hand a message over, and carry out all that follows from it."""
+        """Pass a message to the coordinator, and perform all effects that follow."""
         todo = deque(self.coordinator.handle(message, self.now_ms))
         while todo:
             for answer in self._carry_out(todo.popleft()):
@@ -233,7 +234,7 @@ class World:
         return Answer(call.id, answer(topics=tuple(topics)))
 
     def release(self) -> None:
-        """Carry out what was held back, in order."""
+        """Perform the held effects in order, and all later ones at once."""
         self.appending = self.persisting = True
         while self.held:
             effect = self.held.popleft()
@@ -241,7 +242,7 @@ class World:
                 self.handle(answer)
 
     def release_next(self) -> None:
-        """Carry out the first effect that was held back; what follows from it may be held back again."""
+        """Perform the first held effect; effects that follow from it may be held again."""
         effect = self.held.popleft()
         appending, persisting = self.appending, self.persisting
         self.appending = self.persisting = True
@@ -253,7 +254,7 @@ class World:
     def hold(self) -> None:
         self.appending = self.persisting = False
 
-    # ---- what happens around -----------------------------------------------------------------------------------------
+    # ---- environment -------------------------------------------------------------------------------------------------
 
     def change_image(self, **changes: Any) -> None:
         self.image = replace(self.image, version=self.image.version + 1, _effective={}, **changes)
@@ -302,7 +303,7 @@ class World:
             self.handle(ShardResigned(partition))
 
     def fail_over(self) -> None:
-        """Another broker takes over: nothing survives but the log. What was under way is lost."""
+        """Start a new coordinator on the log. Held effects are lost."""
         self.resign()
         self.held.clear()
         self.coordinator = self._new_coordinator()
@@ -310,7 +311,7 @@ class World:
         self.elect()
 
     def wait(self, duration_ms: int) -> None:
-        """Let time pass, waking the coordinator whenever it asks for it."""
+        """Let time pass, with a Tick at each `wake_at_ms` of the coordinator."""
         until_ms = self.now_ms + duration_ms
         while (wake := self.coordinator.wake_at_ms) is not None and wake <= until_ms:
             self.now_ms = max(self.now_ms, wake)
@@ -327,7 +328,7 @@ class World:
 
     def answer(self, request_id: int, kind: type[R]) -> R:
         answers = self.responses[request_id]
-        assert len(answers) == 1, f"request {request_id} has {len(answers)} answers"
+        assert len(answers) == 1, f"{len(answers)} responses to request {request_id}"
         assert isinstance(answers[0], kind)
         return answers[0]
 
@@ -344,7 +345,7 @@ class World:
         client: ClientContext = IN_PROCESS,
         group: str = GROUP,
     ) -> str:
-        """One heartbeat; the answer as `short`."""
+        """Send a heartbeat; returns the response as short text (see `short`)."""
         request = ShareGroupHeartbeatRequest(
             group_id=group,
             member_id=member,
@@ -356,7 +357,7 @@ class World:
         return self.short(self.heartbeat_answer)
 
     def beat(self, member: str, epoch: int, topics: Iterable[str] | None = None) -> str:
-        """A heartbeat after the assignment interval."""
+        """Wait for the assignment interval, then send a heartbeat."""
         self.wait(1000)
         return self.heartbeat(member, epoch, topics)
 
@@ -364,7 +365,7 @@ class World:
         request = ShareGroupDescribeRequest(group_ids=(group,))
         return self.ask(request, ShareGroupDescribeResponse).groups[0]
 
-    # ---- in short ----------------------------------------------------------------------------------------------------
+    # ---- short text --------------------------------------------------------------------------------------------------
 
     def short(self, response: ShareGroupHeartbeatResponse) -> str:
         """Epoch and assignment such as `3 {t1:0,1}`, `3 null`, or the name of the error."""
@@ -384,7 +385,7 @@ class World:
         return "{" + " ".join(sorted(f"{self.name(t.topic_id)}:{_list(t.partitions)}" for t in topics)) + "}"
 
     def written(self) -> list[str]:
-        """The records written since the last question, such as `R11(2)` or `R13T(A)`."""
+        """The records written since the last call, such as `R11(2)` or `R13T(A)`: type, content, T for a tombstone."""
         records, self._written = self._written, []
         return [self.show(decode(*record)) for record in records]
 
@@ -409,15 +410,15 @@ class World:
                 return f"{kind}({', '.join(parts)})"
 
     def initialized(self) -> list[str]:
-        """The Initialize requests since the last question: `t1:0@-1 t1:1@-1 epoch 2`."""
-        asked = [r for r in self.persisted if isinstance(r, InitializeShareGroupStateRequest)]
+        """The Initialize requests since the last call: `t1:0@-1 t1:1@-1 epoch 2`."""
+        sent = [r for r in self.persisted if isinstance(r, InitializeShareGroupStateRequest)]
         self.persisted.clear()
         return [
             " ".join(
                 [f"{self.name(t.topic_id)}:{p.partition}@{p.start_offset}" for t in r.topics for p in t.partitions]
                 + [f"epoch {r.topics[0].partitions[0].state_epoch}"]
             )
-            for r in asked
+            for r in sent
         ]
 
     def shard_of(self, group: str = GROUP) -> int:

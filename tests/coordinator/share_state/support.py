@@ -1,4 +1,4 @@
-"""A stage for the share coordinator: one broker whose log can hold appends back and make them fail."""
+"""The test environment of the share coordinator: one broker whose log can hold appends or make them fail."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ Delete = DeleteShareGroupStateRequest
 
 
 def batches(text: str) -> tuple[StateBatch, ...]:
-    """`100-104/2/1 105-109/0/2`: first-last/state/count each."""
-    made = []
+    """Parse batches such as `100-104/2/1 105-109/0/2`: first-last/state/count each."""
+    parsed = []
     for word in text.split():
         span, state, count = word.split("/")
         first, last = span.split("-")
-        made.append(StateBatch(int(first), int(last), int(state), int(count)))
-    return tuple(made)
+        parsed.append(StateBatch(int(first), int(last), int(state), int(count)))
+    return tuple(parsed)
 
 
 def topic_image(name: str, topic_id: TopicId, partitions: int, leader: int = 1) -> TopicImage:
@@ -66,7 +66,7 @@ def topic_image(name: str, topic_id: TopicId, partitions: int, leader: int = 1) 
 
 
 def image(*topics: TopicImage, state_partitions: int = 50, share_version: int = 1, **configs: object) -> ClusterImage:
-    """A cluster of one broker with a state topic. Configs by their keys, with underscores for dots and dashes."""
+    """A cluster of one broker with a state topic. `configs`: keys without `share.coordinator.`, with `_` for `.`."""
     every = (*topics, topic_image(SHARE_STATE_TOPIC, STATE_TOPIC_ID, state_partitions))
     return ClusterImage(
         version=1,
@@ -90,7 +90,8 @@ def partition_of(key: SharePartitionKey, count: int = 50) -> int:
 
 
 class Stage:
-    """Hands the coordinator its messages and carries out its effects. While `holding`, appends wait for `release`."""
+    """Passes messages to the coordinator and performs its effects. While `holding`, appends wait for `release`; without
+    `load`, reads of the log wait in `loads`."""
 
     def __init__(self, first: ClusterImage | None = None, *, traced: bool = False, load: bool = True) -> None:
         self.image = first or image(topic_image("t", TOPIC, 4), topic_image("u", OTHER, 4))
@@ -103,7 +104,7 @@ class Stage:
         self.loads: list[ReadRecords] = []
         self.deletions: list[DeleteRecordsBefore] = []
         self.answers: dict[int, Any] = {}
-        self.told: list[Effect] = []
+        self.events: list[Effect] = []
         self.append_error = Errors.NONE
         self.epoch = 0
         self.last_id = 0
@@ -112,7 +113,7 @@ class Stage:
         self.start()
 
     def start(self) -> None:
-        """A broker with this log, and leader of all of its partitions."""
+        """Start a new coordinator on the existing logs, as leader of all partitions."""
         self.coordinator = ShareCoordinator(1, traced=self.traced)
         self.held.clear()
         self.send(ImageChanged(self.image))
@@ -132,7 +133,7 @@ class Stage:
         self.image = new
         self.send(ImageChanged(new))
 
-    # ---- carrying out ------------------------------------------------------------------------------------------------
+    # ---- effects -----------------------------------------------------------------------------------------------------
 
     def send(self, *messages: Message) -> None:
         todo = list(messages)
@@ -152,10 +153,10 @@ class Stage:
         elif isinstance(effect, DeleteRecordsBefore):
             self.deletions.append(effect)
         elif isinstance(effect, Respond):
-            assert effect.id not in self.answers, "a request was answered twice"
+            assert effect.id not in self.answers, f"two responses to request {effect.id}"
             self.answers[effect.id] = effect.response
         else:
-            self.told.append(effect)
+            self.events.append(effect)
         return None
 
     def append(self, effect: AppendRecords, error: Errors) -> Appended:
@@ -167,7 +168,7 @@ class Stage:
         return Appended(effect.id, Errors.NONE, len(log) - len(effect.records))
 
     def chunk(self, effect: ReadRecords, size: int = 3) -> RecordsRead:
-        """Three records of a log at a time."""
+        """The next `size` records of a log."""
         partition = effect.topic_partition.partition
         log, first = self.logs.get(partition, []), max(effect.offset, self.starts.get(partition, 0))
         end = min(first + size, len(log))
@@ -175,37 +176,37 @@ class Stage:
         return RecordsRead(effect.id, Errors.NONE, records, end, end == len(log))
 
     def release(self, error: Errors = Errors.NONE, index: int = 0) -> None:
-        """Let one of the appends that are held back come to its end."""
+        """End one of the held appends."""
         self.send(self.append(self.held.pop(index), error))
 
     def delete_records(self, error: Errors = Errors.NONE) -> None:
-        """Carry out one of the deletions asked for, or let it fail."""
+        """Perform or fail the first requested deletion."""
         effect = self.deletions.pop(0)
         if not error:
             self.starts[effect.topic_partition.partition] = effect.offset
         self.send(RecordsDeleted(effect.id, error))
 
     def wait(self, now_ms: int) -> None:
-        """Let time pass as a broker does: ticks come when they were asked for."""
+        """Let time pass until `now_ms`, with a Tick at each `wake_at_ms` of the coordinator."""
         while (wake_at_ms := self.coordinator.wake_at_ms) is not None and wake_at_ms <= now_ms:
             self.now_ms = max(self.now_ms, wake_at_ms)
             self.send(Tick())
         self.now_ms = now_ms
 
-    # ---- asking ------------------------------------------------------------------------------------------------------
+    # ---- requests ----------------------------------------------------------------------------------------------------
 
     def begin(self, request: Request) -> int:
-        """Send a request; answers its id."""
+        """Send a request; returns its id, the key of the response in `answers`."""
         self.last_id += 1
         self.send(Incoming(self.last_id, request))
         return self.last_id
 
     def ask(self, request: Request) -> Any:
-        """Send a request that is answered at once."""
+        """Send a request that is answered at once; returns the response."""
         return self.answers[self.begin(request)]
 
     def one(self, request: Request) -> Any:
-        """Ask about one share-partition; answers its entry."""
+        """Send a request for one share-partition; returns its result."""
         (topic,) = self.ask(request).results
         (entry,) = topic.partitions
         return entry
@@ -229,10 +230,10 @@ class Stage:
     def delete(self, key: SharePartitionKey = KEY) -> Errors:
         return cast(Errors, self.one(named(Delete, key)).error_code)
 
-    # ---- looking -----------------------------------------------------------------------------------------------------
+    # ---- records -----------------------------------------------------------------------------------------------------
 
     def written(self, key: SharePartitionKey = KEY) -> list[StateRecord]:
-        """The records in the log of the key's partition, typed."""
+        """The decoded records in the log of the key's partition."""
         log = self.logs.get(partition_of(key, len(self.image.topics[SHARE_STATE_TOPIC].partitions)), [])
         decoded = [decode_state_record(*record) for record in log]
         return [record for record in decoded if record is not None]

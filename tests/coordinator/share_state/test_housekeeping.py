@@ -1,4 +1,4 @@
-"""Cold snapshots, pruning, deleted topics (BEHAVIOUR.md 30-32)."""
+"""Cold snapshots, pruning and deleted topics (BEHAVIOUR.md 30 to 32)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ A, B = SharePartitionKey("a", TOPIC, 0), SharePartitionKey("b", TOPIC, 0)
 
 
 def cluster(*, share_version: int = 1, cold: int = 10**9, prune: int = 10**9, limit: int = 500) -> ClusterImage:
-    """A cluster with one partition of the state topic, so that all keys meet there."""
+    """A cluster with one partition of the state topic, which holds all keys."""
     return image(
         topic_image("t", TOPIC, 4),
         topic_image("u", OTHER, 4),
@@ -49,8 +49,8 @@ def cluster(*, share_version: int = 1, cold: int = 10**9, prune: int = 10**9, li
 # ---- cold snapshots --------------------------------------------------------------------------------------------------
 
 
-class Shelf:
-    """A shard that is renewed by hand."""
+class RenewedShard:
+    """A shard without a coordinator, whose cold snapshots the test renews."""
 
     def __init__(self) -> None:
         self.shard = StateShard(ClusterImage)
@@ -66,30 +66,31 @@ class Shelf:
         self.replay(*encode_state_record(StateSnapshot(key, epoch, 3, 0, 5, now_ms, now_ms, (), 0)))
 
     def renew(self, now_ms: int) -> list[tuple[str, int, int, int]]:
-        """(group, snapshot epoch, create and write time) of what is renewed."""
-        made = []
+        """Renew cold snapshots; returns their group, snapshot epoch, create and write time."""
+        listed = []
         for record in renewed_snapshots(self.shard, 300000, now_ms):
             assert isinstance(record, StateSnapshot)
-            made.append((record.key.group_id, record.snapshot_epoch, record.create_timestamp, record.write_timestamp))
+            listed.append((record.key.group_id, record.snapshot_epoch, record.create_timestamp, record.write_timestamp))
             self.replay(*encode_state_record(record))
-        return made
+        return listed
 
 
 def test_cold_snapshots_of_two_keys() -> None:
     """BEHAVIOUR.md 31, example 19."""
-    shelf = Shelf()
-    assert shelf.renew(0) == [], "no keys"
-    shelf.initialize(A, 0)
-    shelf.initialize(B, 0)
-    assert shelf.renew(299999) == []
-    assert shelf.renew(300000) == [("a", 1, 0, 300000), ("b", 1, 0, 300000)]
-    assert shelf.renew(700000) == [], "all are cold already"
-    shelf.initialize(B, 700000)
-    assert shelf.renew(999999) == [("a", 2, 0, 999999)]
-    assert shelf.renew(1000000) == [("b", 3, 700000, 1000000)]
+    renewed = RenewedShard()
+    assert renewed.renew(0) == [], "no keys"
+    renewed.initialize(A, 0)
+    renewed.initialize(B, 0)
+    assert renewed.renew(299999) == []
+    assert renewed.renew(300000) == [("a", 1, 0, 300000), ("b", 1, 0, 300000)]
+    assert renewed.renew(700000) == [], "all were renewed already"
+    renewed.initialize(B, 700000)
+    assert renewed.renew(999999) == [("a", 2, 0, 999999)]
+    assert renewed.renew(1000000) == [("b", 3, 700000, 1000000)]
 
 
-def test_a_cold_snapshot_keeps_everything_else() -> None:
+def test_cold_snapshot_keeps_the_rest_of_the_state() -> None:
+    """BEHAVIOUR.md 31."""
     stage = Stage(cluster(cold=1000))
     stage.initialize(3, 7)
     stage.read(5)
@@ -98,7 +99,7 @@ def test_a_cold_snapshot_keeps_everything_else() -> None:
     assert stage.written()[-1] == StateSnapshot(KEY, 1, 3, 5, 7, 0, 1000, batches("8-9/2/1"), 2)
 
 
-def test_cold_snapshots_are_one_atomic_batch_of_a_shard() -> None:
+def test_cold_snapshots_of_a_shard_are_one_atomic_batch() -> None:
     """BEHAVIOUR.md 31."""
     stage = Stage(cluster(cold=1000))
     stage.initialize(key=A)
@@ -109,7 +110,7 @@ def test_cold_snapshots_are_one_atomic_batch_of_a_shard() -> None:
     assert len(append.records) == 2
 
 
-def test_the_next_round_is_counted_from_the_end_of_the_last_one() -> None:
+def test_next_round_begins_one_interval_after_the_end_of_the_last() -> None:
     stage = Stage(cluster(cold=1000))
     stage.initialize()
     stage.holding = True
@@ -125,9 +126,10 @@ def test_the_next_round_is_counted_from_the_end_of_the_last_one() -> None:
 # ---- pruning ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_log_is_pruned_up_to_the_oldest_of_the_latest_snapshots() -> None:
+def test_log_is_pruned_up_to_the_oldest_latest_snapshot() -> None:
+    """BEHAVIOUR.md 30."""
     stage = Stage(cluster(prune=1000, limit=0), traced=True)
-    stage.told.clear()
+    stage.events.clear()
     stage.initialize(key=A)
     stage.wait(1000)
     assert stage.deletions == [], "a snapshot at offset 0 makes nothing redundant"
@@ -135,9 +137,9 @@ def test_the_log_is_pruned_up_to_the_oldest_of_the_latest_snapshots() -> None:
     stage.initialize(key=B)
     stage.wait(2000)
     assert [(d.topic_partition.partition, d.offset) for d in stage.deletions] == [(0, 1)]
-    stage.told.clear()
+    stage.events.clear()
     stage.delete_records()
-    assert stage.told == [StateLogPruned(0, 1)]
+    assert stage.events == [StateLogPruned(0, 1)]
     stage.wait(3000)
     assert stage.deletions == [], "the same offset is not pruned twice"
     stage.write(key=A)
@@ -147,19 +149,21 @@ def test_the_log_is_pruned_up_to_the_oldest_of_the_latest_snapshots() -> None:
 
 
 @pytest.mark.parametrize("error", [Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.NOT_COORDINATOR, Errors.CORRUPT_MESSAGE])
-def test_a_deletion_that_fails_is_tried_again_in_the_next_round(error: Errors) -> None:
+def test_failed_deletion_is_repeated_in_the_next_round(error: Errors) -> None:
+    """BEHAVIOUR.md 30."""
     stage = Stage(cluster(prune=1000, limit=0), traced=True)
     stage.initialize()
     stage.write()
     stage.wait(1000)
-    stage.told.clear()
+    stage.events.clear()
     stage.delete_records(error)
-    assert stage.told == []
+    assert stage.events == []
     stage.wait(2000)
     assert [d.offset for d in stage.deletions] == [1]
 
 
-def test_a_deletion_without_an_answer_is_given_up_after_30_seconds() -> None:
+def test_deletion_without_an_answer_fails_after_30_seconds() -> None:
+    """BEHAVIOUR.md 30."""
     stage = Stage(cluster(prune=1000, limit=0))
     stage.initialize()
     stage.write()
@@ -175,7 +179,8 @@ def test_a_deletion_without_an_answer_is_given_up_after_30_seconds() -> None:
     assert stage.deletions == []
 
 
-def test_a_new_term_of_office_does_not_know_what_was_pruned() -> None:
+def test_reelection_forgets_the_pruned_offset() -> None:
+    """BEHAVIOUR.md 30."""
     stage = Stage(cluster(prune=1000, limit=0))
     stage.initialize()
     stage.write()
@@ -187,18 +192,18 @@ def test_a_new_term_of_office_does_not_know_what_was_pruned() -> None:
     assert [d.offset for d in stage.deletions] == [1]
 
 
-def test_a_deletion_that_ends_after_resignation_is_not_told_of() -> None:
+def test_deletion_that_ends_after_the_resignation_is_not_traced() -> None:
     stage = Stage(cluster(prune=1000, limit=0), traced=True)
     stage.initialize()
     stage.write()
     stage.wait(1000)
     stage.resign(0)
-    stage.told.clear()
+    stage.events.clear()
     stage.delete_records()
-    assert stage.told == []
+    assert stage.events == []
 
 
-def test_the_jobs_start_and_stop_with_the_feature() -> None:
+def test_jobs_start_and_stop_with_share_version() -> None:
     stage = Stage(cluster(share_version=0, cold=1000, prune=1000, limit=0))
     assert stage.coordinator.wake_at_ms is None
     stage.initialize()
@@ -212,7 +217,7 @@ def test_the_jobs_start_and_stop_with_the_feature() -> None:
     assert stage.coordinator.wake_at_ms is None
 
 
-def test_after_a_stop_and_a_start_nothing_of_the_old_rounds_is_alive() -> None:
+def test_restarted_jobs_ignore_earlier_rounds() -> None:
     stage = Stage(cluster(cold=1000, prune=1000, limit=0), traced=True)
     stage.initialize()
     stage.write()
@@ -222,10 +227,10 @@ def test_after_a_stop_and_a_start_nothing_of_the_old_rounds_is_alive() -> None:
     stage.change(off)
     stage.now_ms = 1500
     stage.change(on)
-    stage.told.clear()
+    stage.events.clear()
     stage.release()
     stage.delete_records()
-    assert [type(event).__name__ for event in stage.told] == ["StateRecordWritten"]
+    assert [type(event).__name__ for event in stage.events] == ["StateRecordWritten"]
     assert stage.coordinator.wake_at_ms == 2500
 
 
@@ -236,8 +241,8 @@ def only_other() -> ClusterImage:
     return image(topic_image("u", OTHER, 4), state_partitions=1)
 
 
-def stay(stage: Stage) -> list[SharePartitionKey]:
-    """The keys that the log still holds."""
+def remaining_keys(stage: Stage) -> list[SharePartitionKey]:
+    """The keys in the log without a tombstone."""
     keys: dict[SharePartitionKey, None] = {}
     for record in stage.written():
         if isinstance(record, StateTombstone):
@@ -250,7 +255,7 @@ def stay(stage: Stage) -> list[SharePartitionKey]:
 ELSEWHERE = SharePartitionKey("a", OTHER, 0)
 
 
-def test_all_keys_of_a_deleted_topic_end_in_one_batch() -> None:
+def test_tombstones_of_a_deleted_topic_are_one_atomic_batch() -> None:
     """BEHAVIOUR.md 32, hard case 30."""
     stage = Stage(cluster())
     for key in (A, B, KEY, ELSEWHERE):
@@ -260,22 +265,23 @@ def test_all_keys_of_a_deleted_topic_end_in_one_batch() -> None:
     (append,) = stage.held
     assert len(append.records) == 3
     stage.release()
-    assert stay(stage) == [ELSEWHERE]
+    assert remaining_keys(stage) == [ELSEWHERE]
 
 
-def test_a_topic_created_again_has_a_fresh_state() -> None:
+def test_recreated_topic_has_no_state() -> None:
     """BEHAVIOUR.md 32, hard case 30."""
     stage = Stage()
     stage.initialize(3, 7)
-    anew = topic_id_from_bytes(b"R" * 16)
-    stage.change(image(topic_image("t", anew, 4)))
-    key = SharePartitionKey("g1", anew, 3)
+    new_id = topic_id_from_bytes(b"R" * 16)
+    stage.change(image(topic_image("t", new_id, 4)))
+    key = SharePartitionKey("g1", new_id, 3)
     assert stage.summary(key).start_offset == -1
     assert stage.summary().error_code is Errors.UNKNOWN_TOPIC_OR_PARTITION
     assert isinstance(stage.written()[-1], StateTombstone)
 
 
-def test_every_shard_forgets() -> None:
+def test_all_shards_write_tombstones_of_a_deleted_topic() -> None:
+    """BEHAVIOUR.md 32."""
     stage = Stage()
     keys = [SharePartitionKey("g", TOPIC, partition) for partition in range(4)]
     for key in keys:
@@ -285,8 +291,8 @@ def test_every_shard_forgets() -> None:
     assert all(isinstance(stage.written(key)[-1], StateTombstone) for key in keys)
 
 
-def test_a_shard_that_is_loading_forgets_when_it_is_loaded() -> None:
-    """Kafka skips it, and the keys stay for ever."""
+def test_loading_shard_writes_tombstones_after_the_load() -> None:
+    """BEHAVIOUR.md 32. Kafka skips a loading shard, and its keys stay for ever."""
     stage = Stage()
     stage.initialize(3, 7)
     log = [(offset, *record) for offset, record in enumerate(stage.logs[HOME])]
@@ -298,20 +304,21 @@ def test_a_shard_that_is_loading_forgets_when_it_is_loaded() -> None:
     assert isinstance(stage.written()[-1], StateTombstone)
 
 
-def test_tombstones_that_could_not_be_written_are_written_when_that_is_possible() -> None:
-    """Kafka only logs the failure, and cold snapshots keep the keys alive."""
+def test_failed_append_of_tombstones_is_repeated() -> None:
+    """BEHAVIOUR.md 32. Kafka only logs the failure, and cold snapshots keep the keys."""
     stage = Stage(cluster())
     stage.initialize()
     stage.append_error = Errors.NOT_ENOUGH_REPLICAS
     stage.change(only_other())
     stage.wait(20_000)
-    assert stay(stage) == [KEY]
+    assert remaining_keys(stage) == [KEY]
     stage.append_error = Errors.NONE
     stage.wait(20_000 + RETRY_MS)
-    assert stay(stage) == []
+    assert remaining_keys(stage) == []
 
 
-def test_tombstones_are_written_though_they_wait_behind_an_append_that_stalls() -> None:
+def test_tombstones_wait_for_a_slow_append_without_a_timeout() -> None:
+    """BEHAVIOUR.md 32."""
     stage = Stage(cluster())
     stage.initialize()
     stage.holding = True
@@ -320,4 +327,4 @@ def test_tombstones_are_written_though_they_wait_behind_an_append_that_stalls() 
     stage.wait(60_000)
     stage.holding = False
     stage.release()
-    assert stay(stage) == []
+    assert remaining_keys(stage) == []

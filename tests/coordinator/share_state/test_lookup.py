@@ -1,4 +1,4 @@
-"""Keys, their partition, and FindCoordinator of type SHARE (BEHAVIOUR.md 1-3)."""
+"""Keys, their partition of the state topic, and FindCoordinator of type SHARE (BEHAVIOUR.md 1 to 3)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ T = "ABEiM0RVZneImaq7zN3u_w"
         pytest.param(f"日本:{T}:1", 842020246, 46, 1, id="two UTF-16 units"),
     ],
 )
-def test_the_partition_of_a_key(key: str, hashed: int, of_50: int, of_3: int) -> None:
+def test_hash_and_partition_of_a_key(key: str, hashed: int, of_50: int, of_3: int) -> None:
     """BEHAVIOUR.md 1."""
     assert java_hash(key) == hashed
     assert (partition_for(key, 50), partition_for(key, 3)) == (of_50, of_3)
@@ -61,15 +61,15 @@ def test_the_partition_of_a_key(key: str, hashed: int, of_50: int, of_3: int) ->
         pytest.param(":::", None, id="colons only"),
         pytest.param(f"g:{T}:", None, id="no partition"),
         pytest.param(f"g:{T}:x", None, id="partition is no number"),
-        pytest.param(f"g:{T}:1_0", None, id="partition is a number to Python only"),
+        pytest.param(f"g:{T}:1_0", None, id="partition with an underscore"),
         pytest.param(f"g:{T}: 1", None, id="partition with a blank"),
         pytest.param(f"g:{T[:-1]}:3", None, id="topic id too short"),
         pytest.param(f"g:{T}=:3", None, id="topic id half padded"),
-        pytest.param(f"g:{T[:-1]}+:3", None, id="topic id in the other Base64"),
+        pytest.param(f"g:{T[:-1]}+:3", None, id="topic id in standard Base64"),
         pytest.param(f"g:{T}AA:3", None, id="topic id of 18 bytes"),
     ],
 )
-def test_parsing_a_key(text: str, expected: tuple[str, int] | None) -> None:
+def test_parsed_key(text: str, expected: tuple[str, int] | None) -> None:
     """BEHAVIOUR.md 2."""
     parsed = parse_key(text)
     assert parsed == (SharePartitionKey(expected[0], TOPIC, expected[1]) if expected else None)
@@ -80,7 +80,7 @@ def test_parsing_a_key(text: str, expected: tuple[str, int] | None) -> None:
     st.binary(min_size=16, max_size=16).map(topic_id_from_bytes),
     st.integers(-(1 << 31), (1 << 31) - 1),
 )
-def test_every_key_is_parsed_as_it_is_rendered(group_id: str, topic_id: TopicId, partition: int) -> None:
+def test_parsing_inverts_rendering(group_id: str, topic_id: TopicId, partition: int) -> None:
     key = SharePartitionKey(group_id, topic_id, partition)
     assert parse_key(str(key)) == key
 
@@ -104,24 +104,26 @@ def led_by(leader: int, *, alive: bool = True) -> ClusterImage:
         pytest.param(f"g1:{T}:3", led_by(1, alive=False), Errors.COORDINATOR_NOT_AVAILABLE, id="leader dead"),
     ],
 )
-def test_find_coordinator_refuses(key: str, cluster: ClusterImage, error: Errors) -> None:
+def test_errors_of_find_coordinator(key: str, cluster: ClusterImage, error: Errors) -> None:
     """BEHAVIOUR.md 3."""
     found = find_share_coordinator(key, cluster)
     assert (found.key, found.error_code) == (key, error)
     assert (found.node_id, found.host, found.port, found.error_message) == (-1, "", -1, None)
 
 
-def test_find_coordinator_answers_the_leader_and_the_key_as_it_was_asked() -> None:
+def test_find_coordinator_returns_the_leader_and_the_requested_key() -> None:
+    """BEHAVIOUR.md 3."""
     found = find_share_coordinator(f"g1:{T}==:03:", image())
     assert (found.node_id, found.host, found.port, found.error_code) == (1, "b1", 9092, Errors.NONE)
     assert found.key == f"g1:{T}==:03:"
 
 
-def test_the_key_is_rendered_anew_before_it_is_hashed() -> None:
+def test_key_is_normalized_before_it_is_hashed() -> None:
+    """BEHAVIOUR.md 3."""
     whole = image()
     state = whole.topics[SHARE_STATE_TOPIC]
-    nobody = replace(state.partitions[0], leader=NO_LEADER)
-    partitions = tuple(p if index == 15 else nobody for index, p in enumerate(state.partitions))
+    without_leader = replace(state.partitions[0], leader=NO_LEADER)
+    partitions = tuple(p if index == 15 else without_leader for index, p in enumerate(state.partitions))
     only_15 = replace(whole, topics={state.name: replace(state, partitions=partitions)})
     for text in (f"g1:{T}:3", f"g1:{T}==:+003::"):
         assert find_share_coordinator(text, only_15).node_id == 1

@@ -1,4 +1,4 @@
-"""Random requests, faults and failovers, beside a model that thinks offset by offset and knows no records."""
+"""Random requests, faults and failovers, compared with a model that stores states by offset and has no records."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Known:
 
 
 class Model:
-    """What the share coordinator promises, key by key."""
+    """The expected state and responses of the share coordinator."""
 
     def __init__(self) -> None:
         self.known: dict[SharePartitionKey, Known] = {}
@@ -70,7 +70,7 @@ class Model:
         return Errors.NONE
 
     def answer(self, kind: Any, key: SharePartitionKey) -> tuple[object, ...]:
-        """What is told of the key when nothing is wrong."""
+        """The expected fields of a result without error."""
         known = self.known.get(key)
         if kind is Read and known:
             return known.state_epoch, known.start_offset, known.runs()
@@ -79,7 +79,7 @@ class Model:
         return ()
 
     def apply(self, kind: Any, key: SharePartitionKey, fields: Any) -> None:
-        """What is changed when nothing is wrong."""
+        """Apply a request without error."""
         known = self.known.get(key)
         if kind is Delete:
             self.known.pop(key, None)
@@ -104,7 +104,8 @@ class Model:
         known.cells = {o: cell for o, cell in known.cells.items() if o >= known.start_offset}
 
 
-def told(kind: Any, entry: Any) -> tuple[object, ...]:
+def fields_of(kind: Any, entry: Any) -> tuple[object, ...]:
+    """The fields of a result that the model predicts."""
     if kind is Read:
         return entry.state_epoch, entry.start_offset, entry.state_batches
     if kind is Summary:
@@ -113,7 +114,7 @@ def told(kind: Any, entry: Any) -> tuple[object, ...]:
 
 
 class Driver:
-    """One run: a stage with one partition of the state topic, so that all keys share a log."""
+    """One run on a stage with one partition of the state topic, which holds all keys."""
 
     def __init__(self, rng: random.Random, *, prunes: bool, limit: int) -> None:
         self.rng = rng
@@ -143,20 +144,20 @@ class Driver:
             return {"leader_epoch": leader}
         if kind is Delete:
             return {}
-        made = []
+        state_batches = []
         for _ in range(rng.randrange(4)):
             first = max(0, start + rng.randrange(-3, 25))
-            made.append(StateBatch(first, first + rng.randrange(8), rng.choice((0, 2, 4)), rng.randint(1, 4)))
+            state_batches.append(StateBatch(first, first + rng.randrange(8), rng.choice((0, 2, 4)), rng.randint(1, 4)))
         return {
             "state_epoch": max(state, known.state_fence if known and rng.random() < 0.9 else 0),
             "leader_epoch": max(leader, known.leader_fence if known and rng.random() < 0.9 else 0),
             "start_offset": rng.choice((-1, start - 1, start, start, start + rng.randrange(6))),
             "delivery_complete_count": rng.randint(-1, 9),
-            "state_batches": tuple(made),
+            "state_batches": tuple(state_batches),
         }
 
     def step(self) -> None:
-        """One request, and what becomes of its record, if it makes one."""
+        """One request with a random outcome of its append, if it has one."""
         stage, rng = self.stage, self.rng
         kind = rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
         key = rng.choice(KEYS)
@@ -164,23 +165,23 @@ class Driver:
         expected = self.model.error(kind, key, fields)
         answer = self.model.answer(kind, key)
         stage.holding = True
-        asked = stage.begin(named(kind, key, **fields))
-        fate = rng.choices(("commit", "fail", "late", "lost"), (85, 5, 5, 5))[0] if stage.held else "unwritten"
-        committed = getattr(self, fate)()
+        request_id = stage.begin(named(kind, key, **fields))
+        outcome = rng.choices(("commit", "fail", "late", "lost"), (85, 5, 5, 5))[0] if stage.held else "unwritten"
+        committed = getattr(self, outcome)()
         stage.holding = False
-        if fate in ("commit", "unwritten") or expected:
-            (topic,) = stage.answers[asked].results
+        if outcome in ("commit", "unwritten") or expected:
+            (topic,) = stage.answers[request_id].results
             assert topic.partitions[0].error_code is expected, (kind, key, fields)
-            assert expected or told(kind, topic.partitions[0]) == answer, (kind, key, fields)
+            assert expected or fields_of(kind, topic.partitions[0]) == answer, (kind, key, fields)
         if committed and not expected:
             self.model.apply(kind, key, fields)
-        if fate == "lost":
+        if outcome == "lost":
             self.fail_over()
         stage.wait(stage.now_ms + rng.randrange(4))
         while stage.deletions:
             stage.delete_records(rng.choice((Errors.NONE, Errors.NOT_COORDINATOR)))
 
-    # ---- what can become of an append: whether it is in the log in the end -------------------------------------------
+    # ---- outcomes of an append; True if its records are in the log ---------------------------------------------------
 
     def unwritten(self) -> bool:
         return False
@@ -194,7 +195,7 @@ class Driver:
         return False
 
     def late(self) -> bool:
-        """It times out; then it succeeds or fails."""
+        """The append times out, then succeeds or fails."""
         self.stage.wait(self.stage.now_ms + 20)
         succeeds = self.rng.random() < 0.5
         while self.stage.held:
@@ -202,7 +203,7 @@ class Driver:
         return succeeds
 
     def lost(self) -> bool:
-        """The broker dies before or after the record is in the log; nobody is told."""
+        """The broker fails before or after the append; the request is not answered."""
         (append,) = self.stage.held
         committed = self.rng.random() < 0.5
         if committed:
@@ -217,7 +218,7 @@ class Driver:
         return shard
 
     def fail_over(self) -> None:
-        """A new coordinator; where nothing was pruned away, it knows all that one knew who has read the whole log."""
+        """Start a new coordinator. With a pruned log its fences may be lower than those of the model."""
         self.stage.start()
         found = self.shard().states
         if self.prunes:
@@ -228,7 +229,7 @@ class Driver:
         self.check()
 
     def check(self) -> None:
-        """Everything that the coordinator holds is what the model holds."""
+        """The coordinator's state equals the model's."""
         found = self.shard().states
         assert found.keys() == self.model.known.keys()
         for key, state in found.items():
@@ -241,7 +242,7 @@ class Driver:
 
 @pytest.mark.parametrize("limit", [0, 3, 500], ids=lambda limit: f"limit {limit}")
 @pytest.mark.parametrize("prunes", [False, True], ids=["whole log", "pruned log"])
-def test_any_history_is_answered_as_the_model_says(seed: int, prunes: bool, limit: int) -> None:
+def test_responses_and_state_equal_the_model(seed: int, prunes: bool, limit: int) -> None:
     driver = Driver(random.Random(seed + limit), prunes=prunes, limit=limit)
     for _ in range(STEPS // 6):
         driver.step()
@@ -251,13 +252,13 @@ def test_any_history_is_answered_as_the_model_says(seed: int, prunes: bool, limi
         assert driver.stage.starts.get(0, 0) > 0, "something was pruned"
 
 
-def settled(stage: Stage, rng: random.Random) -> None:
-    """Let a random one of the appends under way end, well or not."""
+def end_random_append(stage: Stage, rng: random.Random) -> None:
+    """Commit or fail a random append under way."""
     error = rng.choice((Errors.NONE, Errors.NONE, Errors.NOT_ENOUGH_REPLICAS, Errors.MESSAGE_TOO_LARGE))
     stage.release(error, rng.randrange(len(stage.held)))
 
 
-def test_many_requests_at_once_are_each_answered_once_and_a_failover_loses_nothing(seed: int) -> None:
+def test_each_concurrent_request_has_one_response_and_failover_keeps_the_state(seed: int) -> None:
     rng = random.Random(seed)
     stage = Stage(image(topic_image("t", TOPIC, 3), state_partitions=2, snapshot_update_records_per_snapshot=4))
     driver = Driver(rng, prunes=False, limit=4)
@@ -266,17 +267,17 @@ def test_many_requests_at_once_are_each_answered_once_and_a_failover_loses_nothi
         kind = rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
         key = rng.choice(KEYS)
         stage.begin(named(kind, key, **driver.fields(kind, key)))
-        fate = rng.random()
-        if fate < 0.7 and stage.held:
-            settled(stage, rng)
-        elif fate < 0.75:
+        event = rng.random()
+        if event < 0.7 and stage.held:
+            end_random_append(stage, rng)
+        elif event < 0.75:
             stage.wait(stage.now_ms + rng.randrange(6000))
-        elif fate < 0.76:
+        elif event < 0.76:
             lost = rng.randrange(2)
             stage.held = [append for append in stage.held if append.topic_partition.partition != lost]
             stage.elect(lost)
     while stage.held:
-        settled(stage, rng)
+        end_random_append(stage, rng)
     assert stage.answers.keys() == set(range(1, stage.last_id + 1))
     before = states_of(stage)
     stage.start()

@@ -39,13 +39,13 @@ COUNT_ONLY_HEX = "0000 00000002 00000007 0000000000000069 01 01 00 04 00000000"
 
 EXAMPLES = [
     pytest.param(SNAPSHOT, "0000" + KEY_HEX, SNAPSHOT_HEX, 86, id="example 14: a snapshot"),
-    pytest.param(UPDATE, "0001" + KEY_HEX, UPDATE_HEX, 40, id="example 15: an update, its count left out"),
+    pytest.param(UPDATE, "0001" + KEY_HEX, UPDATE_HEX, 40, id="example 15: an update without count"),
     pytest.param(COUNT_ONLY, "0001" + KEY_HEX, COUNT_ONLY_HEX, 26, id="example 15, variant: no batches, count 0"),
 ]
 
 
 @pytest.mark.parametrize(("record", "key", "value", "size"), EXAMPLES)
-def test_examples_are_written_and_read(record: StateRecord, key: str, value: str, size: int) -> None:
+def test_bytes_of_examples(record: StateRecord, key: str, value: str, size: int) -> None:
     encoded = encode_state_record(record)
     assert encoded.key == bytes.fromhex(key)
     assert encoded.value == bytes.fromhex(value)
@@ -53,7 +53,8 @@ def test_examples_are_written_and_read(record: StateRecord, key: str, value: str
     assert decode_state_record(*encoded) == record
 
 
-def test_a_tombstone_is_a_null_under_a_snapshot_key() -> None:
+def test_tombstone_has_a_snapshot_key_and_no_value() -> None:
+    """BEHAVIOUR.md 26."""
     encoded = encode_state_record(StateTombstone(KEY))
     assert encoded == (bytes.fromhex("0000" + KEY_HEX), None)
     assert decode_state_record(*encoded) == StateTombstone(KEY)
@@ -73,8 +74,8 @@ BATCH = "000000000000006e 000000000000006e 04 0005"
     [
         pytest.param(f"{UPDATE_HEAD} 02 {BATCH} 00 01 07 02 abcd", UPDATE, id="unknown tag of the value"),
         pytest.param(f"{UPDATE_HEAD} 02 {BATCH} 01 03 01 ff 00", UPDATE, id="unknown tag of a batch"),
-        pytest.param(f"{UPDATE_HEAD} 01 02 00 04 00000000 05 00", COUNT_ONLY, id="unknown tag behind the count"),
-        pytest.param(f"{COUNT_ONLY_HEX} ffff", COUNT_ONLY, id="bytes behind the message"),
+        pytest.param(f"{UPDATE_HEAD} 01 02 00 04 00000000 05 00", COUNT_ONLY, id="unknown tag after the count"),
+        pytest.param(f"{COUNT_ONLY_HEX} ffff", COUNT_ONLY, id="bytes after the message"),
         pytest.param(
             f"{UPDATE_HEAD} 01 01 8101 80 01" + "00" * 128,
             StateUpdate(KEY, 2, 7, 105),
@@ -82,12 +83,14 @@ BATCH = "000000000000006e 000000000000006e 04 0005"
         ),
     ],
 )
-def test_reading_tolerates(body: str, expected: StateRecord) -> None:
+def test_unknown_tags_and_trailing_bytes_are_ignored(body: str, expected: StateRecord) -> None:
+    """BEHAVIOUR.md 26."""
     assert decode_state_record(UPDATE_KEY, value(body)) == expected
 
 
 @pytest.mark.parametrize("key", [b"\x00\x02", b"\xff\xff" + SNAPSHOT_KEY[2:]], ids=["type 2", "type -1"])
-def test_an_unknown_type_of_key_is_no_record(key: bytes) -> None:
+def test_unknown_key_type_is_none(key: bytes) -> None:
+    """BEHAVIOUR.md 29."""
     assert decode_state_record(key, b"anything") is None
     assert decode_state_record(key, None) is None
 
@@ -110,15 +113,16 @@ def test_an_unknown_type_of_key_is_no_record(key: bytes) -> None:
         pytest.param(SNAPSHOT_KEY[:-1], None, id="key cut off"),
         pytest.param(b"\x00", None, id="key without a type"),
         pytest.param(b"\x00\x00\xff\xff" + SNAPSHOT_KEY[4:], None, id="null group id"),
-        pytest.param(SNAPSHOT_KEY.replace(b"g1", b"\xff\xfe"), None, id="group id is no UTF-8"),
+        pytest.param(SNAPSHOT_KEY.replace(b"g1", b"\xff\xfe"), None, id="group id is invalid UTF-8"),
     ],
 )
-def test_what_cannot_be_read_is_said_so(key: bytes, body: bytes | None) -> None:
+def test_invalid_records_raise(key: bytes, body: bytes | None) -> None:
+    """BEHAVIOUR.md 29."""
     with pytest.raises(UnreadableRecordError):
         decode_state_record(key, body)
 
 
-def test_a_number_that_does_not_fit_is_a_misuse() -> None:
+def test_encoding_a_number_out_of_range_raises() -> None:
     with pytest.raises(struct.error):
         encode_state_record(SNAPSHOT._replace(snapshot_epoch=1 << 31))
 
@@ -142,13 +146,13 @@ RECORDS: st.SearchStrategy[StateRecord] = st.one_of(
 
 
 @given(RECORDS)
-def test_every_record_survives_the_round_trip(record: StateRecord) -> None:
+def test_decoding_inverts_encoding(record: StateRecord) -> None:
     assert decode_state_record(*encode_state_record(record)) == record
 
 
 @settings(max_examples=500)
 @given(st.sampled_from([SNAPSHOT_KEY, UPDATE_KEY]), st.binary(max_size=80), st.booleans())
-def test_any_bytes_are_a_record_or_unreadable(key: bytes, body: bytes, version_0: bool) -> None:
+def test_any_bytes_decode_or_raise_unreadable_record_error(key: bytes, body: bytes, version_0: bool) -> None:
     try:
         record = decode_state_record(key, b"\x00\x00" + body if version_0 else body)
     except UnreadableRecordError:
@@ -159,11 +163,11 @@ def test_any_bytes_are_a_record_or_unreadable(key: bytes, body: bytes, version_0
 @pytest.mark.parametrize(
     ("count", "length"),
     [
-        pytest.param(126, "7f", id="the longest length of one byte"),
-        pytest.param(127, "8001", id="the shortest of two"),
+        pytest.param(126, "7f", id="the greatest length in one byte"),
+        pytest.param(127, "8001", id="the smallest length in two bytes"),
     ],
 )
-def test_how_many_batches_there_are(count: int, length: str) -> None:
+def test_array_length_of_one_and_two_bytes(count: int, length: str) -> None:
     record = StateUpdate(KEY, 2, 7, 105, tuple(StateBatch(i, i, 2, 1) for i in range(105, 105 + count)), 3)
     encoded = encode_state_record(record)
     body = b"".join(struct.pack(">qqbhx", *batch) for batch in record.state_batches)
@@ -171,8 +175,8 @@ def test_how_many_batches_there_are(count: int, length: str) -> None:
     assert decode_state_record(*encoded) == record
 
 
-def test_an_independent_codec_reads_our_batches() -> None:
-    """kio makes its codec from Kafka's own definitions, where a request has the same struct."""
+def test_kio_reads_the_batches() -> None:
+    """kio generates its codec from Kafka's definitions; a request has the same struct."""
     encoded = encode_state_record(UPDATE).value
     assert encoded is not None
     batch, size = entity_reader(KioBatch)(encoded, 19)

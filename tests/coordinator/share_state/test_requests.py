@@ -1,5 +1,4 @@
-"""Requests as a whole: what the coordinator says before it looks at a shard, and how errors of the log come out
-(BEHAVIOUR.md 4-10)."""
+"""Requests as a whole: the checks before a shard is used, concurrency, and errors of the log (BEHAVIOUR.md 4 to 10)."""
 
 from __future__ import annotations
 
@@ -45,23 +44,25 @@ def request(kind: Any, *partitions: tuple[TopicId, tuple[int, ...]], group: str 
         kind.Topic(topic_id=topic, partitions=tuple(kind.Partition(partition=p, **FIELDS[kind]) for p in indexes))
         for topic, indexes in partitions
     )
-    made: Request = kind(group_id=group, topics=topics)
-    return made
+    built: Request = kind(group_id=group, topics=topics)
+    return built
 
 
-def told(response: Any) -> list[tuple[TopicId, int, Errors]]:
+def results_of(response: Any) -> list[tuple[TopicId, int, Errors]]:
+    """Topic id, partition and error of each result."""
     return [(t.topic_id, p.partition, p.error_code) for t in response.results for p in t.partitions]
 
 
-def inactive(asked: Request) -> Any:
-    """The answer of a coordinator that has not heard of the cluster yet."""
-    (answer,) = ShareCoordinator(1, traced=False).handle(Incoming(1, asked), 0)
+def inactive_response(request: Request) -> Any:
+    """The response of a coordinator that has not received an image."""
+    (answer,) = ShareCoordinator(1, traced=False).handle(Incoming(1, request), 0)
     assert isinstance(answer, Respond)
     return answer.response
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nothing_asked_nothing_answered(kind: Any) -> None:
+def test_empty_requests_have_empty_results(kind: Any) -> None:
+    """BEHAVIOUR.md 5."""
     stage = Stage()
     assert stage.ask(request(kind)).results == ()
     assert stage.ask(request(kind, (TOPIC, (1,)), group="")).results == ()
@@ -69,38 +70,42 @@ def test_nothing_asked_nothing_answered(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_topic_without_partitions_empties_the_answer_but_not_of_initialize(kind: Any) -> None:
+def test_topic_without_partitions_makes_the_response_empty_except_for_initialize(kind: Any) -> None:
+    """BEHAVIOUR.md 5."""
     stage = Stage()
-    answered = told(stage.ask(request(kind, (TOPIC, (1,)), (OTHER, ()))))
+    answered = results_of(stage.ask(request(kind, (TOPIC, (1,)), (OTHER, ()))))
     assert answered == ([(TOPIC, 1, Errors.NONE)] if kind is Initialize else [])
     assert stage.ask(request(kind, (OTHER, ()))).results == ()
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_inactive_coordinator_is_not_available(kind: Any) -> None:
-    response = inactive(request(kind, (TOPIC, (1, 2)), (OTHER, (0,))))
+def test_inactive_coordinator_is_not_available(kind: Any) -> None:
+    """BEHAVIOUR.md 4."""
+    response = inactive_response(request(kind, (TOPIC, (1, 2)), (OTHER, (0,))))
     expected = [(TOPIC, 1), (TOPIC, 2), (OTHER, 0)]
-    assert told(response) == [(*part, Errors.COORDINATOR_NOT_AVAILABLE) for part in expected]
+    assert results_of(response) == [(*part, Errors.COORDINATOR_NOT_AVAILABLE) for part in expected]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_write_and_read_look_at_the_request_before_they_are_inactive(kind: Any) -> None:
-    response = inactive(request(kind, (TOPIC, (1,)), group=""))
+def test_read_and_write_check_the_group_id_before_the_active_coordinator(kind: Any) -> None:
+    """BEHAVIOUR.md 4."""
+    response = inactive_response(request(kind, (TOPIC, (1,)), group=""))
     refused = [(TOPIC, 1, Errors.COORDINATOR_NOT_AVAILABLE)]
-    assert told(response) == ([] if kind in (Write, Read) else refused)
-    assert inactive(request(kind)).results == ()
+    assert results_of(response) == ([] if kind in (Write, Read) else refused)
+    assert inactive_response(request(kind)).results == ()
 
 
-def test_the_answer_waits_for_all_partitions() -> None:
+def test_response_waits_for_all_partitions() -> None:
+    """BEHAVIOUR.md 6."""
     stage = Stage()
     stage.holding = True
-    asked = stage.begin(request(Initialize, (TOPIC, (0, 1)), (OTHER, (2,))))
+    request_id = stage.begin(request(Initialize, (TOPIC, (0, 1)), (OTHER, (2,))))
     assert len(stage.held) == 3
     stage.release()
     stage.release(Errors.NOT_ENOUGH_REPLICAS)
-    assert asked not in stage.answers
+    assert request_id not in stage.answers
     stage.release()
-    assert sorted(told(stage.answers[asked])) == sorted(
+    assert sorted(results_of(stage.answers[request_id])) == sorted(
         [
             (TOPIC, 0, Errors.NONE),
             (TOPIC, 1, Errors.COORDINATOR_NOT_AVAILABLE),
@@ -109,7 +114,8 @@ def test_the_answer_waits_for_all_partitions() -> None:
     )
 
 
-def test_a_partition_that_is_named_twice_is_done_twice_and_the_later_result_is_told() -> None:
+def test_partition_named_twice_has_the_later_result() -> None:
+    """BEHAVIOUR.md 6."""
     stage = Stage()
     stage.initialize()
     entries = [
@@ -117,7 +123,7 @@ def test_a_partition_that_is_named_twice_is_done_twice_and_the_later_result_is_t
         Write.Partition(partition=3, state_epoch=2, leader_epoch=0, start_offset=9),
     ]
     response = stage.ask(Write(group_id="g1", topics=(Write.Topic(topic_id=TOPIC, partitions=tuple(entries)),)))
-    assert told(response) == [(TOPIC, 3, Errors.FENCED_STATE_EPOCH)]
+    assert results_of(response) == [(TOPIC, 3, Errors.FENCED_STATE_EPOCH)]
     assert stage.summary().start_offset == 5
 
 
@@ -135,36 +141,35 @@ LOG_ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("of_the_log", "told_to_the_client"), [pytest.param(*row, id=row[0].name) for row in LOG_ERRORS]
-)
-def test_a_failed_append_changes_nothing_and_is_mapped(of_the_log: Errors, told_to_the_client: Errors) -> None:
+@pytest.mark.parametrize(("log_error", "expected"), [pytest.param(*row, id=row[0].name) for row in LOG_ERRORS])
+def test_failed_append_changes_nothing_and_its_error_is_translated(log_error: Errors, expected: Errors) -> None:
     """BEHAVIOUR.md 8."""
     stage = Stage()
     stage.initialize(3, 7)
-    stage.append_error = of_the_log
-    assert stage.write("8-8/2/1", so=7) is told_to_the_client
-    assert stage.initialize(9, 0) is told_to_the_client
-    assert stage.delete() is told_to_the_client
+    stage.append_error = log_error
+    assert stage.write("8-8/2/1", so=7) is expected
+    assert stage.initialize(9, 0) is expected
+    assert stage.delete() is expected
     stage.append_error = Errors.NONE
     assert stage.read(0).state_batches == ()
     assert (stage.summary().state_epoch, stage.summary().start_offset) == (3, 7)
 
 
-def test_reads_wait_for_what_was_written_before() -> None:
+def test_reads_wait_for_earlier_writes() -> None:
+    """BEHAVIOUR.md 9."""
     stage = Stage()
     stage.initialize(3, 0)
     stage.holding = True
     write = stage.begin(named(Write, state_epoch=3, leader_epoch=5, start_offset=9, state_batches=batches("9-9/2/1")))
     summary = stage.begin(named(Summary))
     elsewhere = stage.begin(named(Summary, SharePartitionKey("g2", OTHER, 0)))
-    assert elsewhere in stage.answers, "another shard is not held up"
+    assert elsewhere in stage.answers, "another shard does not wait"
     assert not {write, summary} & stage.answers.keys()
     stage.release()
     assert stage.answers[summary].results[0].partitions[0].start_offset == 9
 
 
-def test_a_write_after_the_write_timeout_counts() -> None:
+def test_write_committed_after_the_write_timeout_takes_effect() -> None:
     """BEHAVIOUR.md 10."""
     stage = Stage(image(topic_image("t", TOPIC, 4), write_timeout_ms=700))
     stage.initialize(3, 0)
@@ -173,14 +178,15 @@ def test_a_write_after_the_write_timeout_counts() -> None:
     stage.wait(699)
     assert late not in stage.answers
     stage.wait(700)
-    assert told(stage.answers[late]) == [(TOPIC, 3, Errors.COORDINATOR_NOT_AVAILABLE)]
+    assert results_of(stage.answers[late]) == [(TOPIC, 3, Errors.COORDINATOR_NOT_AVAILABLE)]
     stage.holding = False
     stage.release()
     assert stage.summary().start_offset == 9
 
 
-def test_refusals_by_the_station_of_the_shard() -> None:
-    """BEHAVIOUR.md 7. 14 only while loading; 16 before, after a failed load, and after resignation."""
+def test_error_of_each_shard_state() -> None:
+    """BEHAVIOUR.md 7. COORDINATOR_LOAD_IN_PROGRESS only while loading; NOT_COORDINATOR before the election, after a
+    failed load and after the resignation."""
     stage = Stage(load=False)
 
     def error() -> Errors:
@@ -200,25 +206,26 @@ def test_refusals_by_the_station_of_the_shard() -> None:
     assert error() is Errors.NOT_COORDINATOR
 
 
-def test_keys_are_spread_over_as_many_partitions_as_the_topic_has() -> None:
+def test_partition_of_a_key_depends_on_the_partition_count() -> None:
+    """BEHAVIOUR.md 1."""
     stage = Stage(image(topic_image("t", TOPIC, 4), state_partitions=3))
     stage.initialize()
     assert list(stage.logs) == [partition_of(KEY, 3)] == [1]
 
 
-def test_a_changed_partition_count_of_the_state_topic_moves_known_keys() -> None:
-    """The state topic was created with another count than the broker's configuration had announced."""
+def test_changed_partition_count_applies_to_known_keys() -> None:
+    """BEHAVIOUR.md 1. The state topic is created with another count than the broker's config."""
     topics = topic_image("t", TOPIC, 4), topic_image("u", OTHER, 4)
     stage = Stage(image(*topics))
-    strange = KEY._replace(partition=0)
+    new_key = KEY._replace(partition=0)
     assert (stage.summary().error_code, partition_of(KEY), partition_of(KEY, 3)) == (Errors.NONE, HOME, 1)
     stage.change(image(*topics, state_partitions=3))
-    assert [stage.initialize(key=key) for key in (KEY, strange)] == [Errors.NONE, Errors.NONE]
-    assert set(stage.logs) == {partition_of(KEY, 3), partition_of(strange, 3)}
-    assert partition_of(strange, 3) != partition_of(strange)
+    assert [stage.initialize(key=key) for key in (KEY, new_key)] == [Errors.NONE, Errors.NONE]
+    assert set(stage.logs) == {partition_of(KEY, 3), partition_of(new_key, 3)}
+    assert partition_of(new_key, 3) != partition_of(new_key)
 
 
-def test_a_group_id_with_a_colon_has_a_state_of_its_own() -> None:
+def test_group_id_with_a_colon_has_its_own_state() -> None:
     """BEHAVIOUR.md 1, hard case 25."""
     stage = Stage()
     odd = SharePartitionKey("a:b", TOPIC, 0)

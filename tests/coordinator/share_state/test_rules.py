@@ -1,4 +1,4 @@
-"""How the five requests are answered (BEHAVIOUR.md 11-24)."""
+"""The five requests: checks, results and records (BEHAVIOUR.md 11 to 24)."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ def shape(record: StateRecord) -> tuple[object, ...]:
     return "snapshot", record.snapshot_epoch, record.state_epoch, *position
 
 
-# ---- the checks ------------------------------------------------------------------------------------------------------
+# ---- checks ----------------------------------------------------------------------------------------------------------
 
 
 def fenced() -> Stage:
-    """KEY has been initialized at state epoch 3 and read at leader epoch 5; then its topic went away, its state not."""
+    """KEY is initialized at state epoch 3 and read at leader epoch 5."""
     stage = Stage()
     stage.initialize(3)
     stage.read(5)
@@ -68,7 +68,7 @@ def fenced() -> Stage:
 
 
 def orphaned() -> Stage:
-    """The same, but the cluster does not know the topic any more; the tombstone could not be written."""
+    """As `fenced`, but the topic is deleted, and the tombstone could not be appended."""
     stage = fenced()
     stage.append_error = Errors.NOT_ENOUGH_REPLICAS
     stage.change(image(topic_image("v", topic_id_from_bytes(b"V" * 16), 1)))
@@ -77,8 +77,8 @@ def orphaned() -> Stage:
 
 
 def checks() -> list[object]:
-    """A row for each check (BEHAVIOUR.md 11-17) of each request, with what fails later failing, too, so that the
-    order shows."""
+    """A row for each check of each request (BEHAVIOUR.md 11 to 17). Later checks fail, too, so that the rows show the
+    order."""
     init, write = {"start_offset": 0}, {"start_offset": 0, "delivery_complete_count": 0}
     rows = [
         ("Initialize rule 11", Stage, Initialize, NEGATIVE, {"state_epoch": -1, **init}, INVALID),
@@ -119,7 +119,7 @@ def checks() -> list[object]:
 
 
 @pytest.mark.parametrize(("make", "request_type", "key", "fields", "error"), checks())
-def test_the_first_check_that_fails_is_answered(
+def test_first_failing_check_is_the_error(
     make: Callable[[], Stage], request_type: type, key: SharePartitionKey, fields: dict[str, int], error: Errors
 ) -> None:
     stage = make()
@@ -143,15 +143,15 @@ def test_offsets_counts_and_batches_are_not_validated() -> None:
     assert stage.read(0).state_batches == (StateBatch(3, 3, 77, 0),)
 
 
-# ---- the life of a key -----------------------------------------------------------------------------------------------
+# ---- effects ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_life_of_a_key_request_by_request() -> None:
+def test_requests_and_records_of_one_key() -> None:
     """BEHAVIOUR.md example 20."""
     stage, seen = Stage(), 0
 
     def recorded() -> list[tuple[object, ...]]:
-        """What has been written since the last look."""
+        """The records written since the last call."""
         nonlocal seen
         fresh = [shape(record) for record in stage.written()[seen:]]
         seen += len(fresh)
@@ -162,9 +162,9 @@ def test_the_life_of_a_key_request_by_request() -> None:
         return batches_in_memory
 
     assert (stage.write(so=0), stage.read(5).error_code) == (INVALID, INVALID)
-    nothing = stage.summary()
-    assert (nothing.error_code, nothing.start_offset, nothing.delivery_complete_count) == (NONE, -1, -1)
-    assert (nothing.leader_epoch, nothing.state_epoch) == (0, 0)
+    empty = stage.summary()
+    assert (empty.error_code, empty.start_offset, empty.delivery_complete_count) == (NONE, -1, -1)
+    assert (empty.leader_epoch, empty.state_epoch) == (0, 0)
     assert recorded() == []
 
     assert stage.initialize(3, -1) is NONE
@@ -208,23 +208,23 @@ def test_the_life_of_a_key_request_by_request() -> None:
     ("so", "dcc", "expected"),
     [
         pytest.param(101, 7, (101, 7), id="greater: the request's count"),
-        pytest.param(101, -1, (101, -1), id="greater: the request's count, even -1"),
+        pytest.param(101, -1, (101, -1), id="greater: the request's count, also -1"),
         pytest.param(100, 7, (100, 7), id="equal: the higher count, the request's"),
         pytest.param(100, 3, (100, 4), id="equal: the higher count, the current one"),
         pytest.param(100, -1, (100, 4), id="equal: -1 changes nothing"),
-        pytest.param(99, 7, (100, 4), id="hard case 22: smaller regresses nothing"),
+        pytest.param(99, 7, (100, 4), id="hard case 22: smaller changes nothing"),
         pytest.param(-1, 7, (100, 4), id="hard case 22: -1 keeps both"),
     ],
 )
 def test_start_offset_and_count_after_a_write(so: int, dcc: int, expected: tuple[int, int]) -> None:
     """BEHAVIOUR.md 21."""
-    wanted = Write.Partition(partition=3, state_epoch=3, leader_epoch=5, start_offset=so, delivery_complete_count=dcc)
-    change = advance(KeyState(0, start_offset=100, delivery_complete_count=4), wanted)
+    write = Write.Partition(partition=3, state_epoch=3, leader_epoch=5, start_offset=so, delivery_complete_count=dcc)
+    change = advance(KeyState(0, start_offset=100, delivery_complete_count=4), write)
     assert (change.start_offset, change.delivery_complete_count) == expected
 
 
 @pytest.mark.parametrize("limit", [500, 0], ids=["update", "snapshot"])
-def test_a_late_write_takes_nothing_back_in_either_kind_of_record(limit: int) -> None:
+def test_late_write_moves_nothing_back(limit: int) -> None:
     """BEHAVIOUR.md 21, hard case 22."""
     stage = Stage(image(topic_image("t", TOPIC, 4), snapshot_update_records_per_snapshot=limit))
     stage.initialize(3, 0)
@@ -252,11 +252,11 @@ def test_only_initialize_changes_the_state_epoch_and_only_read_the_leader_epoch(
     assert epochs() == (3, 5)
     stage.initialize(4)
     assert epochs() == (4, 0)
-    assert stage.write(se=4, le=4) is LEADER, "the fence survives an initialization"
+    assert stage.write(se=4, le=4) is LEADER, "an initialization does not reset the fence"
 
 
 def test_initialize_at_an_offset_stores_count_0() -> None:
-    """BEHAVIOUR.md 18, hard case 28. A lag can be computed right after offsets were altered (KAFKA-20034)."""
+    """BEHAVIOUR.md 18, hard case 28. So the lag is known right after offsets were altered (KAFKA-20034)."""
     stage = Stage()
     stage.initialize(0, -1)
     assert stage.summary().delivery_complete_count == -1
@@ -265,8 +265,8 @@ def test_initialize_at_an_offset_stores_count_0() -> None:
 
 
 @pytest.mark.parametrize("start_offset", [-1, 50, 70])
-def test_an_initialization_that_arrives_again_at_its_state_epoch_changes_nothing(start_offset: int) -> None:
-    """BEHAVIOUR.md 18, hard case 29. Kafka 4.4 overwrites: what was accepted since the first attempt would be
+def test_repeated_initialization_changes_nothing(start_offset: int) -> None:
+    """BEHAVIOUR.md 18, hard case 29. In Kafka 4.4 it overwrites, so that records accepted since the first attempt are
     delivered again."""
     stage = Stage()
     stage.initialize(3, 50)
@@ -289,12 +289,12 @@ def test_an_initialization_that_arrives_again_at_its_state_epoch_changes_nothing
         pytest.param(2, "I w w w w w w w", "S0 u0 u0 S1 u1 u1 S2 u2", id="limit 2"),
         pytest.param(0, "I w w w", "S0 S1 S2 S3", id="limit 0: every write is a snapshot"),
         pytest.param(2, "I w I w w", "S0 u0 S1 u1 S2", id="limit 2: an initialization does not reset the count"),
-        pytest.param(1, "I w w w w", "S0 u0 S1 u1 S2", id="hard case 23: no cycle has an update more"),
-        pytest.param(1, "I r w R w", "S0 u0 S1 u1 S2", id="reads that record count, too"),
-        pytest.param(2, "I w w D I w w w", "S0 u0 u0 T S0 u0 u0 S1", id="a tombstone ends the count"),
+        pytest.param(1, "I w w w w", "S0 u0 S1 u1 S2", id="hard case 23: no cycle has more updates than the limit"),
+        pytest.param(1, "I r w R w", "S0 u0 S1 u1 S2", id="reads that write a record count, too"),
+        pytest.param(2, "I w w D I w w w", "S0 u0 u0 T S0 u0 u0 S1", id="a tombstone resets the count"),
     ],
 )
-def test_the_cadence_of_snapshots(limit: int, steps: str, kinds: str) -> None:
+def test_sequence_of_snapshots_and_updates(limit: int, steps: str, kinds: str) -> None:
     """BEHAVIOUR.md 23, 24."""
     stage = Stage(image(topic_image("t", TOPIC, 4), snapshot_update_records_per_snapshot=limit))
     epochs = count(3)
@@ -307,11 +307,11 @@ def test_the_cadence_of_snapshots(limit: int, steps: str, kinds: str) -> None:
     }
     assert all(do[step]() is NONE for step in steps.split())
     letters = {"snapshot": "S", "update": "u", "tombstone": "T"}
-    made = [shape(record) for record in stage.written()]
-    assert " ".join(letters[str(r[0])] + (str(r[1]) if len(r) > 1 else "") for r in made) == kinds
+    shapes = [shape(record) for record in stage.written()]
+    assert " ".join(letters[str(s[0])] + (str(s[1]) if len(s) > 1 else "") for s in shapes) == kinds
 
 
-def test_a_snapshot_combines_and_takes_new_times() -> None:
+def test_snapshot_of_a_write_has_combined_batches_and_new_times() -> None:
     """BEHAVIOUR.md 23."""
     stage = Stage(image(topic_image("t", TOPIC, 4), snapshot_update_records_per_snapshot=1))
     stage.now_ms = 1000
@@ -324,7 +324,8 @@ def test_a_snapshot_combines_and_takes_new_times() -> None:
     assert stage.written()[-1] == expected
 
 
-def test_a_read_that_is_due_for_a_snapshot_carries_everything() -> None:
+def test_snapshot_of_a_read_contains_the_whole_state() -> None:
+    """BEHAVIOUR.md 19, 23."""
     stage = Stage(image(topic_image("t", TOPIC, 4), snapshot_update_records_per_snapshot=1))
     stage.initialize(3, 0)
     stage.write("2-9/2/1", so=2, dcc=8)
@@ -333,17 +334,17 @@ def test_a_read_that_is_due_for_a_snapshot_carries_everything() -> None:
     assert shape(stage.written()[-1]) == (*snapshot(1, 3, 6, 2, 8)[:-1], batches("2-9/2/1"))
 
 
-def test_each_record_is_told_of_but_only_when_traced() -> None:
+def test_each_record_is_traced_if_enabled() -> None:
     stage = Stage(traced=True)
-    stage.told.clear()
+    stage.events.clear()
     stage.initialize(3, 7)
     stage.write("8-9/2/1", so=7)
     stage.delete()
-    assert stage.told == [
+    assert stage.events == [
         StateRecordWritten(str(KEY), "snapshot", 0, 7, ()),
         StateRecordWritten(str(KEY), "update", 0, 7, batches("8-9/2/1")),
         StateRecordWritten(str(KEY), "tombstone", -1, -1, ()),
     ]
-    silent = Stage()
-    silent.initialize()
-    assert silent.told == []
+    untraced = Stage()
+    untraced.initialize()
+    assert untraced.events == []

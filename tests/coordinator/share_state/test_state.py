@@ -1,4 +1,4 @@
-"""Replay and load (BEHAVIOUR.md 27-29), and the redundant records (BEHAVIOUR.md 30)."""
+"""Replay (BEHAVIOUR.md 27 to 29) and the pruning offset (BEHAVIOUR.md 30)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ LATER = StateSnapshot(KEY, 3, 4, 6, 50, 3000, 3000, (), 0)
         pytest.param(
             [SNAPSHOT, LATER],
             state(3, 4, 6, 50, 0, 0, created=3000, written=3000, fences=(7, 5)),
-            id="a snapshot replaces everything; the fences only grow",
+            id="a snapshot replaces the state; the fences keep their maxima",
         ),
         pytest.param(
             [SNAPSHOT, UPDATE],
@@ -65,27 +65,27 @@ LATER = StateSnapshot(KEY, 3, 4, 6, 50, 3000, 3000, (), 0)
                 2, 5, 7, 100, -1, 1,
                 text="100-104/2/1 105-106/2/2 107-109/0/2", created=1000, written=2000, fences=(7, 5),
             ),
-            id="-1 in an update leaves offset and leader epoch, and replaces the count",
+            id="-1 in an update keeps offset and leader epoch, and replaces the count",
         ),
         pytest.param(
             [SNAPSHOT, UPDATE._replace(leader_epoch=6)],
             state(
                 2, 5, 6, 105, 3, 1, text="105-106/2/2 107-109/0/2", created=1000, written=2000, fences=(7, 5)
             ),
-            id="a lower leader epoch is taken, its fence stays",
+            id="a lower leader epoch is applied, its fence stays",
         ),
         pytest.param(
             [SNAPSHOT, UPDATE._replace(snapshot_epoch=77)],
             state(
                 2, 5, 8, 105, 3, 1, text="105-106/2/2 107-109/0/2", created=1000, written=2000, fences=(8, 5)
             ),
-            id="an update with a foreign snapshot epoch still applies",
+            id="an update with another snapshot epoch is applied",
         ),
         pytest.param(
             [UPDATE], state(2, 0, 8, 105, 3, 1, text="105-106/2/2", fences=(8, -1)), id="an update without a state"
         ),
         pytest.param([SNAPSHOT, StateTombstone(KEY)], None, id="tombstone"),
-        pytest.param([StateTombstone(KEY)], None, id="tombstone of nothing"),
+        pytest.param([StateTombstone(KEY)], None, id="tombstone without a state"),
         pytest.param(
             [SNAPSHOT, UPDATE, StateTombstone(KEY), LATER],
             state(3, 4, 6, 50, 0, 0, created=3000, written=3000, fences=(6, 4)),
@@ -93,20 +93,21 @@ LATER = StateSnapshot(KEY, 3, 4, 6, 50, 3000, 3000, (), 0)
         ),
     ],
 )  # fmt: skip
-def test_replay(records: list[StateRecord], expected: KeyState | None) -> None:
+def test_replayed_state(records: list[StateRecord], expected: KeyState | None) -> None:
     assert replayed(*records).states.get(KEY) == expected
 
 
 @pytest.mark.parametrize(
     ("limit", "updates", "expected"),
     [
-        pytest.param(2, 1, 1, id="a snapshot before its time does not reset the count"),
-        pytest.param(2, 2, 0, id="a snapshot that was due does"),
-        pytest.param(2, 3, 0, id="a snapshot overdue does"),
+        pytest.param(2, 1, 1, id="an early snapshot does not reset the count"),
+        pytest.param(2, 2, 0, id="a snapshot that was due resets it"),
+        pytest.param(2, 3, 0, id="an overdue snapshot resets it"),
         pytest.param(0, 0, 0, id="limit 0"),
     ],
 )
-def test_the_count_of_updates_after_a_snapshot(limit: int, updates: int, expected: int) -> None:
+def test_update_count_after_a_snapshot(limit: int, updates: int, expected: int) -> None:
+    """BEHAVIOUR.md 24."""
     shard = replayed(SNAPSHOT, *[UPDATE] * updates, SNAPSHOT, limit=limit)
     assert shard.states[KEY].update_count == expected
 
@@ -119,13 +120,15 @@ def test_the_count_of_updates_after_a_snapshot(limit: int, updates: int, expecte
         pytest.param(encode_state_record(SNAPSHOT).key, b"\x00\x00\x00", id="cut off"),
     ],
 )
-def test_an_unreadable_record_stops_the_replay(key: bytes, value: bytes | None) -> None:
+def test_unreadable_record_raises(key: bytes, value: bytes | None) -> None:
+    """BEHAVIOUR.md 29."""
     shard = replayed(SNAPSHOT)
     with pytest.raises(UnreadableRecordError):
         shard.replay(1, key, value, 0)
 
 
-def test_a_record_of_an_unknown_type_is_skipped() -> None:
+def test_unknown_key_type_is_skipped() -> None:
+    """BEHAVIOUR.md 29."""
     shard = replayed(SNAPSHOT)
     shard.replay(1, b"\x00\x09whatever", b"\x00\x00", 0)
     assert shard.states == replayed(SNAPSHOT).states
@@ -138,8 +141,8 @@ def key(name: str) -> SharePartitionKey:
     return SharePartitionKey(name, TOPIC, 0)
 
 
-def follow(steps: str) -> list[int]:
-    """`A@5` is a snapshot of A at offset 5, `B†@12` a tombstone; answers what is redundant after each."""
+def redundant_offsets(steps: str) -> list[int]:
+    """`redundant_before` after each step: `A@5` is a snapshot of A at offset 5, `B†@12` a tombstone."""
     offsets, seen = PruningOffsets(), []
     for step in steps.split():
         name, offset = step.split("@")
@@ -156,17 +159,21 @@ def follow(steps: str) -> list[int]:
     [
         pytest.param("A@5 B@6 A@9 B†@12 C@14 A@20", [5, 5, 6, 9, 9, 14], id="example 16"),
         pytest.param(
-            "A@5 B@6 A†@8 B@9 B†@11 C@15", [5, 5, 6, 9, 11, 15], id="example 17, hard case 24: a tombstone pins nothing"
+            "A@5 B@6 A†@8 B@9 B†@11 C@15",
+            [5, 5, 6, 9, 11, 15],
+            id="example 17, hard case 24: a deleted key does not hold back pruning",
         ),
         pytest.param("A@0", [0], id="example 18: none"),
     ],
 )
 def test_examples_of_pruning(steps: str, redundant_before: list[int]) -> None:
-    assert follow(steps) == redundant_before
+    """BEHAVIOUR.md 30."""
+    assert redundant_offsets(steps) == redundant_before
 
 
 @given(st.lists(st.tuples(st.sampled_from("ABCDEF"), st.booleans()), max_size=40))
-def test_pruning_agrees_with_looking_at_all_keys(steps: list[tuple[str, bool]]) -> None:
+def test_pruning_offset_equals_the_minimum_over_all_keys(steps: list[tuple[str, bool]]) -> None:
+    """BEHAVIOUR.md 30."""
     latest: dict[str, int] = {}
     expected = []
     for offset, (name, ends) in enumerate(steps):
@@ -175,4 +182,4 @@ def test_pruning_agrees_with_looking_at_all_keys(steps: list[tuple[str, bool]]) 
         if ends:
             del latest[name]
     text = " ".join(f"{name}{'†' * ends}@{offset}" for offset, (name, ends) in enumerate(steps))
-    assert follow(text) == expected
+    assert redundant_offsets(text) == expected

@@ -1,1 +1,1 @@
-"""Groups of the classic protocol: members join, one of them assigns for all, the coordinator hands it round."""
+"""Groups of the classic protocol: members join, the leader computes the assignment, the coordinator distributes it."""

@@ -1,4 +1,4 @@
-"""DescribeGroups: classic groups as they are; all others look as if they were dead."""
+"""DescribeGroups: classic groups; an absent group and a group of another type are shown as Dead."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Described = DescribeGroupsResponse.DescribedGroup
 def describe_classic_groups(
     context: Context, request: DescribeGroupsRequest, client: ClientContext
 ) -> Workflow[DescribeGroupsResponse]:
-    """DescribeGroups: each group for itself, an error included."""
+    """DescribeGroups: each group has its own result and error."""
     operations = operations_of(request)
 
     def describe(shard: GroupShard, group_id: str) -> Described:
@@ -45,7 +45,7 @@ def _failed(group_id: str, error: Errors) -> Described:
 
 
 def _described(group: ClassicGroup, operations: int) -> Described:
-    """What was agreed upon is told of a stable group only; it is about to change otherwise."""
+    """Protocol, member metadata and assignments are shown in Stable only; in other states they are about to change."""
     stable = group.state is ClassicGroupState.STABLE
     return Described(
         group_id=group.group_id,

@@ -1,11 +1,11 @@
-"""What happens to classic groups when their shard comes and goes."""
+"""The hooks of classic groups: what the group coordinator runs when a shard is loaded or resigned."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from shareq.coordinator.groups.context import Context
-from shareq.coordinator.groups.deadlines import Due, What
+from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind
 from shareq.coordinator.groups.group_hooks import GroupHooks
 from shareq.coordinator.other.classic.state import ClassicGroup
 from shareq.coordinator.other.classic.transition import Transition
@@ -16,9 +16,10 @@ from shareq.model.workflow import Workflow
 
 
 def _loaded(context: Context, group: ClassicGroup) -> Iterable[Workflow[object]]:
-    """Every member gets a full new session. A group that has become too large makes its members compete for places."""
+    """Start a full session for each member. A group with more members than `group.max.size` rebalances: the first
+    members to rejoin stay."""
     for member in group.members.values():
-        due = Due(What.CLASSIC_SESSION, group.group_id, member.member_id)
+        due = DeadlineKey(DeadlineKind.CLASSIC_SESSION, group.group_id, member.member_id)
         context.deadlines.restart(due, context.now_ms + member.session_timeout_ms)
     if len(group.members) > context.image.broker_config["group.max.size"]:
         yield _rebalance(context, group)
@@ -35,7 +36,7 @@ def _rebalance(context: Context, group: ClassicGroup) -> Workflow[None]:
 
 
 def _resigned(context: Context, group: ClassicGroup) -> None:
-    """Requests that wait are sent to the new coordinator."""
+    """Answer waiting requests with NOT_COORDINATOR, so that clients send them to the new coordinator."""
     del context
     for member in group.members.values():
         if member.awaiting_join:

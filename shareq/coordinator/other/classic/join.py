@@ -1,6 +1,6 @@
 """JoinGroup: a client becomes a member, or a member requests the next generation.
 
-Answers wait for the end of the join phase, which may take as long as the slowest member is given.
+Responses wait for the end of the join phase, at most the longest rebalance timeout of all members.
 Source: Kafka's GroupMetadataManager, classicGroupJoinToClassicGroup.
 """
 
@@ -27,7 +27,7 @@ _EMPTY, _PREPARING, _COMPLETING, _STABLE, _ = ClassicGroupState
 
 
 def join_group(context: Context, request: JoinGroupRequest, client: ClientContext) -> Workflow[JoinGroupResponse]:
-    """JoinGroup, answered when the generation begins; or at once, where it is refused or changes nothing."""
+    """JoinGroup, answered when the generation begins, or at once if the request is refused or changes nothing."""
     join = _Join(context, request, client)
     error = _refuse_request(context, request)
     response = join.refused(error) if error else (yield from join.response())
@@ -47,62 +47,63 @@ def _refuse_request(context: Context, request: JoinGroupRequest) -> Errors:
 
 
 class _Join:
-    """One request being served. `joined` brings its answer, where that has to wait with the member."""
+    """One JoinGroup request. `joined` resolves to its response if that waits for the end of the join phase."""
 
     def __init__(self, context: Context, request: JoinGroupRequest, client: ClientContext) -> None:
         self.context, self.request, self.client = context, request, client
         self.joined: Promise[JoinGroupResponse] = Promise()
 
     def refused(self, error: Errors) -> JoinGroupResponse:
-        """The answer to a request that cannot be served; old versions know no protocol name of null."""
+        """The error response; versions before 7 cannot encode a null protocol name."""
         name = "" if self.client.api_version < NULLABLE_PROTOCOL_VERSION else None
         return JoinGroupResponse(error_code=error, member_id=self.request.member_id, protocol_name=name)
 
     def response(self) -> Workflow[JoinGroupResponse]:
-        """A refused request leaves no group behind, unlike in Kafka, which keeps an empty one."""
+        """Run the request. A refused request leaves no group behind; Kafka keeps an empty one."""
         request = self.request
         shard = yield self.context.turn(request.group_id, self.refused)
         group = shard.find(ClassicGroup, request.group_id)
-        making = group is None
+        creating = group is None
         before: list[CoordinatorRecord] = []
         if group is None:
             former = shard.groups.get(request.group_id)
-            if self._is_taken(former):
+            if self._is_id_taken(former):
                 return self.refused(Errors.INCONSISTENT_GROUP_PROTOCOL)
             before = list(former.tombstones()) if former else []
             group = ClassicGroup(request.group_id, self.context.now_ms)
         transition = Transition(self.context, shard, group)
         if not self._has_room(group):
-            return (yield from self._turned_away(transition))
-        error = self._refuse(group, making)
+            return (yield from self._refuse_full(transition))
+        error = self._refuse(group, creating)
         if error:
             return self.refused(error)
-        response = self._known(transition) if request.member_id else self._unknown(transition)
-        if making:
+        response = self._join_with_id(transition) if request.member_id else self._join_without_id(transition)
+        if creating:
             transition.records = [*before, group.record()]
         error = yield from transition.append()
         if error:
             return self.refused(error)
         return response or (yield self.joined)
 
-    def _is_taken(self, former: Group | None) -> bool:
-        """True if the id belongs to a group of another type that does not make room, or is reserved for one."""
+    def _is_id_taken(self, former: Group | None) -> bool:
+        """True if the id belongs to a group of another type that a classic group cannot replace, or is reserved for
+        another type. An empty consumer group is replaced."""
         if former and (former.TYPE is not GroupType.CONSUMER or former.refuse_delete()):
             return True
         return reserved_for_others(self.request.group_id, GroupType.CLASSIC, self.context.image)
 
-    def _refuse(self, group: ClassicGroup, making: bool) -> Errors:
+    def _refuse(self, group: ClassicGroup, creating: bool) -> Errors:
         request, member_id = self.request, self.request.member_id
-        if making and member_id:
+        if creating and member_id:
             return Errors.UNKNOWN_MEMBER_ID
         error = group.refuse_protocols(request.protocol_type, request.protocols)
-        coming_back = member_id in group.pending and request.group_instance_id is None
-        if error or not member_id or coming_back:
+        is_pending = member_id in group.pending and request.group_instance_id is None
+        if error or not member_id or is_pending:
             return error
         return group.refuse_member(member_id, request.group_instance_id)
 
     def _has_room(self, group: ClassicGroup) -> bool:
-        """Members that are in stay in; while members join, the first ones to come are in."""
+        """True if the group has room for the sender. During the join phase only members that have joined count."""
         most = self.context.image.broker_config["group.max.size"]
         member = group.members.get(self.request.member_id)
         if group.state is _EMPTY:
@@ -112,11 +113,11 @@ class _Join:
             return bool(member and member.awaiting_join) or waiting < most
         return bool(member) or len(group.members) < most
 
-    def _turned_away(self, transition: Transition) -> Workflow[JoinGroupResponse]:
-        """A member of a group that has become too large comes too late: it is one no more."""
+    def _refuse_full(self, transition: Transition) -> Workflow[JoinGroupResponse]:
+        """GROUP_MAX_SIZE_REACHED. If the sender was a member of a group that is now too large, it is removed."""
         if self.request.member_id in transition.group.members:
             transition.remove(self.request.member_id, "no room")
-            transition.member_gone()
+            transition.rebalance_remaining()
             error = yield from transition.append()
             if error:
                 return self.refused(error)
@@ -124,14 +125,14 @@ class _Join:
 
     # ---- a new member ------------------------------------------------------------------------------------------------
 
-    def _unknown(self, transition: Transition) -> JoinGroupResponse | None:
-        """A static member takes its place at once; any other client gets an id for its next request, so that a client
-        that goes away meanwhile leaves no member behind."""
+    def _join_without_id(self, transition: Transition) -> JoinGroupResponse | None:
+        """Add or replace a static member at once. Any other client gets MEMBER_ID_REQUIRED with an id for its next
+        request, so that a client that disconnects in between leaves no member behind."""
         request = self.request
         name = request.group_instance_id or self.client.client_id
         member_id = f"{name}-{uuid.UUID(int=self.context.rng.getrandbits(128), version=4)}"
         if request.group_instance_id is None:
-            transition.watch_pending(member_id, request.session_timeout_ms)
+            transition.start_pending_deadline(member_id, request.session_timeout_ms)
             return JoinGroupResponse(error_code=Errors.MEMBER_ID_REQUIRED, member_id=member_id)
         former = transition.group.static_member(request.group_instance_id)
         return self._replace(transition, former, member_id) if former else self._add(transition, member_id)
@@ -155,7 +156,7 @@ class _Join:
         )
 
     def _replace(self, transition: Transition, former: Member, member_id: str) -> JoinGroupResponse | None:
-        """A static member rejoins. In a stable group it gets its old assignment, without a rebalance."""
+        """Replace a static member that rejoins. In a stable group it gets its old assignment without a rebalance."""
         group, leader_id = transition.group, transition.group.leader_id
         member = self._member(member_id)._replace(
             client_id=former.client_id, client_host=former.client_host, assignment=former.assignment
@@ -173,8 +174,9 @@ class _Join:
 
     # ---- a member ----------------------------------------------------------------------------------------------------
 
-    def _known(self, transition: Transition) -> JoinGroupResponse | None:
-        """A member that only missed its answer gets it again; news, and a leader in any case, begin a rebalance."""
+    def _join_with_id(self, transition: Transition) -> JoinGroupResponse | None:
+        """A new member, a changed list of protocols, or a stable group's leader begins a rebalance. Any other member
+        gets the present generation again, as it may have missed the response."""
         request, group = self.request, transition.group
         member = group.members.get(request.member_id)
         if member is None:

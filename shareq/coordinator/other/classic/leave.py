@@ -1,4 +1,4 @@
-"""LeaveGroup, and what else ends a membership or a phase: time.
+"""LeaveGroup, and the timeouts that end a session, the join phase or the sync phase.
 
 Source: Kafka's GroupMetadataManager, classicGroupLeaveToClassicGroup and the expirations.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from shareq.coordinator.groups.context import Context
-from shareq.coordinator.groups.deadlines import Due
+from shareq.coordinator.groups.deadlines import DeadlineKey
 from shareq.coordinator.other.classic.state import ClassicGroup, ClassicGroupState
 from shareq.coordinator.other.classic.transition import Transition
 from shareq.coordinator.turn import Retry
@@ -26,7 +26,7 @@ Left = LeaveGroupResponse.MemberResponse
 
 
 def leave_group(context: Context, request: LeaveGroupRequest, client: ClientContext) -> Workflow[LeaveGroupResponse]:
-    """LeaveGroup: each member for itself; those who stay divide what is left among them."""
+    """LeaveGroup: each member has its own result; if any left, the remaining members rebalance."""
     if context.partition_count() and not request.group_id:
         return _failure(Errors.INVALID_GROUP_ID)
     batched = client.api_version >= BATCHED_VERSION
@@ -39,7 +39,7 @@ def leave_group(context: Context, request: LeaveGroupRequest, client: ClientCont
         transition = Transition(context, shard, group)
         members = tuple([_leave(transition, identity) for identity in leaving])
         if any(not member.error_code for member in members):
-            transition.member_gone()
+            transition.rebalance_remaining()
         error = yield from transition.append()
         if error:
             return _failure(error)
@@ -55,7 +55,7 @@ def _left(identity: Identity, error: Errors) -> Left:
 
 
 def _leave(transition: Transition, identity: Identity) -> Left:
-    """An admin names a static member by its instance alone."""
+    """Remove one member. Without a member id the instance id alone names a static member, as admin clients do."""
     group, member_id = transition.group, identity.member_id
     if not member_id:
         member = group.static_member(identity.group_instance_id)
@@ -73,9 +73,11 @@ def _leave(transition: Transition, identity: Identity) -> Left:
 # ---- time ------------------------------------------------------------------------------------------------------------
 
 
-def session_over(context: Context, due: Due) -> Workflow[None]:
-    """A session has ended, or the time in which a member id had to be used. A member with a request that waits here is
-    spared: its session begins anew with the answer."""
+def session_timed_out(context: Context, due: DeadlineKey) -> Workflow[None]:
+    """Remove a member whose session has expired, or a pending member id that was not used in time.
+
+    A member whose JoinGroup or SyncGroup waits here stays: its session restarts with the response.
+    """
 
     def change(transition: Transition) -> bool:
         group = transition.group
@@ -85,40 +87,43 @@ def session_over(context: Context, due: Due) -> Workflow[None]:
             return False
         transition.remove(due.member_id, "session expired")
         if member or group.state is ClassicGroupState.PREPARING_REBALANCE:
-            transition.member_gone()
+            transition.rebalance_remaining()
         return True
 
     return _when_due(context, due, change)
 
 
-def join_over(context: Context, due: Due) -> Workflow[None]:
-    """The time to join is up: the generation begins with those who are there."""
+def join_timed_out(context: Context, due: DeadlineKey) -> Workflow[None]:
+    """The join phase has timed out: begin the generation with the members that have joined."""
 
     def change(transition: Transition) -> bool:
         if transition.group.state is not ClassicGroupState.PREPARING_REBALANCE:
             return False
-        transition.join_time_over()
+        transition.extend_or_complete_join()
         return True
 
     return _when_due(context, due, change)
 
 
-def sync_over(context: Context, due: Due) -> Workflow[None]:
-    """Some have joined, but never asked for their assignment: they are removed, the others join anew."""
+def sync_timed_out(context: Context, due: DeadlineKey) -> Workflow[None]:
+    """The sync phase has timed out: remove the members that have not sent SyncGroup, and rebalance."""
 
     def change(transition: Transition) -> bool:
         late = transition.group.pending_sync
         for member_id in sorted(late):
             transition.remove(member_id, "did not sync")
         if late:
-            transition.member_gone()
+            transition.rebalance_remaining()
         return bool(late)
 
     return _when_due(context, due, change)
 
 
-def _when_due(context: Context, due: Due, change: Callable[[Transition], bool]) -> Workflow[None]:
-    """Change the group, unless the deadline has been put off before the turn. False: there is nothing to change."""
+def _when_due(context: Context, due: DeadlineKey, change: Callable[[Transition], bool]) -> Workflow[None]:
+    """Apply `change` to the group unless the deadline was postponed before the turn; repeat it if the append fails.
+
+    `change` returns False if there is nothing to change.
+    """
     shard = yield context.turn_when_due(due)
     while context.is_over(due):
         group = shard.find(ClassicGroup, due.group_id)

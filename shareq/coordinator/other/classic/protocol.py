@@ -1,8 +1,8 @@
-"""What members of protocol type "consumer" say to each other, as far as the coordinator listens in: which topics they
-subscribe, so that offsets in use are kept, and what was assigned to them, for the journal.
+"""The parts of the embedded consumer protocol (protocol type "consumer") that the coordinator parses: subscribed
+topics, so that offsets in use do not expire, and assigned partitions, for the journal.
 
-Both are read in version 0, the prefix of all later ones. Source: Kafka's ConsumerProtocolSubscription.json and
-ConsumerProtocolAssignment.json.
+Both are read as version 0, which is a prefix of all later versions. Source: Kafka's ConsumerProtocolSubscription.json
+and ConsumerProtocolAssignment.json.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ NamedAssignment = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 def subscribed_topics(subscription: bytes) -> frozenset[str]:
-    """The topics of one member. UnreadableRecordError where the bytes make no sense."""
+    """The topics that one member subscribes to. Raises UnreadableRecordError if the bytes are invalid."""
     given = Reader(subscription)
     given.int16()
     return frozenset(given.plain_array(Reader.string))
 
 
 def assigned_partitions(assignment: bytes) -> NamedAssignment:
-    """Topics with their partitions; () where nothing can be read."""
+    """Topics with their partitions; () if the bytes are invalid."""
     given = Reader(assignment)
     try:
         given.int16()

@@ -1,7 +1,7 @@
 """The record of a classic group in `__consumer_offsets`, byte for byte as Kafka writes it: one for the whole group.
 
-The key is the record type (int16 2) and the group's name; the value is version 3 of Kafka's GroupMetadataValue.json,
-versions 0 to 4 are understood.
+The key is the record type (int16 2) and the group id. Values are written in version 3 of Kafka's
+GroupMetadataValue.json and read in versions 0 to 4.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ NEWEST_VERSION = 4
 
 
 class MemberMetadata(NamedTuple):
-    """A member with what it told of itself for the chosen protocol, and what the leader assigned to it.
+    """A member with its subscription under the chosen protocol and its assignment.
 
-    `rebalance_timeout_ms` -1, as before version 1: the same as that of the session.
+    `rebalance_timeout_ms` -1 (version 0 has none) stands for the session timeout.
     """
 
     member_id: str
@@ -34,7 +34,8 @@ class MemberMetadata(NamedTuple):
 
 
 class GroupMetadata(NamedTuple):
-    """A group as it is Empty or Stable; what lies between is not recorded. `current_state_timestamp` -1: unknown."""
+    """A group that is Empty or Stable; other states are not recorded. `current_state_timestamp` in ms, -1 if
+    unknown."""
 
     protocol_type: str
     generation: int
@@ -45,7 +46,7 @@ class GroupMetadata(NamedTuple):
 
 
 def encode(group_id: str, value: GroupMetadata) -> CoordinatorRecord:
-    """The record that sets the group."""
+    """The record that stores the group."""
     out = Writer().int16(WRITTEN_VERSION).string(value.protocol_type).int32(value.generation)
     out.nullable_string(value.protocol).nullable_string(value.leader).int64(value.current_state_timestamp)
     out.int32(len(value.members))
@@ -58,7 +59,7 @@ def encode(group_id: str, value: GroupMetadata) -> CoordinatorRecord:
 
 
 def tombstone(group_id: str) -> CoordinatorRecord:
-    """The record that ends the group."""
+    """The record that deletes the group."""
     return CoordinatorRecord(_key(group_id), None)
 
 
@@ -67,7 +68,7 @@ def _key(group_id: str) -> bytes:
 
 
 def decode(key: bytes, value: bytes | None) -> tuple[str, GroupMetadata | None]:
-    """Group and value, None for a tombstone. UnreadableRecordError where they make no sense."""
+    """Group id and value, None for a tombstone. Raises UnreadableRecordError if the bytes are invalid."""
     given = Reader(key)
     given.int16()
     group_id = given.string()
@@ -76,7 +77,7 @@ def decode(key: bytes, value: bytes | None) -> tuple[str, GroupMetadata | None]:
     body = Reader(value)
     version = body.int16()
     if not 0 <= version <= NEWEST_VERSION:
-        raise UnreadableRecordError(f"GroupMetadata has version {version}; known are 0 to {NEWEST_VERSION}")
+        raise UnreadableRecordError(f"GroupMetadata version {version} is unknown; allowed are 0 to {NEWEST_VERSION}")
     return group_id, _read_flexible(body) if version == NEWEST_VERSION else _read_plain(body, version)
 
 

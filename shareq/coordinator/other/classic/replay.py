@@ -1,4 +1,4 @@
-"""Takes the records of classic groups in."""
+"""Replays the records of classic groups."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from shareq.coordinator.other.classic.state import ClassicGroup, restored
 
 
 def replay(groups: dict[str, Group], key: bytes, value_bytes: bytes | None, now_ms: int) -> None:
-    """The record is the whole group: what was there of it is replaced, or gone."""
+    """Replace the group by the one in the record, or delete it if the record is a tombstone."""
     del now_ms
     group_id, value = decode(key, value_bytes)
     if find(groups, ClassicGroup, group_id):

@@ -1,7 +1,7 @@
-"""The state of a classic group: its members, its generation, and where it stands between two rebalances.
+"""The state of a classic group: its members, its generation, and its state in the rebalance protocol.
 
-Only Empty and Stable groups are recorded; the rest is soft and lost with its coordinator, whereupon members join anew.
-A group is never changed in place: what a request makes of it is a copy, which takes its place after the commit.
+Only Empty and Stable groups are recorded. The other states are soft: after a failover the members join again. A group
+is never changed in place: a request changes a copy, which replaces the group after the commit (see `transition`).
 Source: Kafka's ClassicGroup, ClassicGroupMember and ClassicGroupState.
 """
 
@@ -26,7 +26,7 @@ Protocols = tuple[JoinGroupRequest.Protocol, ...]
 
 
 class ClassicGroupState(StrEnum):
-    """DEAD is what an absent group is called: a group that ends is gone at once."""
+    """As described to admins. DEAD is the state shown for an absent group; a group never enters it."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -36,7 +36,8 @@ class ClassicGroupState(StrEnum):
 
 
 class ClassicGroupEvent(StrEnum):
-    """What moves a group: members have to join anew, they have, nobody is left, or the assignment is stored."""
+    """The events that change the state: a rebalance begins, its join phase ends with members or without, the assignment
+    is stored."""
 
     REBALANCE = "rebalance"
     JOINED = "joined"
@@ -54,13 +55,13 @@ TRANSITIONS: dict[tuple[ClassicGroupState, ClassicGroupEvent], ClassicGroupState
     (_COMPLETING, ClassicGroupEvent.REBALANCE): _PREPARING,
     (_STABLE, ClassicGroupEvent.REBALANCE): _PREPARING,
 }
-"""Where a group goes; everything absent cannot happen."""
+"""The next state by state and event. Pairs without an entry cannot occur."""
 
 
 class Member(NamedTuple):
-    """A member. `awaiting_join` and `awaiting_sync` answer the request that it has waiting here.
+    """A member. `awaiting_join` and `awaiting_sync`: the responses to its waiting JoinGroup and SyncGroup.
 
-    `is_new`: it has joined and never been answered, so that it cannot send heartbeats yet.
+    `is_new`: its first JoinGroup is not answered yet, so it cannot send heartbeats.
     """
 
     member_id: str
@@ -76,16 +77,19 @@ class Member(NamedTuple):
     awaiting_sync: Promise[SyncGroupResponse] | None = None
 
     def metadata(self, protocol: str | None) -> bytes:
-        """What the member says under this protocol."""
+        """The member's metadata for a protocol; b"" if it does not support the protocol."""
         return next((known.metadata for known in self.protocols if known.name == protocol), b"")
 
     def vote(self, candidates: Iterable[str]) -> str:
-        """Its favourite among protocols that all members know."""
+        """The first of the member's protocols that is among the candidates."""
         return next(known.name for known in self.protocols if known.name in candidates)
 
 
 class InitialDelay(NamedTuple):
-    """A group that was empty waits for more members: how long this time, how long at most after that."""
+    """The initial rebalance delay of a group that was empty: `delay_ms` for this wait, `remaining_ms` at most after it.
+
+    `member_added`: a member has joined during this wait.
+    """
 
     delay_ms: int
     remaining_ms: int
@@ -93,8 +97,11 @@ class InitialDelay(NamedTuple):
 
 
 class ClassicGroup:
-    """One group. `pending`: ids handed out whose owners have not come back yet; `pending_sync`: who has joined the
-    generation and not asked for its assignment yet. `state_since_ms` None: recorded by an old Kafka, which did not say.
+    """One group.
+
+    `pending`: member ids given out by MEMBER_ID_REQUIRED that have not joined yet. `pending_sync`: members of the
+    generation that have not sent SyncGroup yet. `state_since_ms`: when the group entered its state; None if its record
+    is older than version 2, which introduced the timestamp.
     """
 
     TYPE: ClassVar[GroupType] = GroupType.CLASSIC
@@ -127,10 +134,10 @@ class ClassicGroup:
         self.pending_sync: frozenset[str] = frozenset()
         self.initial_delay: InitialDelay | None = None
         self.topics: frozenset[str] | None = None
-        """What the members subscribe; None: it cannot be known."""
+        """The topics that the members subscribe to; None if unknown (another protocol type, or no generation yet)."""
 
     def copy(self) -> ClassicGroup:
-        """The same group, to be changed: members are values, only their table is its own."""
+        """A copy that can be changed without changing this group: members are immutable, their dict is copied."""
         other = copy(self)
         other.members = dict(self.members)
         return other
@@ -147,7 +154,7 @@ class ClassicGroup:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """How long members have to join anew: the longest that any of them asks for."""
+        """The largest rebalance timeout of all members; 0 without members."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     @property
@@ -155,21 +162,21 @@ class ClassicGroup:
         return not self.pending and all(member.awaiting_join for member in self.members.values())
 
     def static_member(self, instance_id: str | None) -> Member | None:
-        """The member that bears the instance id now."""
+        """The present owner of the instance id."""
         if instance_id is None:
             return None
         return next((m for m in self.members.values() if m.group_instance_id == instance_id), None)
 
     def refuse_member(self, member_id: str, instance_id: str | None) -> Errors:
-        """Why a member may not speak for itself."""
+        """NONE if the member exists and owns the instance id; else FENCED_INSTANCE_ID or UNKNOWN_MEMBER_ID."""
         member = self.members.get(member_id)
         if member and instance_id in (None, member.group_instance_id):
             return Errors.NONE
         return Errors.FENCED_INSTANCE_ID if self.static_member(instance_id) else Errors.UNKNOWN_MEMBER_ID
 
     def refuse_protocols(self, protocol_type: str, protocols: Protocols) -> Errors:
-        """INCONSISTENT_GROUP_PROTOCOL unless the member has the group's type, and a protocol that all members know. A
-        group without members, which may still be preparing a rebalance, takes any."""
+        """INCONSISTENT_GROUP_PROTOCOL unless the type is the group's and one of the protocols is supported by all
+        members. A group without members accepts any type and protocols; it may be Empty or PreparingRebalance."""
         if not self.members:
             fits = bool(protocol_type and protocols)
         else:
@@ -182,13 +189,17 @@ class ClassicGroup:
         return {name for name, count in counts.items() if count == len(self.members)}
 
     def select_protocol(self) -> str:
-        """The protocol that most members like best among those that all of them know; the first one among equals."""
+        """The protocol with most votes among those that all members support; the first one in a tie."""
         candidates = self._common_protocols()
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return votes.most_common(1)[0][0]
 
     def subscribed(self) -> frozenset[str] | None:
-        """What the members subscribe under the chosen protocol, as far as it can be known."""
+        """The topics that the members subscribe to under the chosen protocol; None for other protocol types than
+        "consumer".
+
+        An empty set if a subscription cannot be read.
+        """
         if self.protocol_type != CONSUMER:
             return None
         try:
@@ -198,7 +209,7 @@ class ClassicGroup:
         return frozenset[str]().union(*each)
 
     def record(self) -> CoordinatorRecord:
-        """The group as it is recorded."""
+        """The record of the whole group."""
         members = tuple(
             records.MemberMetadata(
                 m.member_id,
@@ -219,7 +230,8 @@ class ClassicGroup:
     # ---- offsets and deletion ----------------------------------------------------------------------------------------
 
     def refuse_commit(self, committer: Committer) -> Errors:
-        """Members commit in their generation, outsiders while nobody is in. A transaction needs no member."""
+        """NONE for a member in its generation, for a commit without member in an Empty group, and for a transactional
+        commit without member."""
         member_id, instance_id, generation_id, transactional = committer
         if generation_id < 0 and self.state is _EMPTY:
             return Errors.NONE
@@ -240,7 +252,7 @@ class ClassicGroup:
         return Errors.NONE
 
     def refuse_offset_delete(self) -> Errors:
-        """Of a group in use offsets are deleted only where it can be told which topics it does not read."""
+        """NON_EMPTY_GROUP if the group is in use and its subscribed topics are unknown (type not "consumer")."""
         in_use = self.state is not _EMPTY and self.protocol_type != CONSUMER
         return Errors.NON_EMPTY_GROUP if in_use else Errors.NONE
 
@@ -248,11 +260,15 @@ class ClassicGroup:
         return Errors.NONE if self.state is _EMPTY else Errors.NON_EMPTY_GROUP
 
     def subscribes(self, topic: str) -> bool:
-        """Before the first generation nobody can know what "consumer" members will read: all topics count."""
+        """True if a member subscribes to the topic. Before the first generation of a "consumer" group: any topic."""
         return self.protocol_type == CONSUMER if self.topics is None else topic in self.topics
 
     def expiry_base_ms(self, committed_at_ms: int) -> int | None:
-        """Since the group became Empty, or since the commit where members come and go, or there were never any."""
+        """The time (ms) from which the retention of an offset counts; None if the offset cannot expire now.
+
+        An Empty group: when it became Empty. A Stable group of known topics, and one that never had members: the
+        commit.
+        """
         if not self.protocol_type:
             return committed_at_ms
         if self.state is _EMPTY:
@@ -266,7 +282,7 @@ class ClassicGroup:
 
 
 def restored(group_id: str, value: records.GroupMetadata) -> ClassicGroup:
-    """The group as its record tells: whoever was a member still is one, in the same generation."""
+    """The group of a record, Stable with the recorded members and generation; Empty without members."""
     group = ClassicGroup(group_id, None if value.current_state_timestamp == -1 else value.current_state_timestamp)
     group.protocol_type = value.protocol_type
     group.generation_id = value.generation

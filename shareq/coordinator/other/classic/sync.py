@@ -1,9 +1,9 @@
-"""SyncGroup and Heartbeat: what members do between two rebalances."""
+"""SyncGroup and Heartbeat of classic groups."""
 
 from __future__ import annotations
 
 from shareq.coordinator.groups.context import Context
-from shareq.coordinator.groups.deadlines import Due, What
+from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind
 from shareq.coordinator.other.classic.state import ClassicGroup, ClassicGroupState
 from shareq.coordinator.other.classic.transition import Transition, sync_response
 from shareq.model.actor import ClientContext
@@ -20,7 +20,7 @@ MANDATORY_PROTOCOL_VERSION = 5
 
 
 def _refuse(group: ClassicGroup | None, request: HeartbeatRequest | SyncGroupRequest) -> Errors:
-    """What a member has to be before anything else counts."""
+    """The error if the sender is not a member (25), is fenced (82) or is in another generation (22)."""
     if group is None:
         return Errors.UNKNOWN_MEMBER_ID
     error = group.refuse_member(request.member_id, request.group_instance_id)
@@ -33,23 +33,23 @@ def _refuse(group: ClassicGroup | None, request: HeartbeatRequest | SyncGroupReq
 
 
 def heartbeat(context: Context, request: HeartbeatRequest, client: ClientContext) -> Workflow[HeartbeatResponse]:
-    """Heartbeat: the member is there; it learns if it has to join anew."""
+    """Heartbeat: restart the member's session. REBALANCE_IN_PROGRESS if the member has to rejoin."""
     del client
     if context.partition_count() and not request.group_id:
         return HeartbeatResponse(error_code=Errors.INVALID_GROUP_ID)
-    shard = yield context.turn(request.group_id, _unheard)
+    shard = yield context.turn(request.group_id, _heartbeat_failure)
     group = shard.find(ClassicGroup, request.group_id)
     error = _refuse(group, request)
     if error or group is None:
         return HeartbeatResponse(error_code=error)
-    due = Due(What.CLASSIC_SESSION, request.group_id, request.member_id)
+    due = DeadlineKey(DeadlineKind.CLASSIC_SESSION, request.group_id, request.member_id)
     context.deadlines.restart(due, context.now_ms + group.members[request.member_id].session_timeout_ms)
     preparing = group.state is ClassicGroupState.PREPARING_REBALANCE
     return HeartbeatResponse(error_code=Errors.REBALANCE_IN_PROGRESS if preparing else Errors.NONE)
 
 
-def _unheard(error: Errors) -> HeartbeatResponse:
-    """While the group is being loaded a heartbeat succeeds, as in Kafka."""
+def _heartbeat_failure(error: Errors) -> HeartbeatResponse:
+    """The response if there is no turn. While the group is loading a heartbeat succeeds, as in Kafka."""
     return HeartbeatResponse(error_code=Errors.NONE if error is Errors.COORDINATOR_LOAD_IN_PROGRESS else error)
 
 
@@ -57,7 +57,7 @@ def _unheard(error: Errors) -> HeartbeatResponse:
 
 
 def sync_group(context: Context, request: SyncGroupRequest, client: ClientContext) -> Workflow[SyncGroupResponse]:
-    """SyncGroup: the leader brings the assignment of all members, the others wait for theirs."""
+    """SyncGroup: the leader sends the assignment of all members; the other members wait for theirs."""
     error = _refuse_request(context, request, client)
     if error:
         return _failure(error)
@@ -97,7 +97,8 @@ def _refuse_request(context: Context, request: SyncGroupRequest, client: ClientC
 
 
 def _refuse_sync(group: ClassicGroup | None, request: SyncGroupRequest) -> Errors:
-    """The protocol, where it is named, must be the one of this generation."""
+    """INCONSISTENT_GROUP_PROTOCOL if the request names another protocol than the generation's; REBALANCE_IN_PROGRESS
+    during the join phase."""
     assert group is not None, "an absent group has no members"
     if request.protocol_type not in (None, group.protocol_type):
         return Errors.INCONSISTENT_GROUP_PROTOCOL

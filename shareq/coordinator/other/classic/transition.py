@@ -1,7 +1,7 @@
-"""A classic group on its way from one state to the next, and what follows once that is committed.
+"""One change of a classic group: new state, records, deadlines, responses and events, applied with the commit.
 
-The steps are Kafka's, in its order: a rebalance is prepared, members join, the generation begins, their assignment is
-awaited. Source: Kafka's GroupMetadataManager, the methods about classic groups.
+The steps are Kafka's, in its order: a rebalance is prepared, members join, the generation begins, the leader sends the
+assignment. Source: Kafka's GroupMetadataManager, the methods about classic groups.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from shareq.coordinator.groups.context import Context
-from shareq.coordinator.groups.deadlines import Due, What
+from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind
 from shareq.coordinator.groups.shard import GroupShard
 from shareq.coordinator.other.classic.protocol import assigned_partitions
 from shareq.coordinator.other.classic.state import (
@@ -20,7 +20,7 @@ from shareq.coordinator.other.classic.state import (
     InitialDelay,
     Member,
 )
-from shareq.coordinator.other.offsets.expiry import watch_offsets
+from shareq.coordinator.other.offsets.expiry import schedule_expiry
 from shareq.coordinator.turn import Append
 from shareq.model.errors import Errors
 from shareq.model.events import Event, GroupEpochBumped, MemberJoined, MemberLeft, MemberReconciled
@@ -29,26 +29,25 @@ from shareq.model.records import CoordinatorRecord
 from shareq.model.workflow import Workflow
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
-"""Session time-out of a member without its first response: its client may have disconnected."""
+"""Session timeout of a member whose first JoinGroup is not answered yet: its client may have disconnected."""
 
 _EMPTY, _PREPARING, _COMPLETING, _STABLE, _ = ClassicGroupState
 
 
 class Transition:
-    """A copy of a group, changed step by step. Answers to those who wait, deadlines and events are collected, and
-    happen with the commit, when the copy takes the group's place; without it nothing has happened.
-    """
+    """Changes a copy of a group. Responses to waiting requests, deadlines and events are collected and take effect with
+    the commit, when the copy replaces the group. If the append fails, nothing has changed."""
 
     def __init__(self, context: Context, shard: GroupShard, group: ClassicGroup) -> None:
         self.context, self.shard, self.now_ms = context, shard, context.now_ms
         self.group = group.copy()
         self.records: list[CoordinatorRecord] = []
         self._answers: list[Callable[[], None]] = []
-        self._deadlines: dict[Due, int | None] = {}
+        self._deadlines: dict[DeadlineKey, int | None] = {}
         self._events: list[Event] = []
 
     def append(self) -> Workflow[Errors]:
-        """Append the records, then let the copy take the group's place. Returns the error of the append."""
+        """Append the records, then replace the group by the copy. Returns the error of the append."""
         error: Errors = yield Append(self.records)
         if not error:
             self._commit()
@@ -57,7 +56,7 @@ class Transition:
     def _commit(self) -> None:
         context = self.context
         self.shard.groups[self.group.group_id] = self.group
-        watch_offsets(context)
+        schedule_expiry(context)
         for due, duration_ms in self._deadlines.items():
             if duration_ms is None:
                 context.deadlines.forget(due)
@@ -69,23 +68,23 @@ class Transition:
 
     # ---- deadlines ---------------------------------------------------------------------------------------------------
 
-    def watch(self, member: Member, duration_ms: int | None = None) -> None:
-        """Restart the member's session; it ends after its session time-out, or after `duration_ms`."""
-        due = Due(What.CLASSIC_SESSION, self.group.group_id, member.member_id)
+    def restart_session(self, member: Member, duration_ms: int | None = None) -> None:
+        """Restart the member's session; it expires after `duration_ms`, by default the session timeout."""
+        due = DeadlineKey(DeadlineKind.CLASSIC_SESSION, self.group.group_id, member.member_id)
         self._deadlines[due] = member.session_timeout_ms if duration_ms is None else duration_ms
 
-    def watch_pending(self, member_id: str, session_timeout_ms: int) -> None:
+    def start_pending_deadline(self, member_id: str, session_timeout_ms: int) -> None:
         """Start the deadline by which a client must join with its new member id."""
         self.group.pending |= {member_id}
-        self._deadlines[Due(What.CLASSIC_SESSION, self.group.group_id, member_id)] = session_timeout_ms
+        self._deadlines[DeadlineKey(DeadlineKind.CLASSIC_SESSION, self.group.group_id, member_id)] = session_timeout_ms
 
-    def _wait(self, what: What, duration_ms: int | None) -> None:
-        self._deadlines[Due(what, self.group.group_id)] = duration_ms
+    def _wait(self, kind: DeadlineKind, duration_ms: int | None) -> None:
+        self._deadlines[DeadlineKey(kind, self.group.group_id)] = duration_ms
 
     # ---- members -----------------------------------------------------------------------------------------------------
 
     def add(self, member: Member, protocol_type: str) -> None:
-        """A new member, whose request waits. The first one leads."""
+        """Add a new member whose JoinGroup waits. The first member becomes leader."""
         group = self.group
         group.pending -= {member.member_id}
         if not group.members:
@@ -95,10 +94,10 @@ class Transition:
         if group.initial_delay:
             group.initial_delay = group.initial_delay._replace(member_added=True)
         group.members[member.member_id] = member
-        self.watch(member, NEW_MEMBER_JOIN_TIMEOUT_MS)
+        self.restart_session(member, NEW_MEMBER_JOIN_TIMEOUT_MS)
 
     def update(self, member: Member) -> None:
-        """A member is not what it was. A request that it already had waiting is answered: it asks again."""
+        """Store the changed member. Its earlier waiting request is answered with REBALANCE_IN_PROGRESS."""
         former = self.group.members[member.member_id]
         if former.awaiting_join and former.awaiting_join is not member.awaiting_join:
             self._answer_join(former, Errors.REBALANCE_IN_PROGRESS)
@@ -107,22 +106,22 @@ class Transition:
         self.group.members[member.member_id] = member
 
     def replace(self, former: Member, member: Member) -> None:
-        """A static member comes back under a new member id; whoever still waits under the old one is fenced."""
+        """Replace a static member that rejoins under a new member id; requests waiting under the old id are fenced."""
         group = self.group
         self._dismiss(former, Errors.FENCED_INSTANCE_ID)
         del group.members[former.member_id]
         group.members[member.member_id] = member
         if group.leader_id == former.member_id:
             group.leader_id = member.member_id
-        self.watch(member)
+        self.restart_session(member)
         self._events.append(MemberLeft(group.group_id, former.member_id, "replaced"))
-        self._told_of(member)
+        self._trace_joined(member)
 
     def remove(self, member_id: str, reason: str) -> None:
         """Remove a member or a pending member id. If it was the leader, the next member leads."""
         group = self.group
         group.pending -= {member_id}
-        self._deadlines[Due(What.CLASSIC_SESSION, group.group_id, member_id)] = None
+        self._deadlines[DeadlineKey(DeadlineKind.CLASSIC_SESSION, group.group_id, member_id)] = None
         member = group.members.pop(member_id, None)
         if member is None:
             return
@@ -148,72 +147,77 @@ class Transition:
             self._answers.append(partial(member.awaiting_sync.keep, SyncGroupResponse(error_code=error)))
 
     def synced(self, member_id: str) -> None:
-        """One less whose SyncGroup is awaited."""
+        """The member's SyncGroup is not awaited any more; without such members the sync timeout ends."""
         group = self.group
         group.pending_sync -= {member_id}
         if not group.pending_sync:
-            self._wait(What.CLASSIC_SYNC, None)
+            self._wait(DeadlineKind.CLASSIC_SYNC, None)
 
     # ---- the join phase ----------------------------------------------------------------------------------------------
 
     def rebalance(self) -> None:
-        """Members have to join anew. The phase ends when all of them have, for a group that was empty when no more
-        come; one that is under way ends if this was what it waited for."""
+        """Begin the join phase, or end the running one if all members have joined.
+
+        A group that was Empty waits for the initial rebalance delay, any other group for all members.
+        """
         group = self.group
         if group.state is _PREPARING:
             if group.all_joined and not group.initial_delay:
                 self.complete_join()
             return
-        self._wait(What.CLASSIC_SYNC, None)
+        self._wait(DeadlineKind.CLASSIC_SYNC, None)
         if group.state is _COMPLETING:
-            self._call_off()
+            self._cancel_sync()
         was_empty = group.state is _EMPTY
         group.step(ClassicGroupEvent.REBALANCE, self.now_ms)
         if was_empty:
             delay_ms: int = self.context.image.broker_config["group.initial.rebalance.delay.ms"]
             group.initial_delay = InitialDelay(delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
-            self._wait(What.CLASSIC_JOIN, delay_ms)
+            self._wait(DeadlineKind.CLASSIC_JOIN, delay_ms)
         elif group.all_joined:
             self.complete_join()
         else:
-            self._wait(What.CLASSIC_JOIN, group.rebalance_timeout_ms)
+            self._wait(DeadlineKind.CLASSIC_JOIN, group.rebalance_timeout_ms)
 
-    def member_gone(self) -> None:
-        """After `remove`: the others divide its partitions among them. A group without a generation has none."""
+    def rebalance_remaining(self) -> None:
+        """After `remove`: rebalance, so that the remaining members get its partitions. An Empty group has none."""
         if self.group.state is not _EMPTY:
             self.rebalance()
 
-    def _call_off(self) -> None:
-        """Answer the members that wait for an assignment of this generation with an error."""
+    def _cancel_sync(self) -> None:
+        """Answer waiting SyncGroup requests with REBALANCE_IN_PROGRESS and clear the assignments."""
         for member in list(self.group.members.values()):
             self._answer_sync(member, Errors.REBALANCE_IN_PROGRESS)
             if member.awaiting_sync:
-                self.watch(member)
+                self.restart_session(member)
             self.group.members[member.member_id] = member._replace(awaiting_sync=None, assignment=b"")
 
-    def join_time_over(self) -> None:
-        """The time to join is up; for a group that was empty it is extended as long as members keep coming."""
+    def extend_or_complete_join(self) -> None:
+        """The join phase has timed out: complete it. The initial delay is extended if a member has joined during it and
+        time remains."""
         delay = self.group.initial_delay
         if delay and delay.member_added and delay.remaining_ms:
             delay_ms: int = self.context.image.broker_config["group.initial.rebalance.delay.ms"]
             following_ms = min(delay_ms, delay.remaining_ms)
             self.group.initial_delay = InitialDelay(following_ms, max(delay.remaining_ms - delay.delay_ms, 0))
-            self._wait(What.CLASSIC_JOIN, following_ms)
+            self._wait(DeadlineKind.CLASSIC_JOIN, following_ms)
         else:
             self.complete_join()
 
     def complete_join(self) -> None:
-        """The next generation begins with those who have joined, and static members, who may be late. Where none of
-        the members has joined, all that can be done is to wait for their sessions to end."""
+        """Begin the next generation with the members that have joined and all static members.
+
+        If no member has joined, the join phase goes on until the sessions of the static members expire.
+        """
         group = self.group
         group.initial_delay = None
         for member in list(group.members.values()):
             if not member.awaiting_join and member.group_instance_id is None:
                 self.remove(member.member_id, "did not rejoin")
         if group.members and not self._elect():
-            self._wait(What.CLASSIC_JOIN, group.rebalance_timeout_ms)
+            self._wait(DeadlineKind.CLASSIC_JOIN, group.rebalance_timeout_ms)
             return
-        self._wait(What.CLASSIC_JOIN, None)
+        self._wait(DeadlineKind.CLASSIC_JOIN, None)
         group.generation_id += 1
         group.protocol_name = group.select_protocol() if group.members else None
         group.topics = group.subscribed()
@@ -224,13 +228,12 @@ class Transition:
             self.records.append(group.record())
             return
         group.pending_sync = frozenset(group.members)
-        self._wait(What.CLASSIC_SYNC, group.rebalance_timeout_ms)
+        self._wait(DeadlineKind.CLASSIC_SYNC, group.rebalance_timeout_ms)
         for member in list(group.members.values()):
             self._joined(member)
 
     def _elect(self) -> bool:
-        """The leader stays if it has joined, else the first joined member becomes leader. False: no member has
-        joined."""
+        """Elect the leader: it stays if it has joined, else the first joined member. False if no member has joined."""
         group = self.group
         leader = group.members.get(group.leader_id or "")
         if leader is None or not leader.awaiting_join:
@@ -245,18 +248,18 @@ class Transition:
         if member.awaiting_join:
             self._answers.append(partial(member.awaiting_join.keep, join_response(group, member.member_id)))
         if member.is_new:
-            self._told_of(member)
+            self._trace_joined(member)
         group.members[member.member_id] = member._replace(is_new=False, awaiting_join=None)
-        self.watch(member)
+        self.restart_session(member)
 
-    def _told_of(self, member: Member) -> None:
+    def _trace_joined(self, member: Member) -> None:
         topics = tuple(sorted(self.group.topics or ()))
         self._events.append(MemberJoined(self.group.group_id, member.member_id, member.client_id, topics))
 
     # ---- the sync phase ----------------------------------------------------------------------------------------------
 
     def assign(self, assignments: dict[str, bytes]) -> None:
-        """Record the leader's assignment, and answer all members that wait for it."""
+        """Record the leader's assignment and answer all waiting SyncGroup requests."""
         group = self.group
         for member in list(group.members.values()):
             group.members[member.member_id] = member._replace(assignment=assignments.get(member.member_id, b""))
@@ -265,14 +268,14 @@ class Transition:
         for member in list(group.members.values()):
             if member.awaiting_sync:
                 self._answers.append(partial(member.awaiting_sync.keep, sync_response(group, member)))
-                self.watch(member)
+                self.restart_session(member)
             assigned = assigned_partitions(member.assignment)
             self._events.append(MemberReconciled(group.group_id, member.member_id, group.generation_id, assigned))
             group.members[member.member_id] = member._replace(awaiting_sync=None)
 
 
 def join_response(group: ClassicGroup, member_id: str, *, skip_assignment: bool = False) -> JoinGroupResponse:
-    """The generation as a member learns of it; the leader learns of all members."""
+    """The response for one member of the generation; only the leader's lists the members."""
     members: tuple[JoinGroupResponse.Member, ...] = ()
     if member_id == group.leader_id:
         members = tuple(
@@ -295,7 +298,7 @@ def join_response(group: ClassicGroup, member_id: str, *, skip_assignment: bool 
 
 
 def sync_response(group: ClassicGroup, member: Member) -> SyncGroupResponse:
-    """What is assigned to the member."""
+    """The response with the member's assignment."""
     return SyncGroupResponse(
         protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment
     )

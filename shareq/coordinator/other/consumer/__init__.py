@@ -1,5 +1,6 @@
-"""Consumer groups of the new protocol (KIP-848): members tell what they own, the coordinator tells what they shall own.
+"""Consumer groups of the consumer rebalance protocol (KIP-848).
 
-Nobody stops for a rebalance. The coordinator computes a target assignment, and each heartbeat brings its sender one
-step nearer to it: first it gives up what it shall not have, then it takes what others have given up.
+Members report the partitions that they own; the coordinator computes a target assignment and returns the partitions
+that they may own. Each heartbeat takes its sender one step towards the target: it first revokes surplus partitions,
+then gets partitions that are free. Members that are not affected continue to fetch during a rebalance.
 """

@@ -1,7 +1,7 @@
-"""Server-side assignors of consumer groups: who shall have which partition. Each partition has one owner.
+"""The server-side assignors of consumer groups, `uniform` and `range`. Each partition gets one member at most.
 
-Both give the result of Kafka's assignors of the same name on the same input, but for orders that there depend on which
-of two colliding keys came first into a hash table.
+Both return the result of Kafka's assignors of the same name, except where that depends on the insertion order of
+colliding keys in a Java hash table.
 Source: KIP-848, "Server-side assignor"; Kafka's UniformAssignor and RangeAssignor.
 """
 
@@ -16,11 +16,12 @@ from shareq.coordinator.share_group.simple_assignor import hash_order, topic_has
 from shareq.model.ids import TopicId, java_hash, topic_id_to_bytes
 
 MAX_ROUNDS = 16
-"""How often the topics are balanced in turn. Overlapping subscriptions may need several rounds, and need not end."""
+"""The limit of balancing rounds over all topics: with overlapping subscriptions balancing need not terminate."""
 
 
 class Subscriber(NamedTuple):
-    """A member as an assignor sees it: `topic_ids` are those that exist, `target` is what it should have until now."""
+    """The input of an assignor for one member: `topic_ids` of existing subscribed topics, `target`: its present
+    target."""
 
     instance_id: str | None
     topic_ids: frozenset[TopicId]
@@ -28,24 +29,26 @@ class Subscriber(NamedTuple):
 
 
 class AssignorInput(NamedTuple):
-    """`partition_counts` of all topics that anybody subscribes to."""
+    """The input of an assignor. `partition_counts`: of all topics that at least one member subscribes to."""
 
     members: Mapping[str, Subscriber]
     partition_counts: Mapping[TopicId, int]
 
 
 Assignor = Callable[[AssignorInput], dict[str, Assignment]]
-"""The new target of every member, partitions ascending, without empty topics. Must not change its input."""
+"""Returns the new target of each member by member id: partitions ascending, no empty topics. Must not change its
+input."""
 
 
 # ---- range -----------------------------------------------------------------------------------------------------------
 
 
 def assign_range(given: AssignorInput) -> dict[str, Assignment]:
-    """Each topic is cut into ranges, one a subscriber; the first ones are longer by one.
+    """Cut each topic into one range per subscriber; the first ranges are longer by one partition if it does not divide
+    evenly.
 
-    Static members come first, by instance id, so that who comes back gets the same range. Topics with as many
-    partitions and the same subscribers are cut alike.
+    Static members come first, in the order of instance ids, so that a static member that rejoins gets the same range.
+    Topics with the same subscribers and partition count get the same ranges (co-partitioning).
     """
     members = sorted(given.members, key=lambda member_id: _static_first(member_id, given.members[member_id]))
     subscribers: dict[TopicId, list[str]] = {}
@@ -72,15 +75,15 @@ def _static_first(member_id: str, member: Subscriber) -> tuple[bool, str]:
 
 
 def assign_uniform(given: AssignorInput) -> dict[str, Assignment]:
-    """As even as the subscriptions allow, and beyond that as sticky as can be."""
+    """Balance the number of partitions per member as far as subscriptions allow, moving few partitions."""
     members = hash_order(sorted(given.members), java_hash)
     if len({member.topic_ids for member in given.members.values()}) > 1:
         return _Uniform(members, given).result()
-    return _assign_together(members, given)
+    return _assign_homogeneous(members, given)
 
 
 def _old(given: AssignorInput, member_id: str) -> Iterator[tuple[TopicId, int]]:
-    """What the member should have until now, as far as it subscribes to it."""
+    """The partitions of the member's present target in topics that it still subscribes to."""
     member = given.members[member_id]
     for topic_id in hash_order(list(member.target), topic_hash):
         if topic_id in member.topic_ids:
@@ -88,8 +91,9 @@ def _old(given: AssignorInput, member_id: str) -> Iterator[tuple[TopicId, int]]:
                 yield topic_id, partition
 
 
-def _assign_together(members: list[str], given: AssignorInput) -> dict[str, Assignment]:
-    """Everybody subscribes to the same topics: who has too much gives it up, who has too little gets the rest."""
+def _assign_homogeneous(members: list[str], given: AssignorInput) -> dict[str, Assignment]:
+    """All members subscribe to the same topics: each keeps its partitions up to its quota; the rest fills up the
+    others."""
     topic_ids = hash_order(list(given.partition_counts), topic_hash)
     everything = [(topic_id, index) for topic_id in topic_ids for index in range(given.partition_counts[topic_id])]
     taken = {partition for member_id in members for partition in _old(given, member_id)}
@@ -102,7 +106,7 @@ def _assign_together(members: list[str], given: AssignorInput) -> dict[str, Assi
         old = list(_old(given, member_id))
         kept, surplus = old[: quota + extra], old[quota + extra :]
         free += surplus
-        # Who has no use for the extra partition leaves it to others, unless they all are needed to take one.
+        # A member that does not fill its extra partition leaves it to a later one, if enough members follow.
         if len(kept) <= quota and extra and len(members) - index > extras:
             extra = False
         extras -= extra
@@ -122,7 +126,8 @@ def _by_topic(partitions: list[tuple[TopicId, int]]) -> Assignment:
 
 
 class _Uniform:
-    """Subscriptions differ. Members are numbers here; `sizes` is how much each has in all, `owners` who has what."""
+    """Assigns topics of different subscriptions. Members are numbers. `sizes`: partitions per member; `owners`: the
+    member of each partition by topic, -1 for none."""
 
     def __init__(self, members: list[str], given: AssignorInput) -> None:
         self.members = members
@@ -137,7 +142,7 @@ class _Uniform:
         self.topic_ids = sorted((t for t in self.owners if self.subscribers[t]), key=self._topic_order)
 
     def _topic_order(self, topic_id: TopicId) -> tuple[float, int, bytes]:
-        """Most partitions a subscriber first, then fewest subscribers, then by id."""
+        """The sort key of topics: most partitions per subscriber first, then fewest subscribers, then by id."""
         count = len(self.subscribers[topic_id])
         return -len(self.owners[topic_id]) / count, count, _signed(topic_id)
 
@@ -150,7 +155,7 @@ class _Uniform:
 
     def result(self) -> dict[str, Assignment]:
         for topic_id in self.topic_ids:
-            self._deal(topic_id)
+            self._assign_free(topic_id)
         self._balance()
         held: list[dict[TopicId, tuple[int, ...]]] = [{} for _ in self.members]
         for topic_id, owners in self.owners.items():
@@ -161,15 +166,15 @@ class _Uniform:
     def _by_size(self, topic_id: TopicId) -> list[int]:
         return sorted(self.subscribers[topic_id], key=lambda number: (self.sizes[number], number))
 
-    def _deal(self, topic_id: TopicId) -> None:
-        """What nobody has goes to whoever has least."""
+    def _assign_free(self, topic_id: TopicId) -> None:
+        """Give each partition without owner to the subscriber with the fewest partitions."""
         order = self._by_size(topic_id)
         for partition, owner in enumerate(self.owners[topic_id]):
             if owner < 0:
                 self._give(topic_id, partition, min(order, key=self.sizes.__getitem__))
 
     def _balance(self) -> None:
-        """Move partitions topic by topic until one whole round has moved none."""
+        """Balance topic by topic until a whole round has moved no partition, at most MAX_ROUNDS rounds."""
         shared = [topic_id for topic_id in self.topic_ids if len(self.subscribers[topic_id]) > 1]
         unmoved = 0
         for topic_id in shared * MAX_ROUNDS:
@@ -178,7 +183,8 @@ class _Uniform:
                 break
 
     def _balance_topic(self, topic_id: TopicId) -> bool:
-        """From whoever has most to whoever has least, as long as that makes them more alike."""
+        """Move partitions from the largest to the smallest subscriber while they differ by more than one. True if any
+        partition was moved."""
         order = self._by_size(topic_id)
         held: dict[int, list[int]] = {}
         for partition, owner in enumerate(self.owners[topic_id]):
@@ -198,7 +204,7 @@ class _Uniform:
 
 
 def _signed(topic_id: TopicId) -> bytes:
-    """Ids in the order of Java's UUIDs, whose two halves are signed numbers."""
+    """A sort key that orders ids as Java's UUIDs: by two signed 64-bit halves."""
     raw = bytearray(topic_id_to_bytes(topic_id))
     raw[0] ^= 0x80
     raw[8] ^= 0x80

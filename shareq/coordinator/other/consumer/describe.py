@@ -1,4 +1,4 @@
-"""Consumer groups described, from committed state. Source: KIP-848, "ConsumerGroupDescribe API"."""
+"""ConsumerGroupDescribe, answered from committed state. Source: KIP-848, "ConsumerGroupDescribe API"."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONSUMER_MEMBER = 1
 
 
 def describe_consumer_groups(context: Context, request: ConsumerGroupDescribeRequest) -> Workflow[Response]:
-    """ConsumerGroupDescribe: each group for itself, an error included."""
+    """ConsumerGroupDescribe: each group has its own result and error."""
     operations = operations_of(request)
 
     def describe(shard: GroupShard, group_id: str) -> Described:
@@ -59,7 +59,7 @@ def _described(group: ConsumerGroup, image: ClusterImage, operations: int) -> De
 
 
 def _member(member: Member, target: Assignment, image: ClusterImage) -> Response.Member:
-    """What the member has still to give up is its own until it has."""
+    """One member. Partitions that it has not revoked yet count as assigned."""
     owned: dict[TopicId, list[int]] = {}
     for topic_id, partition in member.owned():
         owned.setdefault(topic_id, []).append(partition)
@@ -79,7 +79,7 @@ def _member(member: Member, target: Assignment, image: ClusterImage) -> Response
 
 
 def _assignment(assignment: Assignment, image: ClusterImage) -> Response.Assignment:
-    """Topics that exist no more are left out."""
+    """The assignment with topic names; deleted topics are left out."""
     topics = ((image.topics_by_id.get(topic_id), indexes) for topic_id, indexes in assignment.items())
     listed = (
         Response.TopicPartitions(topic_id=topic.topic_id, topic_name=topic.name, partitions=indexes)

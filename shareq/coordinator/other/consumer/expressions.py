@@ -12,21 +12,21 @@ from shareq.coordinator.other.consumer.records import RegularExpression
 from shareq.model.image import ClusterImage
 
 BATCH_INTERVAL_MS = 10_000
-"""All expressions of a group are resolved together, and not more often than this."""
+"""The minimum interval between two resolutions of a group's expressions."""
 
 
 def resolve(regex: str, image: ClusterImage, now_ms: int) -> RegularExpression:
-    """All topics whose whole name matches."""
+    """The topics whose whole name matches."""
     return RegularExpression(tuple(sorted(_matching(regex, image.topics))), image.version, now_ms)
 
 
 def has_new_match(regex: str, known: Iterable[str], names: Iterable[str]) -> bool:
-    """Whether one of these names matches, and is not known to."""
+    """True if the expression matches one of `names` that is not in `known`."""
     return any(name not in known for name in _matching(regex, names))
 
 
 def _matching(regex: str, names: Iterable[str]) -> list[str]:
-    """What cannot be understood any more, a record of another version for one, matches nothing."""
+    """The names that match. An expression that cannot be compiled, as one replayed from a log, matches nothing."""
     try:
         matches = compile_expression(regex)
     except ExpressionError:

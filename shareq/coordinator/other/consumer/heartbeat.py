@@ -1,6 +1,6 @@
-"""The heartbeat: a member joins, keeps in touch, changes its subscription, says what it owns, learns what it may own.
+"""ConsumerGroupHeartbeat of joining and present members: subscription, group epoch, target assignment, reconciliation.
 
-The steps are Kafka's, in its order. The group is not touched: what a heartbeat changes goes into records.
+The steps are Kafka's, in its order. They do not change the group; the changes are records to append.
 Source: KIP-848, "Consumer group heartbeat"; Kafka's GroupMetadataManager.
 """
 
@@ -28,7 +28,7 @@ from shareq.coordinator.other.consumer.records import (
 from shareq.coordinator.other.consumer.refreshing import needs_refresh, refresh_expressions
 from shareq.coordinator.other.consumer.state import ConsumerGroup
 from shareq.coordinator.other.consumer.target import TargetAssignment, topic_ids_of
-from shareq.coordinator.other.offsets.expiry import watch_offsets
+from shareq.coordinator.other.offsets.expiry import schedule_expiry
 from shareq.coordinator.share_group.assignor import EMPTY_ASSIGNMENT, Assignment
 from shareq.coordinator.share_group.refusal import Refusal
 from shareq.coordinator.share_group.target import by_name
@@ -45,7 +45,7 @@ Response = ConsumerGroupHeartbeatResponse
 def heartbeat(
     context: Context, shard: GroupShard, request: ConsumerGroupHeartbeatRequest, client: ClientContext
 ) -> Heartbeat | Refusal:
-    """A heartbeat that is not a leave: refused, or worked out."""
+    """The result of a heartbeat that is not a leave, or its refusal."""
     refusal = refuse.refuse_group(shard, request.group_id, joining=request.member_epoch == 0) or refuse.refuse_reserved(
         shard, request.group_id, context.image
     )
@@ -61,10 +61,11 @@ def heartbeat(
 
 
 class Heartbeat:
-    """One heartbeat, worked out: `response`, the `records` to append first, and what follows once they are `committed`.
+    """The result of one heartbeat: `records` to append, `response` to send after that; call `committed` in between.
 
-    `before` and `member` are the sender before and after it, `replaced` is the static member whose place the sender
-    takes, `group_epoch` the epoch after the heartbeat, `target` the target assignment where it has computed one.
+    `before` and `member`: the sender before and after the heartbeat. `replaced`: the static member that the sender
+    replaces. `group_epoch`: the epoch after the heartbeat. `target`: the target assignment if this heartbeat computed
+    one. `reason`: why the group epoch is bumped; empty if it is not.
     """
 
     __slots__ = (
@@ -115,7 +116,8 @@ class Heartbeat:
         self.response = self._response(with_assignment=full or changed)
 
     def _sender(self) -> Member:
-        """The member as it was; one that is new has neither subscription nor assignment."""
+        """The sender before the heartbeat. A new member has neither subscription nor assignment; one that replaces a
+        static member has those of the former, with epoch 0."""
         group, request = self.group, self.request
         if request.member_epoch == 0 and request.instance_id is not None:
             self.replaced = group.static_member(request.instance_id)
@@ -131,7 +133,8 @@ class Heartbeat:
     # ---- the steps ---------------------------------------------------------------------------------------------------
 
     def _take_over(self) -> None:
-        """An empty classic group makes room; a static member that has left leaves its place to whoever comes for it."""
+        """Delete an empty classic group of this id; move the records of the replaced static member to the sender's
+        id."""
         group_id, replaced = self.group.group_id, self.replaced
         if refuse.is_convertible(self.shard, group_id):
             self.records += self.shard.groups[group_id].tombstones()
@@ -144,7 +147,7 @@ class Heartbeat:
         self._record(CurrentMemberAssignment.of(self.before), self.before.member_id)
 
     def _update_member(self) -> None:
-        """Record what the member says of itself. Topics that change bump the epoch, expressions do when resolved."""
+        """Record the changed member. Changed topic names bump the epoch now, a new expression when it is resolved."""
         group, before, member = self.group, self.before, self.member
         if member != before:
             self._record(MemberMetadata.of(member), member.member_id)
@@ -161,7 +164,7 @@ class Heartbeat:
             self.reason = "member joined"
 
     def _bump_epoch(self) -> None:
-        """Raise the group epoch by one where members or topics are not what they were."""
+        """Raise the group epoch by one if subscriptions or the topics' metadata hash changed."""
         group = self.group
         if not self.reason and self.now_ms < group.refresh_at_ms:
             return
@@ -178,7 +181,7 @@ class Heartbeat:
             self.records.append(tombstone(RecordType.PARTITION_METADATA, group.group_id))
 
     def _assign(self) -> None:
-        """Compute the target assignment anew, unless that was done a moment ago."""
+        """Compute the target assignment if it is older than the group epoch and the assignment interval has passed."""
         group = self.group
         if group.assignment_epoch >= self.group_epoch:
             return
@@ -190,7 +193,7 @@ class Heartbeat:
         self.records += self.target.records(group, self.group_epoch, self.now_ms)
 
     def _reconcile(self) -> None:
-        """Bring the sender, and nobody else, one step nearer to the target."""
+        """Take the sender one step towards the target."""
         group, member = self.group, self.member
         epoch = self.group_epoch if self.target else group.assignment_epoch
         if member.is_reconciled_to(epoch) and not self.resubscribed:
@@ -225,13 +228,13 @@ class Heartbeat:
         )
 
     def committed(self) -> None:
-        """The heartbeat is committed: the sessions start anew, and expressions are resolved where that is due."""
+        """To be called after the append: restart the deadlines, trace, and resolve expressions if that is due."""
         context, group_id = self.context, self.group.group_id
         group = self.shard.find(ConsumerGroup, group_id)
         if group and self.refreshed and context.image is self.image:
             group.refresh_at_ms = self.now_ms + INT_MAX
         restart_deadlines(context, group_id, self.before, self.member)
-        watch_offsets(context)
+        schedule_expiry(context)
         if context.traced:
             context.trace(*self._events())
         if group and needs_refresh(group, context.image, context.now_ms):
@@ -254,8 +257,8 @@ class Heartbeat:
 
 
 def _updated(member: Member, request: ConsumerGroupHeartbeatRequest, client: ClientContext) -> Member:
-    """The member as the request tells of it. None and -1 keep what was."""
-    told: dict[str, Any] = {
+    """The member with the fields of the request. None and -1 mean unchanged."""
+    fields: dict[str, Any] = {
         "instance_id": request.instance_id,
         "rack_id": request.rack_id,
         "subscribed_topic_regex": request.subscribed_topic_regex,
@@ -267,16 +270,16 @@ def _updated(member: Member, request: ConsumerGroupHeartbeatRequest, client: Cli
         client_host=client.client_host,
         subscribed_topic_names=member.subscribed_topic_names if names is None else frozenset(names),
         rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
-        **{name: value for name, value in told.items() if value is not None},
+        **{name: value for name, value in fields.items() if value is not None},
     )
 
 
 def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
-    """Whether the member tells everything, as it does when it is not sure what the coordinator knows."""
+    """True for a full request, which a client sends after joining and after errors: it always gets the assignment."""
     subscribed = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
     return subscribed and request.rebalance_timeout_ms != -1 and request.topic_partitions is not None
 
 
 def _partitions_of(held: Held) -> Assignment:
-    """What a member holds, without the epochs."""
+    """The partitions of a member without their assignment epochs."""
     return {topic_id: tuple(partitions) for topic_id, partitions in held.items()}

@@ -18,10 +18,11 @@ NOTHING: Held = {}
 
 
 class MemberState(IntEnum):
-    """How far a member is, as it is recorded.
+    """The progress of a member's reconciliation; the values are those of the records.
 
-    STABLE: it has its target. UNREVOKED_PARTITIONS: it has to give something up first, and stays in its epoch until it
-    has. UNRELEASED_PARTITIONS: it is in the target's epoch, but others still hold what it shall have.
+    STABLE: the member has its target assignment. UNREVOKED_PARTITIONS: it has to revoke partitions, and keeps its epoch
+    until it reports that it did. UNRELEASED_PARTITIONS: it is in the target's epoch, but other members still own some
+    of its partitions.
     """
 
     STABLE = 0
@@ -31,8 +32,8 @@ class MemberState(IntEnum):
 
 
 class Member(NamedTuple):
-    """`previous_member_epoch` serves lost responses. `revoking` is what the member has been asked to give up: it owns
-    that until it reports that it does not."""
+    """One member. `previous_member_epoch` is accepted after a lost response. `revoking`: partitions that the member has
+    to revoke; it owns them until it reports that it does not."""
 
     member_id: str
     instance_id: str | None = None
@@ -53,13 +54,13 @@ class Member(NamedTuple):
         return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
 
     def owned(self) -> Iterator[tuple[TopicId, int]]:
-        """Every partition that no other member may own now."""
+        """All partitions that the member owns: assigned ones and those that it has not revoked yet."""
         for held in (self.assigned, self.revoking):
             for topic_id, partitions in held.items():
                 for partition in partitions:
                     yield topic_id, partition
 
     def assignment_epoch(self, topic_id: TopicId, partition: int) -> int | None:
-        """Since which epoch the member has the partition; None where it has not."""
+        """The member epoch at which the partition was assigned; None if the member does not own it."""
         epoch = self.assigned.get(topic_id, {}).get(partition)
         return self.revoking.get(topic_id, {}).get(partition) if epoch is None else epoch

@@ -1,4 +1,4 @@
-"""The members of consumer groups: their heartbeats, and what a group of this type is to the coordinator."""
+"""ConsumerGroupHeartbeat, and the hooks of consumer groups."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def consumer_heartbeat(
 
 
 def _refused(refusal: Refusal) -> Response:
-    """Error answers carry code and message only."""
+    """The response of a refusal: error code and message only."""
     return Response(error_code=refusal.error, error_message=refusal.message)
 
 
@@ -58,7 +58,7 @@ def _failure(error: Errors) -> Response:
 
 
 def _loaded(context: Context, group: ConsumerGroup) -> Iterable[Workflow[object]]:
-    """Every member gets a full new session, and the full time to give up what it shall not have."""
+    """Start a full session for each member, and the full rebalance timeout if it has partitions to revoke."""
     for member in group.members.values():
         restart_deadlines(context, group.group_id, None, member)
     return ()

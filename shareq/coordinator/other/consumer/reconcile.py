@@ -1,8 +1,8 @@
-"""How a member comes nearer to its target, one heartbeat at a time.
+"""Reconciliation: one step of a member towards its target assignment.
 
-Pure: the member before, the target, and what the member reports to own go in; the member after comes out. A partition
-is assigned to a member only when no other member owns it, so it has one owner at any time.
-Source: KIP-848, "Reconciliation"; Kafka's CurrentAssignmentBuilder.
+`reconcile` is a pure function of the member, the target and the partitions that the member reports to own. A partition
+is assigned to a member only if no other member owns it, so it has at most one owner at any time. Source: KIP-848,
+"Reconciliation"; Kafka's CurrentAssignmentBuilder.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ Owned = Mapping[TopicId, Collection[int]]
 
 
 class Target(NamedTuple):
-    """`topic_ids`: what the member subscribes to; the rest of its target is not for it (any more)."""
+    """The target assignment of one member. `topic_ids`: the topics that it subscribes to; other topics of the
+    assignment do not count."""
 
     epoch: int
     assignment: Assignment
@@ -33,9 +34,10 @@ IsOwned = Callable[[TopicId, int], bool]
 
 
 def reconcile(member: Member, target: Target, owned: Owned | None, is_owned: IsOwned, *, resubscribed: bool) -> Member:
-    """The member after one step; the same object where there is none to take.
+    """The member after one step; the same object if there is no step to take.
 
-    `owned` is None where the member does not report it, which says nothing of what it has given up.
+    `owned`: the partitions that the member reports to own. None: it does not report them, so revocation is not
+    confirmed. `resubscribed`: the subscription changed with this heartbeat.
     """
     if member.state is MemberState.STABLE and member.member_epoch == target.epoch:
         return _without_unsubscribed(member, target, owned) if resubscribed else member
@@ -51,7 +53,7 @@ def _still_owns(owned: Owned | None, revoking: Held) -> bool:
 
 
 def _without_unsubscribed(member: Member, target: Target, owned: Owned | None) -> Member:
-    """What the member does not subscribe to any more goes at once, without a new target."""
+    """Revoke partitions of topics that the member no longer subscribes to, without waiting for a new target."""
     gone = {topic_id: held for topic_id, held in member.assigned.items() if topic_id not in target.topic_ids}
     if not gone:
         return member
@@ -67,7 +69,8 @@ def _without_unsubscribed(member: Member, target: Target, owned: Owned | None) -
 
 
 def _next(member: Member, target: Target, owned: Owned | None, is_owned: IsOwned) -> Member:
-    """Keep what is assigned and wanted, give up the rest; once that is done, take what is wanted and free."""
+    """Keep assigned partitions of the target and revoke the others; if none is left to revoke, move to the target's
+    epoch and assign the target's free partitions."""
     kept: dict[TopicId, dict[int, int]] = {}
     surplus: dict[TopicId, dict[int, int]] = {}
     for topic_id, held in member.assigned.items():
@@ -86,7 +89,7 @@ def _next(member: Member, target: Target, owned: Owned | None, is_owned: IsOwned
         for partition in target.wanted(topic_id):
             if partition in kept.get(topic_id, ()):
                 continue
-            # What the member itself has just given up, it may have back.
+            # A partition that this member itself has just revoked is free for it.
             if is_owned(topic_id, partition) and member.assignment_epoch(topic_id, partition) is None:
                 unreleased = True
             else:

@@ -1,7 +1,7 @@
 """The records of consumer groups in `__consumer_offsets`, byte for byte as Kafka writes them.
 
-Keys and values have the form of all group records (see `record_codec`); a regular expression stands in
-the key of what it resolved to. Source: Kafka's ConsumerGroup*Key.json and ConsumerGroup*Value.json.
+Keys and values have the form of all group records (see `record_codec`). The key of a resolved regular expression
+contains the expression. Source: Kafka's ConsumerGroup*Key.json and ConsumerGroup*Value.json.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from shareq.model.ids import TopicId
 
 
 class RecordType(IntEnum):
-    """The key types of consumer groups. PARTITION_METADATA is of versions before 4.1: only its tombstone is written."""
+    """The record types of consumer groups. Kafka before 4.1 wrote PARTITION_METADATA; here only its tombstone is."""
 
     METADATA = 3
     PARTITION_METADATA = 4
@@ -34,18 +34,18 @@ _WITHOUT_NAME = frozenset(
 
 
 class Metadata(NamedTuple):
-    """`metadata_hash` of 0 is not written: no topic exists that is subscribed to."""
+    """`metadata_hash` is 0, and not written, if no subscribed topic exists."""
 
     epoch: int
     metadata_hash: int = 0
 
 
 class PartitionMetadata(NamedTuple):
-    """What a coordinator of an older version knew of the topics; nobody needs to know."""
+    """The topics as an older coordinator recorded them; the content is not needed."""
 
 
 class MemberMetadata(NamedTuple):
-    """Topic names sorted."""
+    """Topic names are sorted, `rebalance_timeout_ms` is in ms."""
 
     instance_id: str | None
     rack_id: str | None
@@ -71,7 +71,7 @@ class MemberMetadata(NamedTuple):
 
 
 class TargetAssignmentMetadata(NamedTuple):
-    """`assignment_timestamp` in ms: when it was computed, 0 for never."""
+    """`assignment_timestamp`: when the assignment was computed (ms); 0 for never."""
 
     assignment_epoch: int
     assignment_timestamp: int = 0
@@ -95,7 +95,7 @@ class CurrentMemberAssignment(NamedTuple):
 
 
 class RegularExpression(NamedTuple):
-    """What an expression resolved to, by the image of that version, at that time (ms). Topics sorted."""
+    """The topics that an expression matched, sorted; the version of the metadata image and the time (ms) of that."""
 
     topics: tuple[str, ...]
     version: int
@@ -122,7 +122,7 @@ def _write_metadata(out: Writer, value: Metadata) -> None:
 
 
 _NO_CLASSIC_MEMBER = [(0, b"\0")]
-"""What a member of the classic protocol would have told in tag 0. Kafka writes that there is none."""
+"""Tag 0: the metadata of a member of the classic protocol. Kafka writes null for members of this protocol."""
 
 
 def _write_member_metadata(out: Writer, value: MemberMetadata) -> None:
@@ -151,7 +151,7 @@ def _write_current(out: Writer, value: CurrentMemberAssignment) -> None:
 
 
 def _write_held(out: Writer, topic: tuple[TopicId, Mapping[int, int]]) -> None:
-    """The epochs of assignment are a tagged field beside the partitions, of the same length."""
+    """The assignment epochs are a tagged array of the same length as the partitions."""
     epochs = Writer().int32s(tuple(topic[1].values())).finish()
     out.uuid(topic[0]).int32s(tuple(topic[1])).tags([(0, epochs)])
 
@@ -223,7 +223,7 @@ def _read_held(given: Reader) -> tuple[TopicId, tuple[int, ...], tuple[int, ...]
 
 
 def _held(topics: Iterable[tuple[TopicId, tuple[int, ...], tuple[int, ...]]], epoch: int) -> Held:
-    """Versions before 4.3 wrote no epochs of assignment: then it is the member's own, 0 for one that has left."""
+    """Partitions with their assignment epochs. Kafka before 4.3 wrote none: then the member epoch, at least 0."""
     held = {}
     for topic_id, partitions, given in topics:
         epochs = given if len(given) == len(partitions) else (max(epoch, 0),) * len(partitions)

@@ -1,6 +1,6 @@
-"""When the regular expressions of a group are resolved again, and what follows from it.
+"""Refreshes the regular expressions of a group.
 
-All of a group are resolved together, so that one change of topics makes one rebalance. Source: Kafka's
+All expressions of a group are resolved together, so that one change of topics causes one rebalance. Source: Kafka's
 GroupMetadataManager, "maybeUpdateRegularExpressions".
 """
 
@@ -19,7 +19,7 @@ from shareq.model.workflow import Workflow
 
 
 def needs_refresh(group: ConsumerGroup, image: ClusterImage, now_ms: int) -> bool:
-    """Whether the group has expressions that are not resolved yet, may match new topics, or were resolved long ago."""
+    """True if the group has expressions that are unresolved, may match new topics, or were resolved too long ago."""
     if not group.regex_counts:
         return False
     last_ms = max((resolved.timestamp for resolved in group.expressions.values()), default=None)
@@ -33,7 +33,7 @@ def needs_refresh(group: ConsumerGroup, image: ClusterImage, now_ms: int) -> boo
 
 
 def refresh_expressions(context: Context, group_id: str) -> Workflow[None]:
-    """Resolve all expressions of the group; the group epoch is raised where they match other topics than before."""
+    """Resolve all expressions of the group, and raise the group epoch if they match other topics than before."""
     shard = yield context.turn(group_id, no_result)
     group, image, now_ms = shard.find(ConsumerGroup, group_id), context.image, context.now_ms
     if group is None or not needs_refresh(group, image, now_ms):
@@ -58,8 +58,9 @@ def refresh_expressions(context: Context, group_id: str) -> Workflow[None]:
 
 
 def topics_changed(context: Context, group: ConsumerGroup, change: TopicsChanged) -> None:
-    """Groups whose topics changed, or that may match new ones, look again at their next heartbeat."""
-    if change.everybody or any(group.subscribes(name) for name in change.names):
+    """Let the next heartbeat of a group compute the metadata hash if its topics changed, and resolve its expressions if
+    they match a new topic."""
+    if change.affects_all or any(group.subscribes(name) for name in change.names):
         group.refresh_at_ms = 0
     existing = [name for name in change.names if name in context.image.topics]
     if any(has_new_match(regex, group.resolved(regex), existing) for regex in group.regex_counts):

@@ -1,4 +1,4 @@
-"""Why a heartbeat of a consumer group is refused: Kafka's checks in Kafka's order, the first hit wins."""
+"""The checks of consumer group heartbeats, in Kafka's order. Each returns a Refusal (error, message) or None."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ def _joining_problem(request: ConsumerGroupHeartbeatRequest) -> str | None:
 
 
 def refuse_group(shard: GroupShard, group_id: str, *, joining: bool) -> Refusal | None:
-    """A group that is not there, or of another type. Whoever joins may take over an empty classic group's id."""
+    """GROUP_ID_NOT_FOUND if the group is absent or of another type. A join may create the group, or replace an empty
+    classic group."""
     group = shard.groups.get(group_id)
     if isinstance(group, ConsumerGroup) or (joining and (group is None or is_convertible(shard, group_id))):
         return None
@@ -74,14 +75,14 @@ def refuse_group(shard: GroupShard, group_id: str, *, joining: bool) -> Refusal 
 
 
 def is_convertible(shard: GroupShard, group_id: str) -> bool:
-    """Whether an empty classic group stands where a consumer group could. Classic groups with members stay what they
-    are, as with Kafka's migration policy "disabled"."""
+    """True if the group is an empty classic group. Classic groups with members are not converted, as with Kafka's
+    migration policy "disabled"."""
     group = shard.groups.get(group_id)
     return group is not None and group.TYPE is GroupType.CLASSIC and not group.refuse_delete()
 
 
 def refuse_reserved(shard: GroupShard, group_id: str, image: ClusterImage) -> Refusal | None:
-    """A group that would be made under an id that is kept for share groups."""
+    """INCONSISTENT_GROUP_PROTOCOL if the group would be created under an id that is reserved for share groups."""
     there = isinstance(shard.groups.get(group_id), ConsumerGroup)
     if there or not reserved_for_others(group_id, GroupType.CONSUMER, image):
         return None
@@ -97,7 +98,7 @@ def refuse_full(group: ConsumerGroup, member_id: str, image: ClusterImage) -> Re
 
 
 def refuse_member(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> Refusal | None:
-    """Who is not who it says it is, or does not know where it stands."""
+    """Check the member id, the instance id and the member epoch of a heartbeat."""
     member = group.members.get(request.member_id)
     if request.instance_id is not None:
         refusal = _refuse_static(group.static_member(request.instance_id), request)
@@ -105,19 +106,20 @@ def refuse_member(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) 
             return refusal
     elif member is None:
         return None if request.member_epoch == 0 else unknown_member(group, request.member_id)
-    assert member is not None, "who is no member was refused"
+    assert member is not None, "unknown members were refused before"
     return refuse_epoch(member, request)
 
 
 def refuse_leave(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> Refusal | None:
-    """A leave is refused to nobody but strangers."""
+    """Check the member id and the instance id of a leave; the epoch is not checked."""
     if request.instance_id is not None:
         return _refuse_static(group.static_member(request.instance_id), request)
     return None if request.member_id in group.members else unknown_member(group, request.member_id)
 
 
 def _refuse_static(holder: Member | None, request: ConsumerGroupHeartbeatRequest) -> Refusal | None:
-    """`holder` is who has the instance id. A new member gets it once the holder has said that it goes."""
+    """`holder`: the present owner of the instance id. A new member gets the id after the owner has left with epoch
+    -2."""
     member_id, instance_id = request.member_id, request.instance_id
     if request.member_epoch == 0:
         if holder is None or holder.member_epoch == STATIC_LEAVE_EPOCH:
@@ -133,8 +135,8 @@ def _refuse_static(holder: Member | None, request: ConsumerGroupHeartbeatRequest
 
 
 def refuse_epoch(member: Member, request: ConsumerGroupHeartbeatRequest) -> Refusal | None:
-    """The epoch must be the member's own. The one before will do, too, where nothing of the newer one is known: the
-    answer that told it was lost."""
+    """FENCED_MEMBER_EPOCH unless the epoch is the member's. The previous one is accepted if the reported partitions are
+    a subset of the assigned ones: the response with the new epoch was lost."""
     epoch, owned = request.member_epoch, owned_partitions(request)
     if member.state is MemberState.UNKNOWN and (owned is None or owned):
         message = "The consumer group member is in a unknown state. The member must abandon all its partitions and"
@@ -157,7 +159,7 @@ def _has(member: Member, owned: Owned) -> bool:
 
 
 def owned_partitions(request: ConsumerGroupHeartbeatRequest) -> Owned | None:
-    """What the member reports to own; None where it says nothing."""
+    """The partitions that the member reports to own; None if it does not report them."""
     reported = request.topic_partitions
     return None if reported is None else {topic.topic_id: topic.partitions for topic in reported}
 
@@ -167,7 +169,7 @@ def unknown_member(group: ConsumerGroup, member_id: str) -> Refusal:
 
 
 def refuse_regex(group: ConsumerGroup, regex: str | None) -> Refusal | None:
-    """An expression that nobody has brought yet must be one."""
+    """INVALID_REGULAR_EXPRESSION if an expression that no member has subscribed to yet cannot be compiled."""
     if not regex or regex in group.regex_counts:
         return None
     try:

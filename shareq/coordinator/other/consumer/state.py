@@ -1,7 +1,7 @@
-"""The committed state of consumer groups. It changes by replay of records and in no other way.
+"""The committed state of consumer groups. Only the replay of records changes it.
 
-What is not in the records is soft: deadlines (kept elsewhere), when a heartbeat has to look at the topics again, and
-whether there are new topics that an expression may match. Source: KIP-848, "Group metadata"; Kafka's ConsumerGroup.
+Soft state is not recorded: deadlines (kept by the context), the time of the next metadata refresh, and a flag for new
+topics that an expression may match. Source: KIP-848, "Group metadata"; Kafka's ConsumerGroup.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from shareq.model.records import CoordinatorRecord
 
 
 class ConsumerGroupState(StrEnum):
-    """As described to admins. DEAD is a name only: a group never enters it."""
+    """As described to admins. A group never enters DEAD."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
@@ -33,9 +33,9 @@ class ConsumerGroupState(StrEnum):
 
 
 class ConsumerGroup:
-    """One group: members, their targets, three epochs, and what its expressions resolved to.
+    """One group: members, their target assignments, epochs, and the topics of its regular expressions.
 
-    `owners` says by topic who owns which partition: nobody else may have it.
+    `owners`: member id by topic and partition. A partition has one owner at most.
     """
 
     TYPE: ClassVar[GroupType] = GroupType.CONSUMER
@@ -72,11 +72,11 @@ class ConsumerGroup:
         self.targets: dict[str, Assignment] = {}
         self.owners: dict[TopicId, dict[int, str]] = {}
         self.topic_counts: Counter[str] = Counter()
-        """How many members subscribe to each topic by name."""
+        """The number of members that subscribe to each topic by name; no zeros. `regex_counts`: the same by regex."""
         self.regex_counts: Counter[str] = Counter()
         self.expressions: dict[str, RegularExpression] = {}
         self.has_partition_metadata = False
-        # Soft: when a heartbeat has to look again.
+        # Soft state: heartbeats from refresh_at_ms on compute the metadata hash.
         self.refresh_at_ms = 0
         self.topics_are_new = True
 
@@ -89,10 +89,10 @@ class ConsumerGroup:
         reconciled = all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values())
         return ConsumerGroupState.STABLE if reconciled else ConsumerGroupState.RECONCILING
 
-    # ---- what other requests meet ------------------------------------------------------------------------------------
+    # ---- checks of other requests ------------------------------------------------------------------------------------
 
     def refuse_commit(self, committer: Committer) -> Errors:
-        """Whether somebody may commit at all; with an old epoch it depends on the partitions."""
+        """The error of the committer. An older epoch passes here; `refuse_partitions` checks its partitions."""
         if committer.epoch < 0 and (not self.members or (committer.transactional and not committer.member_id)):
             return Errors.NONE
         member = self.members.get(committer.member_id)
@@ -101,8 +101,8 @@ class ConsumerGroup:
         return Errors.STALE_MEMBER_EPOCH if committer.epoch > member.member_epoch else Errors.NONE
 
     def refuse_partitions(self, committer: Committer, partitions: Iterable[tuple[TopicId, int]]) -> Errors:
-        """Whoever has not heard of its newest epoch may commit what it has had since the epoch that it knows; one
-        partition that it may not commit spoils the others (KIP-1251)."""
+        """STALE_MEMBER_EPOCH if a member commits with an older epoch and one of the partitions was not assigned to it
+        in that epoch or before (KIP-1251). One such partition refuses the whole commit."""
         member = self.members.get(committer.member_id)
         if member is None or committer.epoch == member.member_epoch:
             return Errors.NONE
@@ -131,24 +131,25 @@ class ConsumerGroup:
         return committed_at_ms
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        """Of an empty group: members and expressions have gone before."""
+        """The tombstones of an empty group; those of members and expressions were written before."""
         kinds = RecordType.TARGET_ASSIGNMENT_METADATA, RecordType.PARTITION_METADATA, RecordType.METADATA
         return [tombstone(kind, self.group_id) for kind in kinds]
 
     # ---- questions ---------------------------------------------------------------------------------------------------
 
-    def subscribed_names(self, gone: Member | None = None, come: Member | None = None) -> frozenset[str]:
-        """The topics that anybody subscribes to, by name or by an expression, as if one member had gone, another come.
+    def subscribed_names(self, without: Member | None = None, added: Member | None = None) -> frozenset[str]:
+        """The topics that members subscribe to, by name or by expression, as if `without` had left and `added` joined.
 
-        What nobody has resolved yet matches nothing.
+        An expression that is not resolved yet matches nothing.
         """
         names, regexes = self.topic_counts.copy(), self.regex_counts.copy()
-        _count(names, regexes, gone, -1)
-        _count(names, regexes, come, 1)
+        _count(names, regexes, without, -1)
+        _count(names, regexes, added, 1)
         resolved = (topic for regex in +regexes for topic in self.resolved(regex))
         return frozenset(+names).union(resolved)
 
     def resolved(self, regex: str | None) -> Iterable[str]:
+        """The topics of an expression; () if it is not resolved."""
         known = self.expressions.get(regex) if regex else None
         return known.topics if known else ()
 
@@ -168,11 +169,13 @@ class ConsumerGroup:
         before = self.members.get(member_id)
         if value is None:
             if before and (before.member_epoch != LEAVE_EPOCH or member_id in self.targets):
-                raise UnreadableRecordError(f"{self.group_id}: {member_id} vanishes without having left")
+                raise UnreadableRecordError(
+                    f"{self.group_id}: tombstone of member {member_id} before those of its assignments"
+                )
             self._put(before, None)
             return
-        told = {**value._asdict(), "subscribed_topic_names": frozenset(value.subscribed_topic_names)}
-        self._put(before, (before or Member(member_id))._replace(**told))
+        fields = {**value._asdict(), "subscribed_topic_names": frozenset(value.subscribed_topic_names)}
+        self._put(before, (before or Member(member_id))._replace(**fields))
 
     def replay_current_assignment(self, member_id: str, value: records.CurrentMemberAssignment | None) -> None:
         before = self.members.get(member_id)
@@ -184,7 +187,7 @@ class ConsumerGroup:
         self._put(before, (before or Member(member_id))._replace(**value._asdict()))
 
     def _put(self, before: Member | None, after: Member | None) -> None:
-        """One member is not what it was; all that is counted follows."""
+        """Replace, add (`before` None) or delete (`after` None) a member, and update owners and counts."""
         if before:
             for topic_id, partition in before.owned():
                 owners = self.owners.get(topic_id, {})
@@ -200,21 +203,22 @@ class ConsumerGroup:
         self._put_static(before, after)
 
     def _put_static(self, before: Member | None, after: Member | None) -> None:
-        """Whose an instance id is: a member keeps its own, or loses it to whoever came after it."""
-        gone, come = before and before.instance_id, after and after.instance_id
-        if gone == come:
+        """Update the owner of an instance id. A member that already lost its instance id to another does not remove
+        it."""
+        old_id, new_id = before and before.instance_id, after and after.instance_id
+        if old_id == new_id:
             return
-        if before and gone is not None and self.static_members.get(gone) == before.member_id:
-            del self.static_members[gone]
-        if after and come is not None:
-            self.static_members[come] = after.member_id
+        if before and old_id is not None and self.static_members.get(old_id) == before.member_id:
+            del self.static_members[old_id]
+        if after and new_id is not None:
+            self.static_members[new_id] = after.member_id
 
     def replay_metadata(self, name: str, value: records.Metadata | None) -> None:
         del name
         if value is not None:
             self.group_epoch, self.metadata_hash = value
         elif self.members or self.targets or self.assignment_epoch != -1:
-            raise UnreadableRecordError(f"{self.group_id}: the group vanishes while something of it remains")
+            raise UnreadableRecordError(f"{self.group_id}: tombstone of the group before those of members and targets")
 
     def replay_partition_metadata(self, name: str, value: records.PartitionMetadata | None) -> None:
         del name
@@ -223,7 +227,7 @@ class ConsumerGroup:
     def replay_target_metadata(self, name: str, value: records.TargetAssignmentMetadata | None) -> None:
         del name
         if value is None and self.targets:
-            raise UnreadableRecordError(f"{self.group_id}: the assignment vanishes before its targets")
+            raise UnreadableRecordError(f"{self.group_id}: tombstone of the target epoch before those of targets")
         self.assignment_epoch, self.assignment_timestamp_ms = value or (-1, 0)
 
     def replay_target_member(self, member_id: str, value: records.TargetAssignmentMember | None) -> None:
@@ -240,7 +244,7 @@ class ConsumerGroup:
 
 
 def _count(names: Counter[str], regexes: Counter[str], member: Member | None, by: int) -> None:
-    """Add or take away what one member subscribes to; what nobody subscribes to is not kept."""
+    """Add `by` for each subscription of the member; zeros are removed."""
     if member is None:
         return
     for name in member.subscribed_topic_names:
@@ -254,7 +258,7 @@ def _count(names: Counter[str], regexes: Counter[str], member: Member | None, by
 
 
 def replay(groups: dict[str, Group], key: bytes, value_bytes: bytes | None, now_ms: int) -> None:
-    """Take one record in. Anything but a tombstone creates the group that it is about."""
+    """Replay one record. A record that is no tombstone creates its group if absent."""
     del now_ms
     record_type, group_id, name, value = decode(key, value_bytes)
     group = find(groups, ConsumerGroup, group_id)

@@ -1,4 +1,4 @@
-"""The target assignment of a consumer group: computed by the assignor that most members prefer."""
+"""The target assignment of a consumer group, computed by the assignor that most members request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEFAULT_ASSIGNOR = next(iter(ASSIGNORS))
 
 
 def preferred_assignor(members: Mapping[str, Member]) -> str:
-    """What most members ask for; where nobody asks for anything, the default."""
+    """The assignor that most members request; the default if no member requests one."""
     votes = Counter(member.server_assignor for member in members.values() if member.server_assignor)
     return max(ASSIGNORS, key=lambda name: votes[name])
 
@@ -31,7 +31,7 @@ def topic_ids_of(group: ConsumerGroup, member: Member, image: ClusterImage) -> f
 
 
 class TargetAssignment(NamedTuple):
-    """What every member shall have."""
+    """The target assignment of each member, by member id."""
 
     targets: Mapping[str, Assignment]
 
@@ -39,7 +39,8 @@ class TargetAssignment(NamedTuple):
     def compute(
         cls, group: ConsumerGroup, sender: Member, replaced: Member | None, image: ClusterImage
     ) -> TargetAssignment:
-        """For the group as it is, but for the sender, which is new or has changed, or has come for a static member."""
+        """Compute the targets of the group's members with the sender added or updated, and without the static member
+        that the sender replaces."""
         members = {**group.members, sender.member_id: sender}
         former = {sender.member_id: sender.member_id}
         if replaced and replaced.member_id != sender.member_id:
@@ -58,7 +59,7 @@ class TargetAssignment(NamedTuple):
         return cls(ASSIGNORS[preferred_assignor(members)](AssignorInput(subscribers, counts)))
 
     def records(self, group: ConsumerGroup, epoch: int, now_ms: int) -> Iterator[CoordinatorRecord]:
-        """A record for each member whose target is not what it was, or who had none; then the epoch."""
+        """A record for each member with a changed or new target, then the record of the assignment epoch."""
         for member_id, target in self.targets.items():
             if group.targets.get(member_id) != target:
                 yield encode(group.group_id, TargetAssignmentMember(target), member_id)

@@ -1,1 +1,1 @@
-"""Offsets that consumers commit: of groups of all types but share groups, kept as long as they may be wanted."""
+"""The committed offsets of consumer and classic groups: commit, fetch, delete and expiry."""

@@ -1,4 +1,4 @@
-"""OffsetCommit and TxnOffsetCommit: checked in Kafka's order, then recorded, in a producer's transaction or not.
+"""OffsetCommit, and the part of TxnOffsetCommit that is the same: the checks in Kafka's order, then the append.
 
 Source: Kafka's OffsetMetadataManager, and KafkaApis for the checks that need no coordinator.
 """
@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from shareq.coordinator.groups.context import Context
-from shareq.coordinator.groups.deadlines import Due, What
+from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind
 from shareq.coordinator.groups.group import Committer, Group, GroupType
 from shareq.coordinator.groups.reserved import reserved_for_others
 from shareq.coordinator.groups.shard import GroupShard
 from shareq.coordinator.other.classic.state import ClassicGroup, ClassicGroupState
 from shareq.coordinator.other.consumer.state import ConsumerGroup
-from shareq.coordinator.other.offsets.expiry import watch_offsets
+from shareq.coordinator.other.offsets.expiry import schedule_expiry
 from shareq.coordinator.other.offsets.records import OffsetCommit, OffsetKey, encode
 from shareq.coordinator.turn import Append
 from shareq.model.errors import Errors
@@ -27,7 +27,7 @@ from shareq.model.workflow import Workflow
 
 Partition = OffsetCommitRequest.Partition | TxnOffsetCommitRequest.Partition
 Verdicts = Mapping[tuple[str, int], Errors]
-"""What became of each (topic, partition) that exists."""
+"""The error of each (topic, partition) that exists."""
 
 
 class Place(NamedTuple):
@@ -39,13 +39,13 @@ class Place(NamedTuple):
 
 
 def existing(topic: TopicImage | None, partitions: Sequence[Partition]) -> list[Place]:
-    """The partitions of a topic, as far as they exist."""
+    """The offsets for those partitions that exist; none if the topic is None."""
     count = len(topic.partitions) if topic else 0
     return [Place(topic.name, topic.topic_id, p) for p in partitions if topic and 0 <= p.partition_index < count]
 
 
 class Committing(NamedTuple):
-    """What is to be committed, and by whom. `transaction`: producer id and epoch."""
+    """The offsets of one request and their committer. `transaction`: producer id and epoch; (-1, -1) for none."""
 
     context: Context
     group_id: str
@@ -54,8 +54,10 @@ class Committing(NamedTuple):
     transaction: tuple[int, int] = (-1, -1)
 
     def append(self, shard: GroupShard) -> Workflow[Verdicts]:
-        """During a turn: all are refused with the group, or each for itself. A topic that was deleted while the request
-        waited is unknown: its offsets would be committed behind the workflow that forgets them."""
+        """During a turn, check and append the offsets. An error of the group is the error of all partitions.
+
+        A topic that was deleted while the request waited is unknown: the workflow that deletes its offsets may be over.
+        """
         context, group = self.context, shard.groups.get(self.group_id)
         error = self._refuse(group)
         if error:
@@ -80,16 +82,20 @@ class Committing(NamedTuple):
             return self.failure(error)
         if records and self.committer.transactional:
             shard.transactions[self.transaction[0]] = self.transaction[1]
-        watch_offsets(context)
+        schedule_expiry(context)
         self._prolong_session(group)
         return verdicts
 
     def failure(self, error: Errors) -> Verdicts:
-        """One error for everything."""
+        """The same error for all partitions."""
         return {(place.topic, place.partition.partition_index): error for place in self.places}
 
     def _refuse(self, group: Group | None) -> Errors:
-        """Who commits from outside makes the group where there is none. Producers know no errors of newer groups."""
+        """The error of the group. An absent group is created by a commit with a negative epoch.
+
+        Transactional commits get ILLEGAL_GENERATION instead of STALE_MEMBER_EPOCH and GROUP_ID_NOT_FOUND, which
+        producers do not know.
+        """
         if group is None:
             reserved = reserved_for_others(self.group_id, GroupType.CLASSIC, self.context.image)
             error = Errors.GROUP_ID_NOT_FOUND if reserved or self.committer.epoch >= 0 else Errors.NONE
@@ -102,12 +108,12 @@ class Committing(NamedTuple):
         return Errors.ILLEGAL_GENERATION if newer and self.committer.transactional else error
 
     def _prolong_session(self, group: Group | None) -> None:
-        """A classic member that commits is alive."""
+        """Restart the session of a classic member that commits."""
         if not isinstance(group, ClassicGroup) or self.committer.transactional:
             return
         member = group.members.get(self.committer.member_id)
         if member and group.state in (ClassicGroupState.STABLE, ClassicGroupState.PREPARING_REBALANCE):
-            due = Due(What.CLASSIC_SESSION, self.group_id, member.member_id)
+            due = DeadlineKey(DeadlineKind.CLASSIC_SESSION, self.group_id, member.member_id)
             self.context.deadlines.restart(due, self.context.now_ms + member.session_timeout_ms)
 
 
@@ -115,16 +121,16 @@ class Committing(NamedTuple):
 
 
 def commit_offsets(context: Context, request: OffsetCommitRequest) -> Workflow[OffsetCommitResponse]:
-    """OffsetCommit: topics by name, or by id where they have none."""
+    """OffsetCommit: topics by name; by id if the name is empty."""
     topics = [_named(topic, context.image) for topic in request.topics]
     places = [
         place
-        for asked, topic in zip(request.topics, topics, strict=True)
-        for place in existing(topic, asked.partitions)
+        for requested, topic in zip(request.topics, topics, strict=True)
+        for place in existing(topic, requested.partitions)
     ]
 
     def response(verdicts: Verdicts) -> OffsetCommitResponse:
-        results = [_result(asked, topic, verdicts) for asked, topic in zip(request.topics, topics, strict=True)]
+        results = [_result(requested, topic, verdicts) for requested, topic in zip(request.topics, topics, strict=True)]
         return OffsetCommitResponse(topics=tuple(results))
 
     if not places:
@@ -141,16 +147,16 @@ def _named(topic: OffsetCommitRequest.Topic, image: ClusterImage) -> TopicImage 
 
 
 def _result(
-    asked: OffsetCommitRequest.Topic, topic: TopicImage | None, verdicts: Verdicts
+    requested: OffsetCommitRequest.Topic, topic: TopicImage | None, verdicts: Verdicts
 ) -> OffsetCommitResponse.Topic:
-    """What exists has a verdict."""
-    unknown_id = topic is None and not asked.name
+    """The results of one topic; a partition without verdict does not exist."""
+    unknown_id = topic is None and not requested.name
     unknown = Errors.UNKNOWN_TOPIC_ID if unknown_id else Errors.UNKNOWN_TOPIC_OR_PARTITION
-    name = topic.name if topic else asked.name
+    name = topic.name if topic else requested.name
     results = tuple(
         OffsetCommitResponse.Partition(
             partition_index=p.partition_index, error_code=verdicts.get((name, p.partition_index), unknown)
         )
-        for p in asked.partitions
+        for p in requested.partitions
     )
-    return OffsetCommitResponse.Topic(name=asked.name, topic_id=asked.topic_id, partitions=results)
+    return OffsetCommitResponse.Topic(name=requested.name, topic_id=requested.topic_id, partitions=results)

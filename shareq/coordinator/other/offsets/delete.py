@@ -1,4 +1,4 @@
-"""OffsetDelete, and the other ways in which offsets go: with their topic, with their group.
+"""OffsetDelete, and the tombstones of all offsets of a deleted group.
 
 Source: Kafka's OffsetMetadataManager, and KafkaApis for the topics that do not exist.
 """
@@ -16,7 +16,7 @@ from shareq.model.workflow import Workflow
 
 
 def delete_committed_offsets(context: Context, request: OffsetDeleteRequest) -> Workflow[OffsetDeleteResponse]:
-    """OffsetDelete: of topics that no member reads."""
+    """OffsetDelete: deletes offsets of topics that no member subscribes to."""
     if context.partition_count() and not request.group_id:
         return _failure(Errors.INVALID_GROUP_ID)
     shard = yield context.turn(request.group_id, _failure)
@@ -60,10 +60,10 @@ def _is_there(offsets: Offsets, key: OffsetKey) -> bool:
     return offsets.get(key) is not None or offsets.is_pending(key)
 
 
-# ---- without being asked ---------------------------------------------------------------------------------------------
+# ---- deletion of a group ---------------------------------------------------------------------------------------------
 
 
 def all_offset_tombstones(offsets: Offsets, group_id: str) -> list[CoordinatorRecord]:
-    """All offsets of a group go, those of open transactions included."""
+    """The tombstones of all offsets of a group, including pending ones of open transactions."""
     keys = [OffsetKey(group_id, topic, index) for topic, stored in offsets.topics(group_id) for index in stored]
     return [tombstone(key) for key in dict.fromkeys((*keys, *offsets.pending_keys(group_id)))]

@@ -1,13 +1,13 @@
-"""Expiry: offsets out of use for longer than they are kept go, and groups that have none left.
+"""The expiry of offsets that are unused for longer than their retention, and of empty groups without offsets.
 
-Everything is looked through once in a while, as long as there is anything. Source: Kafka's GroupCoordinatorShard,
-cleanupGroupMetadata.
+All shards are checked every `offsets.retention.check.interval.ms` as long as they have groups that may expire. Source:
+Kafka's GroupCoordinatorShard, cleanupGroupMetadata.
 """
 
 from __future__ import annotations
 
 from shareq.coordinator.groups.context import Context
-from shareq.coordinator.groups.deadlines import Due, What
+from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind
 from shareq.coordinator.groups.group import Group, GroupType
 from shareq.coordinator.groups.shard import GroupShard
 from shareq.coordinator.other.offsets.records import NO_EXPIRY, OffsetCommit, OffsetKey, tombstone
@@ -18,33 +18,33 @@ from shareq.model.workflow import Workflow
 
 MINUTE_MS = 60_000
 
-_EXPIRY = Due(What.OFFSET_EXPIRY, "")
+_EXPIRY = DeadlineKey(DeadlineKind.OFFSET_EXPIRY, "")
 
 
-def watch_offsets(context: Context) -> None:
-    """There is something to look through: begin, unless it has been begun."""
+def schedule_expiry(context: Context) -> None:
+    """Start the deadline of the next expiry check, unless it is running."""
     if _EXPIRY not in context.deadlines:
         interval_ms: int = context.image.broker_config["offsets.retention.check.interval.ms"]
         context.deadlines.restart(_EXPIRY, context.now_ms + interval_ms)
 
 
-def expire_offsets(context: Context, due: Due) -> Workflow[None]:
-    """Look through all shards; once more later where anything is there, which also repeats a look that failed."""
+def expire_offsets(context: Context, due: DeadlineKey) -> Workflow[None]:
+    """Check all active shards. The deadline restarts if any group may expire, which also repeats a failed append."""
     context.deadlines.forget(due)
-    looks = []
+    passes = []
     for partition, shard in context.runtime.active():
         if any(may_expire(group) for group in shard.groups.values()):
-            watch_offsets(context)
-            looks.append(_look_through(context, partition))
-    yield looks
+            schedule_expiry(context)
+            passes.append(_expire_shard(context, partition))
+    yield passes
 
 
 def may_expire(group: Group) -> bool:
-    """Share groups never do."""
+    """True for all group types but share groups, which have no committed offsets here."""
     return group.TYPE is not GroupType.SHARE
 
 
-def _look_through(context: Context, partition: int) -> Workflow[None]:
+def _expire_shard(context: Context, partition: int) -> Workflow[None]:
     shard = yield Turn(partition, no_result)
     retention_ms = context.image.broker_config["offsets.retention.minutes"] * MINUTE_MS
     records: list[CoordinatorRecord] = []
@@ -60,7 +60,7 @@ def _look_through(context: Context, partition: int) -> Workflow[None]:
 
 
 def _expired(shard: GroupShard, group: Group, retention_ms: int, now_ms: int) -> tuple[list[CoordinatorRecord], bool]:
-    """The tombstones of expired offsets, and whether any offset is left. Those in use or in a transaction stay."""
+    """The tombstones of expired offsets; True if any offset is left. Subscribed and pending offsets do not expire."""
     offsets, group_id = shard.offsets, group.group_id
     records: list[CoordinatorRecord] = []
     kept = any(offsets.pending_keys(group_id))
@@ -76,7 +76,7 @@ def _expired(shard: GroupShard, group: Group, retention_ms: int, now_ms: int) ->
 
 
 def _is_over(group: Group, commit: OffsetCommit, retention_ms: int, now_ms: int) -> bool:
-    """Old clients could say themselves when an offset expires."""
+    """True if the retention of the offset has passed. An expiry time set by an old client replaces the retention."""
     base_ms = group.expiry_base_ms(commit.commit_timestamp)
     if base_ms is None:
         return False

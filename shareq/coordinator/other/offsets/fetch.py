@@ -1,4 +1,4 @@
-"""OffsetFetch: what is committed, for some partitions or for all. Source: Kafka's OffsetMetadataManager."""
+"""OffsetFetch: committed offsets of given partitions or of all. Source: Kafka's OffsetMetadataManager."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shareq.model.workflow import Workflow
 
 TOPIC_ID_VERSION = 10
 
-Asked = OffsetFetchRequest.Group
+Requested = OffsetFetchRequest.Group
 Fetched = OffsetFetchResponse.Group
 Partition = OffsetFetchResponse.Partition
 
@@ -24,49 +24,52 @@ Partition = OffsetFetchResponse.Partition
 def fetch_offsets(
     context: Context, request: OffsetFetchRequest, client: ClientContext
 ) -> Workflow[OffsetFetchResponse]:
-    """OffsetFetch: each group for itself, an error included."""
+    """OffsetFetch: each group has its own result and error."""
     by_id = client.api_version >= TOPIC_ID_VERSION
     groups = yield [_fetch(context, group, request.require_stable, by_id=by_id) for group in request.groups]
     return OffsetFetchResponse(groups=tuple(groups))
 
 
-def _fetch(context: Context, asked: Asked, require_stable: bool, *, by_id: bool) -> Workflow[Fetched]:
+def _fetch(context: Context, requested: Requested, require_stable: bool, *, by_id: bool) -> Workflow[Fetched]:
     def failure(error: Errors) -> Fetched:
-        return Fetched(group_id=asked.group_id, error_code=error)
+        return Fetched(group_id=requested.group_id, error_code=error)
 
-    shard = yield context.turn(asked.group_id, failure)
-    group = shard.groups.get(asked.group_id)
-    error = group.refuse_fetch(asked.member_id, asked.member_epoch) if group else Errors.GROUP_ID_NOT_FOUND
+    shard = yield context.turn(requested.group_id, failure)
+    group = shard.groups.get(requested.group_id)
+    error = group.refuse_fetch(requested.member_id, requested.member_epoch) if group else Errors.GROUP_ID_NOT_FOUND
     if error and error is not Errors.GROUP_ID_NOT_FOUND:
         return failure(error)
-    look = _Look(shard.offsets if not error else Offsets(), asked.group_id, context.image, require_stable)
-    if asked.topics is None:
-        return Fetched(group_id=asked.group_id, topics=tuple(look.all_topics(by_id=by_id)))
-    return Fetched(group_id=asked.group_id, topics=tuple(look.topic(topic) for topic in asked.topics))
+    reader = _OffsetReader(shard.offsets if not error else Offsets(), requested.group_id, context.image, require_stable)
+    if requested.topics is None:
+        return Fetched(group_id=requested.group_id, topics=tuple(reader.all_topics(by_id=by_id)))
+    return Fetched(group_id=requested.group_id, topics=tuple(reader.topic(topic) for topic in requested.topics))
 
 
-class _Look:
-    """Into one group's offsets. Where nothing is committed the offset is -1, and that is no error."""
+class _OffsetReader:
+    """Reads the offsets of one group. A partition without committed offset has offset -1 and no error."""
 
     def __init__(self, offsets: Offsets, group_id: str, image: ClusterImage, require_stable: bool) -> None:
         self.offsets, self.group_id, self.image, self.require_stable = offsets, group_id, image, require_stable
 
-    def topic(self, asked: OffsetFetchRequest.Topic) -> OffsetFetchResponse.Topic:
-        """Topics by name need not exist. An offset of a topic's predecessor of the same name does not count."""
+    def topic(self, requested: OffsetFetchRequest.Topic) -> OffsetFetchResponse.Topic:
+        """The offsets of one requested topic. A topic given by name need not exist; an unknown topic id is an error. By
+        id, an offset of a deleted topic of the same name is ignored."""
         response = OffsetFetchResponse.Topic
-        name = asked.name
+        name = requested.name
         if not name:
-            known = self.image.topics_by_id.get(asked.topic_id)
+            known = self.image.topics_by_id.get(requested.topic_id)
             if known is None:
                 unknown = Errors.UNKNOWN_TOPIC_ID
-                partitions = tuple(Partition(partition_index=i, error_code=unknown) for i in asked.partition_indexes)
-                return response(topic_id=asked.topic_id, partitions=partitions)
+                partitions = tuple(
+                    Partition(partition_index=i, error_code=unknown) for i in requested.partition_indexes
+                )
+                return response(topic_id=requested.topic_id, partitions=partitions)
             name = known.name
-        found = tuple(self._partition(name, index, asked.topic_id) for index in asked.partition_indexes)
-        return response(name=asked.name, topic_id=asked.topic_id, partitions=found)
+        found = tuple(self._partition(name, index, requested.topic_id) for index in requested.partition_indexes)
+        return response(name=requested.name, topic_id=requested.topic_id, partitions=found)
 
     def all_topics(self, *, by_id: bool) -> Iterable[OffsetFetchResponse.Topic]:
-        """Where topics are told by id, those that exist no more have none."""
+        """The offsets of all topics of the group. By id, deleted topics are left out."""
         for name, stored in self.offsets.topics(self.group_id):
             known = self.image.topics.get(name)
             if by_id and known is None:

@@ -1,7 +1,7 @@
 """The record of a committed offset in `__consumer_offsets`, byte for byte as Kafka writes it.
 
-The key is the record type (int16 1; 0 in old logs), group, topic and partition; the value is version 4 of Kafka's
-OffsetCommitValue.json, versions 0 to 4 are understood.
+The key is the record type (int16 1; 0 in old logs), group id, topic name and partition. Values are written in version 4
+of Kafka's OffsetCommitValue.json and read in versions 0 to 4.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NO_EXPIRY = -1
 
 
 class OffsetKey(NamedTuple):
-    """Whose offset it is."""
+    """The key of a committed offset."""
 
     group_id: str
     topic: str
@@ -29,7 +29,8 @@ class OffsetKey(NamedTuple):
 
 
 class OffsetCommit(NamedTuple):
-    """The next record to read. Timestamps in ms; `expire_timestamp` was asked for by old clients, NO_EXPIRY if not."""
+    """`offset`: the next record to read. Timestamps in ms; `expire_timestamp` is set by old clients only, else
+    NO_EXPIRY."""
 
     offset: int
     leader_epoch: int
@@ -49,7 +50,7 @@ def encode(key: OffsetKey, value: OffsetCommit) -> CoordinatorRecord:
 
 
 def tombstone(key: OffsetKey) -> CoordinatorRecord:
-    """The record that takes the offset away."""
+    """The record that deletes the offset."""
     return CoordinatorRecord(_key(key), None)
 
 
@@ -58,16 +59,16 @@ def _key(key: OffsetKey) -> bytes:
 
 
 def decode(key: bytes, value: bytes | None) -> tuple[OffsetKey, OffsetCommit | None]:
-    """Key and value, None for a tombstone. UnreadableRecordError where they make no sense."""
+    """Key and value, None for a tombstone. Raises UnreadableRecordError if the bytes are invalid."""
     given = Reader(key)
     given.int16()
-    whose = OffsetKey(given.string(), given.string(), given.int32())
+    offset_key = OffsetKey(given.string(), given.string(), given.int32())
     if value is None:
-        return whose, None
+        return offset_key, None
     body = Reader(value)
     version = body.int16()
     if not 0 <= version <= WRITTEN_VERSION:
-        raise UnreadableRecordError(f"OffsetCommit has version {version}; known are 0 to {WRITTEN_VERSION}")
+        raise UnreadableRecordError(f"OffsetCommit version {version} is unknown; allowed are 0 to {WRITTEN_VERSION}")
     offset = body.int64()
     leader_epoch = body.int32() if version >= 3 else -1
     metadata = body.compact_string() if version >= 4 else body.string()
@@ -75,4 +76,4 @@ def decode(key: bytes, value: bytes | None) -> tuple[OffsetKey, OffsetCommit | N
     expires = body.int64() if version == 1 else NO_EXPIRY
     tags = body.tags() if version >= 4 else {}
     topic_id = Reader(tags[TOPIC_ID_TAG]).uuid() if TOPIC_ID_TAG in tags else ZERO_TOPIC_ID
-    return whose, OffsetCommit(offset, leader_epoch, metadata, timestamp, topic_id, expires)
+    return offset_key, OffsetCommit(offset, leader_epoch, metadata, timestamp, topic_id, expires)

@@ -1,6 +1,6 @@
-"""The committed offsets of the groups of one shard, and those that wait for their transactions to end.
+"""The committed offsets of the groups of one shard, and the pending offsets of open transactions.
 
-They change by replay of records and markers, and in no other way. Source: Kafka's OffsetMetadataManager.
+Only the replay of records and markers changes them. Source: Kafka's OffsetMetadataManager.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from shareq.model.records import NO_PRODUCER_ID
 
 
 class Stored(NamedTuple):
-    """A committed offset, and where in the log it stands."""
+    """A committed offset, and the log offset of its record."""
 
     commit: OffsetCommit
     record_offset: int
@@ -30,21 +30,21 @@ class Offsets:
         self._committed: dict[str, dict[str, dict[int, Stored]]] = {}
         self._pending: dict[int, dict[OffsetKey, Stored]] = {}
         self._producers: dict[OffsetKey, set[int]] = {}
-        """In whose transactions an offset is about to be replaced."""
+        """The ids of producers with a pending offset for the key in their open transaction."""
 
     # ---- questions ---------------------------------------------------------------------------------------------------
 
     def get(self, key: OffsetKey) -> OffsetCommit | None:
-        """What is committed."""
+        """The committed offset; None if there is none."""
         stored = self._committed.get(key.group_id, {}).get(key.topic, {}).get(key.partition)
         return stored.commit if stored else None
 
     def topics(self, group_id: str) -> Iterator[tuple[str, dict[int, Stored]]]:
-        """All that is committed for the group."""
+        """The committed offsets of the group: topic name, offsets by partition."""
         return iter(self._committed.get(group_id, {}).items())
 
     def commits(self) -> Iterator[tuple[OffsetKey, OffsetCommit, bool]]:
-        """Everything that is committed, or pending (True) in an open transaction."""
+        """All offsets: key, commit, and True if it is pending in an open transaction."""
         for group_id, topics in self._committed.items():
             for topic, partitions in topics.items():
                 for index, stored in partitions.items():
@@ -58,7 +58,7 @@ class Offsets:
         return key in self._producers
 
     def pending_keys(self, group_id: str) -> Iterator[OffsetKey]:
-        """What open transactions are about to commit for the group."""
+        """The keys of the group's pending offsets in open transactions."""
         return (key for key in self._producers if key.group_id == group_id)
 
     # ---- replay ------------------------------------------------------------------------------------------------------
@@ -71,21 +71,22 @@ class Offsets:
         value: bytes | None,
         producer_id: int = NO_PRODUCER_ID,
     ) -> None:
-        """Take one record in. Offsets without a group make one, which has nothing but its name."""
-        whose, commit = decode(key, value)
+        """Replay one record. An offset of an absent group creates an empty classic group."""
+        offset_key, commit = decode(key, value)
         if commit is None:
-            self._remove(whose)
+            self._remove(offset_key)
             return
-        groups.setdefault(whose.group_id, ClassicGroup(whose.group_id))
+        groups.setdefault(offset_key.group_id, ClassicGroup(offset_key.group_id))
         stored = Stored(commit, offset)
         if producer_id == NO_PRODUCER_ID:
-            self._put(whose, stored)
+            self._put(offset_key, stored)
         else:
-            self._pending.setdefault(producer_id, {})[whose] = stored
-            self._producers.setdefault(whose, set()).add(producer_id)
+            self._pending.setdefault(producer_id, {})[offset_key] = stored
+            self._producers.setdefault(offset_key, set()).add(producer_id)
 
     def replay_marker(self, producer_id: int, committed: bool) -> None:
-        """The producer's transaction is over. What was committed after its record has the last word."""
+        """End the producer's transaction: commit or drop its pending offsets. A committed offset whose record is
+        later in the log stays."""
         for key, stored in self._pending.pop(producer_id, {}).items():
             producers = self._producers[key]
             producers.discard(producer_id)

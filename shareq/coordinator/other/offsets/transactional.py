@@ -1,9 +1,9 @@
-"""TxnOffsetCommit: offsets that count when a producer's transaction is committed.
+"""TxnOffsetCommit: offsets that become valid when a producer's transaction is committed.
 
-The transaction's own coordinator is asked first: it must know that the transaction reaches the offsets' partition.
-Clients of old announce that themselves; the offsets of others are added now. What it has said holds until a marker of
-the producer comes: offsets written behind that would wait for the marker of a transaction that they are not part of.
-Source: KIP-98, KIP-447, KIP-890.
+The transaction coordinator first verifies that the transaction contains the offsets' partition; from version 5 on it
+adds the partition. The verification is valid until a marker of the producer is written to the shard: offsets appended
+after the marker would wait for the marker of a transaction that does not contain them. Source: KIP-98, KIP-447,
+KIP-890.
 """
 
 from __future__ import annotations
@@ -24,22 +24,23 @@ from shareq.model.messages.transactions import (
 from shareq.model.workflow import Ask, Pause, Reply, Workflow
 
 ABORTABLE_VERSION = 4
-"""Since then clients know TRANSACTION_ABORTABLE."""
+"""The first version of TxnOffsetCommit whose clients know TRANSACTION_ABORTABLE."""
 
 ADDING_VERSION = 5
-"""Since then the offsets need not be announced (transaction.version 2)."""
+"""The first version of TxnOffsetCommit that needs no AddOffsetsToTxn before (transaction.version 2)."""
 
 
 def commit_transactional_offsets(
     context: Context, request: TxnOffsetCommitRequest, client: ClientContext
 ) -> Workflow[TxnOffsetCommitResponse]:
-    """TxnOffsetCommit: until the marker comes, fetching shows the old offsets."""
+    """TxnOffsetCommit: OffsetFetch returns the former offsets until the commit marker is written."""
     commit = _TxnCommit(context, request, client.api_version)
     return _response(request, (yield from commit.verdicts()))
 
 
 class _TxnCommit:
-    """One request being served."""
+    """One TxnOffsetCommit. `inquiry`: the shard at the time of the verification, and its inquiry; None if no
+    verification was sent."""
 
     def __init__(self, context: Context, request: TxnOffsetCommitRequest, version: int) -> None:
         self.context, self.request, self.version = context, request, version
@@ -48,7 +49,7 @@ class _TxnCommit:
         committer = Committer(request.member_id, request.group_instance_id, request.generation_id, transactional=True)
         transaction = request.producer_id, request.producer_epoch
         self.committing = Committing(context, request.group_id, committer, places, transaction)
-        self.asked: tuple[GroupShard, Inquiry] | None = None
+        self.inquiry: tuple[GroupShard, Inquiry] | None = None
 
     def verdicts(self) -> Workflow[Verdicts]:
         if not self.committing.places:
@@ -59,35 +60,35 @@ class _TxnCommit:
         if error:
             return self.committing.failure(error)
         shard = yield self.context.turn(self.request.group_id, self._failure)
-        error = self._outdated(shard)
+        error = self._transaction_ended(shard)
         return self.committing.failure(error) if error else (yield from self.committing.append(shard))
 
     def _verify(self) -> Workflow[Errors]:
-        """NONE if the transaction is open and reaches the offsets' partition.
+        """NONE if the transaction is open and contains the offsets' partition.
 
-        No broker is asked where the transaction has written here already, nor where the commit will be refused because
-        the group is kept elsewhere.
+        No request is sent if the transaction has written to this shard already, nor if this broker does not coordinate
+        the group, as the commit is refused then.
         """
         context = self.context
         config = context.image.broker_config
         retry_until_ms = context.now_ms + config["add.partitions.to.txn.retry.backoff.max.ms"]
         while True:
-            self.asked = None
+            self.inquiry = None
             shard = context.shard_of(self.request.group_id)
             if shard is None or self._is_open(shard):
                 return Errors.NONE
-            self.asked = shard, shard.inquire(self.request.producer_id)
+            self.inquiry = shard, shard.inquire(self.request.producer_id)
             coordinator = context.image.coordinator(TRANSACTION_STATE_TOPIC, self.request.transactional_id)
             if coordinator is None:
                 return Errors.COORDINATOR_NOT_AVAILABLE
-            verdict = _verdict((yield Ask(coordinator.broker_id, self._question())))
+            verdict = _verdict((yield Ask(coordinator.broker_id, self._verify_request())))
             adding = self.version >= ADDING_VERSION and verdict is Errors.CONCURRENT_TRANSACTIONS
             if not adding or context.now_ms >= retry_until_ms:
-                return self._worded(verdict)
-            # The transaction before is being completed, which takes a moment: sooner done here than by the client.
+                return self._client_error(verdict)
+            # The producer's former transaction is being completed: a retry here is faster than one by the client.
             yield Pause(context.image.broker_config["add.partitions.to.txn.retry.backoff.ms"])
 
-    def _question(self) -> AddPartitionsToTxnRequest:
+    def _verify_request(self) -> AddPartitionsToTxnRequest:
         request = self.request
         partition = self.context.partition_of(request.group_id)
         return AddPartitionsToTxnRequest(
@@ -102,19 +103,19 @@ class _TxnCommit:
             )
         )
 
-    def _worded(self, error: Errors) -> Errors:
-        """As a client that asked the group's coordinator expects it, in its version."""
+    def _client_error(self, error: Errors) -> Errors:
+        """The error of the transaction coordinator as the client's version of TxnOffsetCommit expects it."""
         if error is Errors.TRANSACTION_ABORTABLE and self.version < ABORTABLE_VERSION:
             return Errors.INVALID_TXN_STATE
-        return _WORDED.get(error, error)
+        return _ERRORS_FOR_CLIENTS.get(error, error)
 
-    def _outdated(self, shard: GroupShard) -> Errors:
-        """The error where the transaction has ended since it was known to be open. A shard that was loaded meanwhile
-        cannot tell."""
-        if self.asked is None:
+    def _transaction_ended(self, shard: GroupShard) -> Errors:
+        """INVALID_TXN_STATE if the transaction has ended since the verification; NOT_COORDINATOR if the shard was
+        loaded again since, because it may have missed the marker."""
+        if self.inquiry is None:
             return Errors.NONE if self._is_open(shard) else Errors.INVALID_TXN_STATE
-        asked_shard, inquiry = self.asked
-        if asked_shard is not shard:
+        inquiring_shard, inquiry = self.inquiry
+        if inquiring_shard is not shard:
             return Errors.NOT_COORDINATOR
         return Errors.INVALID_TXN_STATE if inquiry.ended else Errors.NONE
 
@@ -126,7 +127,7 @@ class _TxnCommit:
 
 
 def _response(request: TxnOffsetCommitRequest, verdicts: Verdicts) -> TxnOffsetCommitResponse:
-    """Results in the order of the request; what has no verdict does not exist."""
+    """Results in the order of the request; a partition without verdict does not exist."""
     response = TxnOffsetCommitResponse
     unknown = Errors.UNKNOWN_TOPIC_OR_PARTITION
     topics = tuple(
@@ -145,7 +146,7 @@ def _response(request: TxnOffsetCommitRequest, verdicts: Verdicts) -> TxnOffsetC
     return response(topics=topics)
 
 
-_WORDED = {
+_ERRORS_FOR_CLIENTS = {
     Errors.PRODUCER_FENCED: Errors.INVALID_PRODUCER_EPOCH,
     Errors.NETWORK_EXCEPTION: Errors.COORDINATOR_LOAD_IN_PROGRESS,
     Errors.REQUEST_TIMED_OUT: Errors.COORDINATOR_NOT_AVAILABLE,

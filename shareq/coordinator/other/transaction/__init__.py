@@ -1,4 +1,5 @@
-"""The transaction coordinator: transactional ids, their producers and their decisions on `__transaction_state`."""
+"""The transaction coordinator: transactional ids with their producers and transactions, stored in
+`__transaction_state`."""
 
 from shareq.coordinator.other.transaction.coordinator import TransactionCoordinator
 

@@ -1,6 +1,6 @@
-"""Partitions join a transaction: at the client's request, with its first batch there, or by committed offsets.
+"""Adds partitions to a transaction, and verifies that a transaction contains them.
 
-Source: KIP-98; KIP-890 for the questions of partition leaders.
+Source: KIP-98; KIP-890 for the requests of partition leaders.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Results = dict[TopicPartition, Errors]
 
 
 class Addition(NamedTuple):
-    """Who wants which partitions in its transaction; `client_version` as in `Transaction`."""
+    """The partitions to add or verify, and the producer; `client_version` as in `Transaction`."""
 
     transactional_id: str
     producer_id: int
@@ -32,7 +32,7 @@ class Addition(NamedTuple):
 
 
 def check_producer(known: Transaction | None, producer_id: int, producer_epoch: int) -> Errors:
-    """Why this producer may do nothing with the transaction now."""
+    """The error of a producer that may not change the transaction now; NONE if it may."""
     if known is None or known.producer_id != producer_id:
         return Errors.INVALID_PRODUCER_ID_MAPPING
     if known.producer_epoch != producer_epoch:
@@ -41,9 +41,9 @@ def check_producer(known: Transaction | None, producer_id: int, producer_epoch: 
 
 
 def add_partitions(context: Context, addition: Addition, failure: Callable[[Errors], R]) -> Workflow[R]:
-    """Add all the partitions, which begins the transaction where none is open. Those that are in it cost nothing.
+    """Add all partitions; this begins a transaction if none is open. Nothing is recorded if all are in it already.
 
-    The result is `failure(error)`, also where that is NONE.
+    The result is `failure(error)`, also for NONE.
     """
     shard = yield context.turn(addition.transactional_id, failure)
     known = shard.transactions.get(addition.transactional_id)
@@ -64,7 +64,7 @@ def add_partitions(context: Context, addition: Addition, failure: Callable[[Erro
 
 
 def verify_partitions(context: Context, addition: Addition, failure: Callable[[Errors], Results]) -> Workflow[Results]:
-    """Which of the partitions belong to the open transaction; nothing is added."""
+    """The error of each partition: NONE if the transaction contains it, else TRANSACTION_ABORTABLE. Adds nothing."""
     shard = yield context.turn(addition.transactional_id, failure)
     known = shard.transactions.get(addition.transactional_id)
     error = check_producer(known, addition.producer_id, addition.producer_epoch)

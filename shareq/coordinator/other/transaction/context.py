@@ -1,4 +1,4 @@
-"""What the parts of the transaction coordinator share: the image, the shards, the stock of producer ids."""
+"""The state that all modules of the transaction coordinator share: the image, the shards, the stock of producer ids."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shareq.model.image import ClusterImage
 
 
 class Context:
-    """Shared by all parts of one coordinator. `epochs`: the leader epoch of each partition that this broker leads."""
+    """Shared by all modules of one coordinator. `epochs`: the leader epoch of each partition that this broker leads."""
 
     def __init__(self, broker_id: int, runtime: ShardRuntime[TransactionShard]) -> None:
         self.runtime = runtime
@@ -29,7 +29,7 @@ class Context:
         return self.runtime.now_ms
 
     def partition_of(self, transactional_id: str) -> int:
-        """The partition that holds the id; NO_PARTITION as long as the topic does not exist."""
+        """The partition of `__transaction_state` that holds the id; NO_PARTITION until the topic exists."""
         topic = self.image.topics.get(TRANSACTION_STATE_TOPIC)
         return partition_for(transactional_id, len(topic.partitions)) if topic else NO_PARTITION
 

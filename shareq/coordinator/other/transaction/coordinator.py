@@ -1,5 +1,5 @@
-"""The transaction coordinator of one broker: it knows the transactional ids in those partitions of
-`__transaction_state` that the broker leads, and gives producer ids to everybody else.
+"""The transaction coordinator of one broker: the transactional ids in those partitions of `__transaction_state` that
+the broker leads, and producer ids for idempotent producers without transactional id.
 
 Source: Kafka's TransactionCoordinator; KIP-98, KIP-360, KIP-664, KIP-890.
 """
@@ -51,24 +51,24 @@ FENCED_VERSION: dict[type[Request], int] = {
     AddOffsetsToTxnRequest: 2,
     EndTxnRequest: 2,
 }
-"""Since these versions PRODUCER_FENCED is known; before them it is called INVALID_PRODUCER_EPOCH (KIP-588)."""
+"""The first versions whose clients know PRODUCER_FENCED; older ones get INVALID_PRODUCER_EPOCH (KIP-588)."""
 
 
 def fencing(error: Errors, request: type[Request], version: int) -> Errors:
-    """The error as a client of this version knows it."""
+    """The error, with PRODUCER_FENCED replaced by INVALID_PRODUCER_EPOCH for old versions."""
     known = error is not Errors.PRODUCER_FENCED or version >= FENCED_VERSION[request]
     return error if known else Errors.INVALID_PRODUCER_EPOCH
 
 
 class TransactionCoordinator:
-    """The actor."""
+    """The actor. Each request is a workflow (see `_work`), except the two that only read."""
 
     def __init__(self, broker_id: int, *, traced: bool) -> None:
         self._changes: list[Effect] = []
-        tell = self._changes.append if traced else _keep_quiet
+        on_change = self._changes.append if traced else _drop
         self._runtime: ShardRuntime[TransactionShard] = ShardRuntime(
             TRANSACTION_STATE_TOPIC,
-            lambda _: TransactionShard(tell),
+            lambda _: TransactionShard(on_change),
             self._on_load,
             traced=traced,
             retry_ms=RETRY_BACKOFF_MS,
@@ -91,7 +91,7 @@ class TransactionCoordinator:
         elif isinstance(message, ImageChanged):
             context.image = message.image
             self._housekeeping.configure(message.image.broker_config, now_ms)
-            runtime.end_pauses()  # leaders may have come
+            runtime.end_pauses()  # markers may have new leaders: retry at once
         else:
             if isinstance(message, ShardElected):
                 context.epochs[message.partition] = message.leader_epoch
@@ -109,7 +109,7 @@ class TransactionCoordinator:
         return effects
 
     def _on_load(self, partition: int, shard: TransactionShard) -> Iterable[Workflow[object]]:
-        """Decisions whose markers may not have been written: they are sent again."""
+        """Send the markers of decided transactions again, as the former coordinator may not have written all."""
         shard.is_loaded = True
         return [
             self._endings.end(partition, known) for known in shard.transactions.values() if known.state.is_preparing
@@ -139,10 +139,10 @@ class TransactionCoordinator:
             if request.transactions:
                 return from_leader(context, request)
             return from_client(context, request, partial(fencing, request=AddPartitionsToTxnRequest, version=version))
-        raise TypeError(f"{type(request).__name__} is none of the transaction coordinator's requests")
+        raise TypeError(f"{type(request).__name__} is not a request of the transaction coordinator")
 
     def _respond(self, message: Incoming, response: Any) -> None:
-        """Answer with the error that the client's version knows."""
+        """Answer the request, with an error code that the client's version knows."""
         kind = type(message.request)
         if kind in FENCED_VERSION:
             known = fencing(response.error_code, kind, message.client.api_version)
@@ -160,7 +160,7 @@ class TransactionCoordinator:
         return describe(transactional_id, shard.transactions.get(transactional_id))
 
     def _list(self, request: ListTransactionsRequest) -> ListTransactionsResponse:
-        """All that this broker coordinates; not a part of it, while some shard is loading."""
+        """All transactions of this broker; COORDINATOR_LOAD_IN_PROGRESS while one of its shards is loading."""
         refusals = {self._runtime.refusal(partition) for partition in self._context.epochs}
         if Errors.COORDINATOR_LOAD_IN_PROGRESS in refusals:
             return ListTransactionsResponse(error_code=Errors.COORDINATOR_LOAD_IN_PROGRESS)
@@ -168,5 +168,5 @@ class TransactionCoordinator:
         return list_transactions(request, known, self._context.now_ms)
 
 
-def _keep_quiet(event: Event) -> None:
+def _drop(event: Event) -> None:
     del event

@@ -1,8 +1,9 @@
-"""How transactions end: the result of EndTxn in each state, and how the decision is recorded.
+"""The end of transactions: the result of EndTxn in each state, and the record of the decision.
 
-A decision is stored first (Prepare*), then markers go to all partitions, then it is complete. With transaction.version
-2 every end raises the epoch, so that nothing late can slip into the next transaction; when the epochs of a producer id
-are used up, a fresh id takes over. Source: KIP-98, KIP-360, KIP-890; Kafka's TransactionCoordinator.endTransaction.
+The decision is recorded first (Prepare*), then markers are written to all partitions, then the completion is recorded.
+With transaction.version 2 every end raises the epoch, so that late requests cannot get into the next transaction; when
+the epochs of a producer id are used up, a new id follows. Source: KIP-98, KIP-360, KIP-890; Kafka's
+TransactionCoordinator.endTransaction.
 """
 
 from __future__ import annotations
@@ -22,47 +23,47 @@ from shareq.model.records import NO_PRODUCER_ID
 from shareq.model.workflow import Workflow
 
 LAST_EPOCH = 32766
-"""A producer that has got so far goes on with another producer id (int16 ends at 32767)."""
+"""The last epoch of a producer id; after it a new producer id follows (an int16 ends at 32767)."""
 
 BUMPING_VERSION = 5
-"""Since this version of EndTxn the end of a transaction raises the epoch (transaction.version 2)."""
+"""The first version of EndTxn that raises the epoch (transaction.version 2)."""
 
 _S = TransactionState
 
 
 class Verdict(StrEnum):
-    """What EndTxn comes to where it is not refused: a decision, or a decision that has been made already."""
+    """The result of an EndTxn that is not refused: decide now, or the decision was made before."""
 
     DECIDE = "decide"
     DONE = "done"
 
 
 _DECIDE, _DONE = Verdict
-_WRONG, _FENCED, _SOON = Errors.INVALID_TXN_STATE, Errors.PRODUCER_FENCED, Errors.CONCURRENT_TRANSACTIONS
+_INVALID, _FENCED, _CONCURRENT = Errors.INVALID_TXN_STATE, Errors.PRODUCER_FENCED, Errors.CONCURRENT_TRANSACTIONS
 
 KEEPING: dict[TransactionState, tuple[Verdict | Errors, Verdict | Errors]] = {
-    _S.EMPTY: (_WRONG, _WRONG),
+    _S.EMPTY: (_INVALID, _INVALID),
     _S.ONGOING: (_DECIDE, _DECIDE),
-    _S.PREPARE_COMMIT: (_SOON, _WRONG),
-    _S.PREPARE_ABORT: (_WRONG, _SOON),
-    _S.COMPLETE_COMMIT: (_DONE, _WRONG),
-    _S.COMPLETE_ABORT: (_WRONG, _DONE),
+    _S.PREPARE_COMMIT: (_CONCURRENT, _INVALID),
+    _S.PREPARE_ABORT: (_INVALID, _CONCURRENT),
+    _S.COMPLETE_COMMIT: (_DONE, _INVALID),
+    _S.COMPLETE_ABORT: (_INVALID, _DONE),
 }
 """EndTxn 1 to 4, which keeps the epoch: (commit, abort)."""
 
 BUMPING: dict[TransactionState, tuple[Verdict | Errors, Verdict | Errors, Verdict | Errors, Verdict | Errors]] = {
-    _S.EMPTY: (_WRONG, _FENCED, _DECIDE, _FENCED),
+    _S.EMPTY: (_INVALID, _FENCED, _DECIDE, _FENCED),
     _S.ONGOING: (_DECIDE, _FENCED, _DECIDE, _FENCED),
-    _S.PREPARE_COMMIT: (_FENCED, _SOON, _FENCED, _WRONG),
-    _S.PREPARE_ABORT: (_FENCED, _WRONG, _FENCED, _SOON),
-    _S.COMPLETE_COMMIT: (_WRONG, _DONE, _DECIDE, _WRONG),
-    _S.COMPLETE_ABORT: (_WRONG, _WRONG, _DECIDE, _DONE),
+    _S.PREPARE_COMMIT: (_FENCED, _CONCURRENT, _FENCED, _INVALID),
+    _S.PREPARE_ABORT: (_FENCED, _INVALID, _FENCED, _CONCURRENT),
+    _S.COMPLETE_COMMIT: (_INVALID, _DONE, _DECIDE, _INVALID),
+    _S.COMPLETE_ABORT: (_INVALID, _INVALID, _DECIDE, _DONE),
 }
-"""EndTxn 5: (commit, its retry, abort, its retry); a retry comes with the epoch before the present one."""
+"""EndTxn 5: (commit, its retry, abort, its retry). A retry has the epoch before the present one."""
 
 
-def judge(known: Transaction | None, request: EndTxnRequest, version: int) -> Verdict | Errors:
-    """What the request comes to."""
+def verdict_on(known: Transaction | None, request: EndTxnRequest, version: int) -> Verdict | Errors:
+    """The verdict on a request, or its error."""
     if known is None:
         return Errors.INVALID_PRODUCER_ID_MAPPING
     rotated = (
@@ -84,14 +85,14 @@ def judge(known: Transaction | None, request: EndTxnRequest, version: int) -> Ve
 def end_transaction(
     context: Context, endings: Endings, request: EndTxnRequest, version: int
 ) -> Workflow[EndTxnResponse]:
-    """Commit or abort at a producer's request. The answer comes when the decision is stored, markers follow."""
+    """EndTxn: record the decision, answer, then write the markers in the background."""
     if not request.transactional_id:
         return _failure(Errors.INVALID_REQUEST)
-    if request.producer_epoch >= LAST_EPOCH and not (yield from context.ids.stocked()):
+    if request.producer_epoch >= LAST_EPOCH and not (yield from context.ids.wait_until_available()):
         return _failure(Errors.COORDINATOR_LOAD_IN_PROGRESS)
     shard = yield context.turn(request.transactional_id, _failure)
     known = shard.transactions.get(request.transactional_id)
-    verdict = judge(known, request, version)
+    verdict = verdict_on(known, request, version)
     if isinstance(verdict, Errors):
         return _failure(verdict)
     assert known is not None
@@ -108,7 +109,7 @@ def end_transaction(
         return _failure(error)
     if bumps:
         shard.remember_epoch(known.transactional_id, known.producer_epoch)
-    endings.announce(decided)
+    endings.start(decided)
     return _answered(*decided.next_pair(), version)
 
 
@@ -117,7 +118,7 @@ def _failure(error: Errors) -> EndTxnResponse:
 
 
 def _answered(producer_id: int, producer_epoch: int, version: int) -> EndTxnResponse:
-    """The producer goes on with these; older versions are not told."""
+    """The successful response. From version 5 on it contains the producer id and epoch of the next transaction."""
     if version < BUMPING_VERSION:
         return EndTxnResponse()
     return EndTxnResponse(producer_id=producer_id, producer_epoch=producer_epoch)
@@ -126,9 +127,9 @@ def _answered(producer_id: int, producer_epoch: int, version: int) -> EndTxnResp
 def decide(
     known: Transaction, event: TransactionEvent, now_ms: int, ids: ProducerIds, *, bumps: bool
 ) -> Transaction | None:
-    """The transaction with its end decided. None where another producer id is needed and none is at hand.
+    """The transaction in Prepare*. None if a new producer id is needed and none is available.
 
-    An abort of nothing has its beginning now, since it has no other.
+    `bumps`: raise the epoch. An abort without open transaction gets `now_ms` as its start.
     """
     epoch, next_producer_id = known.producer_epoch, NO_PRODUCER_ID
     if bumps:
@@ -150,9 +151,10 @@ def decide(
 def abort(
     context: Context, endings: Endings, known: Transaction, shard: TransactionShard, *, last_epoch: int = -1
 ) -> Workflow[Errors]:
-    """During a turn, abort what is open: the producer is fenced or too slow, so the epoch is raised in any version.
+    """During a turn, abort the open transaction of a fenced or timed-out producer; this always raises the epoch.
 
-    `last_epoch`: by which the producer may still ask for its next one; -1: it may not.
+    `last_epoch`: the epoch with which the producer may still request its next one by InitProducerId; -1 for none.
+    Returns the error of the append.
     """
     decided = decide(known, TransactionEvent.ABORT, context.now_ms, context.ids, bumps=True)
     if decided is None:
@@ -160,5 +162,5 @@ def abort(
     error: Errors = yield Append([encode_transaction(decided)])
     if not error:
         shard.remember_epoch(known.transactional_id, last_epoch)
-        endings.announce(decided)
+        endings.start(decided)
     return error

@@ -1,4 +1,4 @@
-"""What tools are told of transactions: DescribeTransactions and ListTransactions (KIP-664, KIP-1152)."""
+"""The responses of DescribeTransactions and ListTransactions (KIP-664, KIP-1152)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shareq.model.messages.transactions import (
 
 
 def describe(transactional_id: str, known: Transaction | None) -> DescribeTransactionsResponse.TransactionState:
-    """One transactional id, with the partitions that its transaction has reached."""
+    """One transactional id, with the partitions of its transaction."""
     if known is None:
         return refused(transactional_id, Errors.TRANSACTIONAL_ID_NOT_FOUND)
     return DescribeTransactionsResponse.TransactionState(
@@ -40,7 +40,8 @@ def refused(transactional_id: str, error: Errors) -> DescribeTransactionsRespons
 def list_transactions(
     request: ListTransactionsRequest, transactions: Iterable[Transaction], now_ms: int
 ) -> ListTransactionsResponse:
-    """The transactions that pass all filters. States that nobody knows are told, and match nothing."""
+    """The transactions that pass all filters. Unknown states in the filter match nothing and are returned as
+    unknown."""
     pattern = request.transactional_id_pattern
     try:
         matches = compile_expression(pattern) if pattern else None

@@ -1,7 +1,7 @@
-"""What the transaction coordinator does unasked: abort transactions that are open for too long, forget ids out of use.
+"""The periodic tasks of the transaction coordinator: abort timed-out transactions, delete expired transactional ids.
 
-Both look around at fixed intervals, as Kafka does, so a transaction may outlive its time-out by up to one interval.
-What fails, or times out behind a log that stalls, is done in the next round.
+Both run at fixed intervals, as in Kafka, so a transaction may exceed its timeout by up to one interval. A task whose
+append fails or times out is repeated in the next round.
 Source: Kafka's TransactionStateManager (startup of the expiration tasks).
 """
 
@@ -17,21 +17,21 @@ from shareq.model.configs import BrokerConfig
 from shareq.model.workflow import Workflow
 
 
-def overdue(known: Transaction, now_ms: int) -> bool:
-    """True if the transaction is open for longer than its producer allowed."""
+def is_timed_out(known: Transaction, now_ms: int) -> bool:
+    """True if the transaction is open for longer than its transaction timeout."""
     return known.state is TransactionState.ONGOING and known.start_ms + known.timeout_ms < now_ms
 
 
-def abort_overdue(context: Context, endings: Endings, partition: int, transactional_id: str) -> Workflow[None]:
-    """Abort it, unless it has ended before the turn."""
+def abort_timed_out(context: Context, endings: Endings, partition: int, transactional_id: str) -> Workflow[None]:
+    """Abort a timed-out transaction, unless it has ended before the turn."""
     shard = yield Turn(partition, no_result)
     known = shard.transactions.get(transactional_id)
-    if known is not None and overdue(known, context.now_ms):
+    if known is not None and is_timed_out(known, context.now_ms):
         yield from abort(context, endings, known, shard)
 
 
-def forget_unused(context: Context, partition: int, expiration_ms: int) -> Workflow[None]:
-    """End all ids at rest that were not used for so long."""
+def delete_expired(context: Context, partition: int, expiration_ms: int) -> Workflow[None]:
+    """Delete all transactional ids at rest that were not updated for `expiration_ms`."""
     shard = yield Turn(partition, no_result)
     oldest_ms = context.now_ms - expiration_ms
     yield Append(
@@ -44,14 +44,14 @@ def forget_unused(context: Context, partition: int, expiration_ms: int) -> Workf
 
 
 class Housekeeping:
-    """The rounds of one coordinator. It wants to be woken only while there is something to look at."""
+    """The periodic rounds of one coordinator. `wake_at_ms` is None if there are no transactional ids to check."""
 
     def __init__(self, context: Context, endings: Endings) -> None:
         self._context = context
         self._endings = endings
         self._config = BrokerConfig()
         self._abort_due_ms: int | None = None
-        self._forget_due_ms: int | None = None
+        self._expiry_due_ms: int | None = None
 
     @property
     def _abort_interval_ms(self) -> int:
@@ -59,7 +59,7 @@ class Housekeeping:
         return interval_ms
 
     @property
-    def _forget_interval_ms(self) -> int:
+    def _expiry_interval_ms(self) -> int:
         interval_ms: int = self._config["transaction.remove.expired.transaction.cleanup.interval.ms"]
         return interval_ms
 
@@ -68,39 +68,39 @@ class Housekeeping:
         shards = [shard for _, shard in self._context.runtime.active()]
         times = [
             self._abort_due_ms if any(shard.open for shard in shards) else None,
-            self._forget_due_ms if any(shard.transactions for shard in shards) else None,
+            self._expiry_due_ms if any(shard.transactions for shard in shards) else None,
         ]
         return min((t for t in times if t is not None), default=None)
 
     def configure(self, config: BrokerConfig, now_ms: int) -> None:
-        """Start the rounds, in the broker's first moment; later ones find new intervals."""
+        """Set the intervals. The first call starts the rounds; later calls change the intervals of later rounds."""
         self._config = config
-        if self._abort_due_ms is None or self._forget_due_ms is None:
+        if self._abort_due_ms is None or self._expiry_due_ms is None:
             self._abort_due_ms = now_ms + self._abort_interval_ms
-            self._forget_due_ms = now_ms + self._forget_interval_ms
+            self._expiry_due_ms = now_ms + self._expiry_interval_ms
 
     def tick(self, now_ms: int) -> None:
-        """Hold the rounds that are due. Rounds that were not needed are made up for by a single one."""
+        """Run the rounds that are due. Several missed rounds are made up by one."""
         if self._abort_due_ms is not None and self._abort_due_ms <= now_ms:
             self._abort_due_ms = _next(self._abort_due_ms, self._abort_interval_ms, now_ms)
-            self._abort_all_overdue(now_ms)
-        if self._forget_due_ms is not None and self._forget_due_ms <= now_ms:
-            self._forget_due_ms = _next(self._forget_due_ms, self._forget_interval_ms, now_ms)
-            self._forget_all_unused()
+            self._abort_all_timed_out(now_ms)
+        if self._expiry_due_ms is not None and self._expiry_due_ms <= now_ms:
+            self._expiry_due_ms = _next(self._expiry_due_ms, self._expiry_interval_ms, now_ms)
+            self._delete_all_expired()
 
-    def _abort_all_overdue(self, now_ms: int) -> None:
+    def _abort_all_timed_out(self, now_ms: int) -> None:
         context = self._context
         for partition, shard in context.runtime.active():
-            late = sorted(id_ for id_ in shard.open if overdue(shard.transactions[id_], now_ms))
+            late = sorted(id_ for id_ in shard.open if is_timed_out(shard.transactions[id_], now_ms))
             for transactional_id in late:
-                context.runtime.start(abort_overdue(context, self._endings, partition, transactional_id))
+                context.runtime.start(abort_timed_out(context, self._endings, partition, transactional_id))
 
-    def _forget_all_unused(self) -> None:
+    def _delete_all_expired(self) -> None:
         expiration_ms: int = self._config["transactional.id.expiration.ms"]
         for partition, _ in self._context.runtime.active():
-            self._context.runtime.start(forget_unused(self._context, partition, expiration_ms))
+            self._context.runtime.start(delete_expired(self._context, partition, expiration_ms))
 
 
 def _next(due_ms: int, interval_ms: int, now_ms: int) -> int:
-    """The first round after now; rounds keep their pace."""
+    """The first round after now, a whole number of intervals after `due_ms`."""
     return due_ms + ((now_ms - due_ms) // interval_ms + 1) * interval_ms

@@ -1,6 +1,6 @@
-"""InitProducerId: the next producer behind a transactional id. The former one is fenced.
+"""InitProducerId: a new epoch of a transactional id, which fences its former producer.
 
-Source: KIP-98, KIP-360 (producers that go on after an error); Kafka's TransactionCoordinator.handleInitProducerId.
+Source: KIP-98, KIP-360 (producers that continue after an error); Kafka's TransactionCoordinator.handleInitProducerId.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NO_EPOCH = -1
 
 
 def check_request(request: InitProducerIdRequest, max_timeout_ms: int) -> Errors:
-    """What can be said against a request without knowing the transactional id."""
+    """The error of a request that can be found without the state of the transactional id."""
     if request.transactional_id == "" or (request.producer_id == NO_PRODUCER_ID) != (
         request.producer_epoch == _NO_EPOCH
     ):
@@ -34,15 +34,15 @@ def check_request(request: InitProducerIdRequest, max_timeout_ms: int) -> Errors
 def init_producer_id(
     context: Context, endings: Endings, request: InitProducerIdRequest
 ) -> Workflow[InitProducerIdResponse]:
-    """Give the transactional id a producer id and an epoch that were never used; abort what its former self left."""
+    """InitProducerId: a producer id and epoch that were never used. An open transaction of the id is aborted first."""
     error = check_request(request, context.image.broker_config["transaction.max.timeout.ms"])
     if error:
         return _failure(error)
-    if not (yield from context.ids.stocked()):
+    if not (yield from context.ids.wait_until_available()):
         return _failure(Errors.COORDINATOR_LOAD_IN_PROGRESS)
     if request.transactional_id is None:
         producer_id = context.ids.take()
-        assert producer_id is not None, "one is at hand"
+        assert producer_id is not None, "wait_until_available() has returned True"
         return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
     shard = yield context.turn(request.transactional_id, _failure)
     known = shard.transactions.get(request.transactional_id)
@@ -50,9 +50,9 @@ def init_producer_id(
     if (
         known is not None
         and known.state is TransactionState.ONGOING
-        and (_standing(request, known, last_epoch) is not None)
+        and (_matched_epoch(request, known, last_epoch) is not None)
     ):
-        # The epoch of the abort is given to no client but its own successor; it asks again when the abort is done.
+        # The abort raises the epoch. The client repeats InitProducerId, and gets the epoch after that.
         aborted = yield from abort(context, endings, known, shard, last_epoch=request.producer_epoch)
         return _failure(aborted or Errors.CONCURRENT_TRANSACTIONS)
     begun = _begin(context, request, known, last_epoch)
@@ -69,7 +69,7 @@ def init_producer_id(
 def _begin(
     context: Context, request: InitProducerIdRequest, known: Transaction | None, last_epoch: int
 ) -> tuple[Transaction, int] | Errors:
-    """The id with its new producer, and the epoch before; or why it has none."""
+    """The transaction with its new producer id or epoch, and the epoch before; or the error."""
     if known is None:
         producer_id = context.ids.take()
         if producer_id is None:
@@ -78,11 +78,11 @@ def _begin(
         return new._replace(last_update_ms=context.now_ms), _NO_EPOCH
     if known.state.is_preparing:
         return Errors.CONCURRENT_TRANSACTIONS
-    standing = _standing(request, known, last_epoch)
-    if standing is None:
+    matched_epoch = _matched_epoch(request, known, last_epoch)
+    if matched_epoch is None:
         return Errors.PRODUCER_FENCED
     renewed: Transaction | None = known
-    if standing == known.producer_epoch:
+    if matched_epoch == known.producer_epoch:
         renewed = _renew(known, context.ids)
         if renewed is None:
             return Errors.COORDINATOR_LOAD_IN_PROGRESS
@@ -96,10 +96,10 @@ def _begin(
     ), last_epoch
 
 
-def _standing(request: InitProducerIdRequest, known: Transaction, last_epoch: int) -> int | None:
-    """The epoch that the caller speaks for: the present one, or in a repeated request the one before it; else None.
+def _matched_epoch(request: InitProducerIdRequest, known: Transaction, last_epoch: int) -> int | None:
+    """The known epoch that the request matches: the present one, or for a repeated request the one before; else None.
 
-    Without producer id and epoch a new producer speaks, which takes over from the present one.
+    A request without producer id and epoch, from a new producer, matches the present one.
     """
     if request.producer_id == NO_PRODUCER_ID:
         return known.producer_epoch
@@ -113,7 +113,7 @@ def _standing(request: InitProducerIdRequest, known: Transaction, last_epoch: in
 
 
 def _renew(known: Transaction, ids: ProducerIds) -> Transaction | None:
-    """One epoch more; a fresh producer id where the epochs are used up, None where there is none at hand."""
+    """The next epoch; a new producer id if the epochs are used up, None if no producer id is available."""
     if known.producer_epoch < LAST_EPOCH:
         return known._replace(producer_epoch=known.producer_epoch + 1)
     producer_id = ids.take()

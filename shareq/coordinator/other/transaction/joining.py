@@ -1,5 +1,5 @@
-"""AddPartitionsToTxn: from clients for one transaction (versions 0 to 3), from partition leaders for many (since 4);
-and AddOffsetsToTxn."""
+"""AddPartitionsToTxn from clients (versions 0 to 3, one transaction) and from brokers (version 4 and later, several
+transactions), and AddOffsetsToTxn."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from shareq.model.messages.transactions import (
 from shareq.model.workflow import Workflow
 
 BROKERS_CLIENT_VERSION = 2
-"""Partitions that a leader adds belong to a client that does not add them itself (transaction.version 2)."""
+"""The client version of transactions whose partitions the brokers add (transaction.version 2)."""
 
 
 def from_client(
     context: Context, request: AddPartitionsToTxnRequest, fencing: Callable[[Errors], Errors]
 ) -> Workflow[AddPartitionsToTxnResponse]:
-    """All partitions are added, or none. `fencing` words an error for the client's version."""
+    """Add all partitions or none. `fencing` translates an error for the client's version."""
     partitions = _partitions(request.v3_and_below_topics)
     transactional_id = request.v3_and_below_transactional_id
 
     def response(results: Results) -> AddPartitionsToTxnResponse:
-        worded = {at: fencing(error) for at, error in results.items()}
-        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_topics(worded))
+        translated = {at: fencing(error) for at, error in results.items()}
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_topics(translated))
 
     if not transactional_id:
         return response(dict.fromkeys(partitions, Errors.INVALID_REQUEST))
@@ -47,28 +47,28 @@ def from_client(
 
 
 def from_leader(context: Context, request: AddPartitionsToTxnRequest) -> Workflow[AddPartitionsToTxnResponse]:
-    """Each transaction is done for itself; the answer waits for all of them."""
-    results = yield [_one(context, asked) for asked in request.transactions]
+    """Add to or verify several transactions; each has its own result. The response waits for all of them."""
+    results = yield [_one(context, requested) for requested in request.transactions]
     result = AddPartitionsToTxnResponse.Transaction
     return AddPartitionsToTxnResponse(
         results_by_transaction=tuple(
-            result(transactional_id=asked.transactional_id, topic_results=_topics(found))
-            for asked, found in zip(request.transactions, results, strict=True)
+            result(transactional_id=requested.transactional_id, topic_results=_topics(found))
+            for requested, found in zip(request.transactions, results, strict=True)
         )
     )
 
 
-def _one(context: Context, asked: AddPartitionsToTxnRequest.Transaction) -> Workflow[Results]:
-    partitions = _partitions(asked.topics)
+def _one(context: Context, requested: AddPartitionsToTxnRequest.Transaction) -> Workflow[Results]:
+    partitions = _partitions(requested.topics)
     addition = Addition(
-        asked.transactional_id, asked.producer_id, asked.producer_epoch, partitions, BROKERS_CLIENT_VERSION
+        requested.transactional_id, requested.producer_id, requested.producer_epoch, partitions, BROKERS_CLIENT_VERSION
     )
-    work = verify_partitions if asked.verify_only else add_partitions
+    work = verify_partitions if requested.verify_only else add_partitions
     return work(context, addition, lambda error: dict.fromkeys(partitions, error))
 
 
 def add_offsets(context: Context, request: AddOffsetsToTxnRequest) -> Workflow[AddOffsetsToTxnResponse]:
-    """AddOffsetsToTxn: the partition that keeps the group's offsets joins the transaction."""
+    """AddOffsetsToTxn: add the partition of the group's offsets to the transaction."""
     topic = context.image.topics.get(GROUP_METADATA_TOPIC)
     if not request.transactional_id:
         return _offsets_failure(Errors.INVALID_REQUEST)

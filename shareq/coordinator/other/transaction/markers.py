@@ -1,7 +1,7 @@
-"""Decided transactions on their way to completion: markers to the leaders of all partitions, until each has its own.
+"""Writes the markers of decided transactions to all their partitions, then completes the transactions.
 
-A leader that is dead or has moved is asked again; a partition whose topic is gone needs no marker. When the last marker
-is written the transaction is completed. Source: Kafka's TransactionMarkerChannelManager.
+Markers of partitions whose leader is unavailable or has moved are sent again; partitions of deleted topics need none.
+Source: Kafka's TransactionMarkerChannelManager.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from shareq.model.workflow import Ask, Pause, Promise, Reply, Workflow
 RETRY_BACKOFF_MS = 100
 
 _SETTLED = frozenset({Errors.NONE, Errors.INVALID_PRODUCER_EPOCH})
-"""A partition that knows the producer at a newer epoch is done with this transaction."""
+"""The errors after which a partition needs no marker; INVALID_PRODUCER_EPOCH: it has a newer epoch of the producer."""
 
 
 class Ending:
-    """One decided transaction of one shard, whose markers are being written by several workflows at once.
+    """One decided transaction whose markers are being written, by one workflow for each leader.
 
-    `written` brings True once all markers are written, False where another coordinator sees to that.
+    `written` resolves to True when all markers are written, to False if another coordinator writes them.
     """
 
     __slots__ = ("_context", "_coordinator_epoch", "_is_over", "_open", "shard", "transaction", "written")
@@ -44,18 +44,19 @@ class Ending:
         self.written: Promise[bool] = Promise()
 
     def give_up(self) -> None:
-        """Another broker coordinates this transaction: it finds the decision in the log and sends the markers anew."""
+        """Stop: another broker coordinates the transaction now, and sends its markers again from the recorded
+        decision."""
         self._is_over = True
         self.written.keep(False)
 
-    def reach(self, partitions: Iterable[TopicPartition]) -> Workflow[None]:
-        """Send markers until each partition has its own, where leaders differ in a workflow for each leader."""
+    def write_markers(self, partitions: Iterable[TopicPartition]) -> Workflow[None]:
+        """Send markers until every partition has one. Partitions of other leaders get a workflow of their own."""
         self._open += 1
         waiting = frozenset(partitions)
         while by_leader := self._by_leader(waiting):
             *others, (leader, waiting) = sorted(by_leader.items())
             for _, elsewhere in others:
-                self._context.runtime.start(self.reach(elsewhere))
+                self._context.runtime.start(self.write_markers(elsewhere))
             if leader != NO_LEADER:
                 waiting = self._failed((yield Ask(leader, self._request(waiting))), waiting)
             if waiting:
@@ -65,7 +66,7 @@ class Ending:
             self.written.keep(True)
 
     def _by_leader(self, partitions: Iterable[TopicPartition]) -> dict[int, frozenset[TopicPartition]]:
-        """The partitions that exist; none where the markers are not ours to write any more."""
+        """The existing partitions by leader; none after `give_up`."""
         found: dict[int, set[TopicPartition]] = {}
         for at in () if self._is_over else partitions:
             leader = _leader(at, self._context.image)
@@ -88,7 +89,7 @@ class Ending:
         return WriteTxnMarkersRequest(markers=(marker,))
 
     def _failed(self, reply: Reply, partitions: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
-        """The partitions to ask again; none where a newer coordinator is at work."""
+        """The partitions whose marker must be sent again; none if a newer coordinator has fenced this one."""
         results = _results(reply)
         if Errors.TRANSACTION_COORDINATOR_FENCED in results.values():
             self.give_up()
@@ -97,7 +98,7 @@ class Ending:
 
 
 def _leader(at: TopicPartition, image: ClusterImage) -> int | None:
-    """Who leads the partition; None where there is no such partition any more."""
+    """The leader of the partition; None if the partition does not exist."""
     topic = image.topics.get(at.topic)
     if topic is None or at.partition >= len(topic.partitions):
         return None
@@ -105,7 +106,7 @@ def _leader(at: TopicPartition, image: ClusterImage) -> int | None:
 
 
 def _results(reply: Reply) -> dict[TopicPartition, Errors]:
-    """The error of each partition; nothing where there was no answer."""
+    """The error of each partition; empty if there was no response."""
     response = reply.response
     if not isinstance(response, WriteTxnMarkersResponse):
         return {}
@@ -124,21 +125,21 @@ class Endings:
         self._context = context
         self._endings: set[Ending] = set()
 
-    def announce(self, decided: Transaction) -> None:
-        """A decision is stored: write its markers, then complete it."""
+    def start(self, decided: Transaction) -> None:
+        """Start the end of a transaction whose decision is recorded."""
         self._context.runtime.start(self.end(self._context.partition_of(decided.transactional_id), decided))
 
     def resigned(self, shard: int) -> None:
-        """The shard's transactions are not this broker's any more."""
+        """Give up the endings of a shard that this broker no longer leads."""
         for ending in [ending for ending in self._endings if ending.shard == shard]:
             ending.give_up()
 
     def end(self, shard: int, decided: Transaction) -> Workflow[None]:
-        """Write the markers, then complete the transaction. This ends with the shard, and not with a failed append."""
+        """Write the markers, then complete the transaction. A failed append is repeated until the shard resigns."""
         ending = Ending(self._context, shard, decided)
         self._endings.add(ending)
         try:
-            self._context.runtime.start(ending.reach(decided.partitions))
+            self._context.runtime.start(ending.write_markers(decided.partitions))
             if (yield ending.written):
                 state = yield BackgroundTurn(shard)
                 while (yield Append(completion(decided, state, self._context.now_ms))):
@@ -148,8 +149,8 @@ class Endings:
 
 
 def completion(decided: Transaction, shard: TransactionShard, now_ms: int) -> list[CoordinatorRecord]:
-    """The record that completes the transaction; none where that has been done: an earlier attempt may have got through
-    unnoticed."""
+    """The record that completes the transaction; none if the state is no longer `decided`: an earlier append that was
+    reported as failed may have been committed."""
     known = shard.transactions.get(decided.transactional_id)
     if known != decided:
         return []

@@ -1,7 +1,7 @@
 """The records of `__transaction_state`, byte for byte as Kafka writes them at transaction.version 2.
 
 A key is its type (int16, 0) and the transactional id in plain form; a value is its version (int16, 1) and a flexible
-struct. A null value ends the id. Source: Kafka's TransactionLogKey.json and TransactionLogValue.json.
+struct; a null value deletes the id. Source: Kafka's TransactionLogKey.json and TransactionLogValue.json.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _STATES = tuple(TransactionState)
 
 
 class Transaction(NamedTuple):
-    """All that is durable of a transactional id. Times in ms since the epoch, `start_ms` -1 while nothing was begun.
+    """The durable state of a transactional id. Times in ms since the epoch; `start_ms` is -1 without transaction.
 
-    In Prepare* `next_producer_id` is the id that takes over because the epochs of the present one are used up;
-    `previous_producer_id` is the one that it took over from. `client_version`: the transaction.version whose flow the
-    client follows.
+    `next_producer_id`, in Prepare*: the producer id after completion, if the epochs of the present id are used up.
+    `previous_producer_id`: the id before the present one. `client_version`: the transaction.version that the client
+    uses.
     """
 
     transactional_id: str
@@ -45,7 +45,7 @@ class Transaction(NamedTuple):
     client_version: int = 0
 
     def next_pair(self) -> tuple[int, int]:
-        """Producer id and epoch once the decided transaction is complete."""
+        """Producer id and epoch after the decided transaction is complete."""
         if self.next_producer_id != NO_PRODUCER_ID:
             return self.next_producer_id, 0
         return self.producer_id, self.producer_epoch
@@ -56,12 +56,12 @@ def encode_key(transactional_id: str) -> bytes:
 
 
 def tombstone(transactional_id: str) -> CoordinatorRecord:
-    """The end of an id."""
+    """The record that deletes a transactional id."""
     return CoordinatorRecord(encode_key(transactional_id), None)
 
 
 def encode_transaction(transaction: Transaction) -> CoordinatorRecord:
-    """Key and value. An Empty id has no partitions, which Kafka writes as null."""
+    """The record of a transactional id. In Empty the partitions are written as null, as in Kafka."""
     writer = Writer().int16(_VALUE_VERSION)
     writer.int64(transaction.producer_id).int16(transaction.producer_epoch)
     writer.int32(transaction.timeout_ms).int8(transaction.state.status)
@@ -74,7 +74,7 @@ def encode_transaction(transaction: Transaction) -> CoordinatorRecord:
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, tuple[int, ...]]]:
-    """Partitions as messages and records name them: topic by topic, in order."""
+    """Partitions grouped by topic, topics and partitions ascending."""
     topics: dict[str, list[int]] = {}
     for topic, partition in sorted(partitions):
         topics.setdefault(topic, []).append(partition)
@@ -86,7 +86,7 @@ def _write_topic(writer: Writer, topic: tuple[str, tuple[int, ...]]) -> None:
 
 
 def _tags(transaction: Transaction) -> list[tuple[int, bytes]]:
-    """Fields that differ from their defaults."""
+    """The tagged fields that differ from their defaults."""
     tags: list[tuple[int, bytes]] = []
     if transaction.previous_producer_id != NO_PRODUCER_ID:
         tags.append((_PREVIOUS_PRODUCER_ID, _INT64.pack(transaction.previous_producer_id)))
@@ -98,9 +98,9 @@ def _tags(transaction: Transaction) -> list[tuple[int, bytes]]:
 
 
 def decode_transaction(key: bytes, value: bytes | None) -> tuple[str, Transaction | None] | None:
-    """The id and what is known of it, None once it has ended; None altogether for a key of a type that we do not know.
+    """The transactional id and its state, None for a tombstone. None instead of both if the key type is unknown.
 
-    Raises UnreadableRecordError for another version of a value, and for bytes that end early or make no sense.
+    Raises UnreadableRecordError if the version of the value is unknown or the bytes are invalid.
     """
     reader = Reader(key)
     if reader.int16() != _KEY_TYPE:
@@ -117,10 +117,14 @@ def decode_transaction(key: bytes, value: bytes | None) -> tuple[str, Transactio
 def _decode_value(transactional_id: str, reader: Reader) -> Transaction:
     version = reader.int16()
     if version != _VALUE_VERSION:
-        raise UnreadableRecordError(f"{transactional_id}: unknown version {version} of a transaction")
+        raise UnreadableRecordError(
+            f"{transactional_id}: record version {version} is unknown; allowed is {_VALUE_VERSION}"
+        )
     producer_id, epoch, timeout_ms, status = reader.int64(), reader.int16(), reader.int32(), reader.int8()
     if not 0 <= status < len(_STATES):
-        raise UnreadableRecordError(f"{transactional_id}: unknown status {status}")
+        raise UnreadableRecordError(
+            f"{transactional_id}: status {status} is unknown; allowed are 0 to {len(_STATES) - 1}"
+        )
     partitions = frozenset(partition for topic in reader.array(_read_topic) for partition in topic)
     last_update_ms, start_ms, tags = reader.int64(), reader.int64(), reader.tags()
     return Transaction(

@@ -1,4 +1,4 @@
-"""The stations of a transactional id, and the one table of what leads from which to which.
+"""The states of a transactional id, and the table of their transitions.
 
 Source: Kafka's TransactionState; KIP-98, KIP-890 for aborts without partitions.
 """
@@ -9,10 +9,10 @@ from enum import StrEnum
 
 
 class TransactionState(StrEnum):
-    """Named as tools show them. Only Ongoing has partitions that may still grow; Prepare* waits for markers.
+    """The states, named as tools show them. Partitions are added in Ongoing only; Prepare* waits for markers.
 
-    Kafka's PrepareEpochFence is left out: with us an operation is settled before the next one begins, so nobody can see
-    a producer between its fencing and its abort.
+    Kafka's PrepareEpochFence does not exist here: an operation ends before the next one begins, so no request meets a
+    producer between its fencing and its abort.
     """
 
     EMPTY = "Empty"
@@ -25,17 +25,18 @@ class TransactionState(StrEnum):
 
     @property
     def status(self) -> int:
-        """The number that stands for the state in `__transaction_state`."""
+        """The number of the state in records of `__transaction_state`."""
         return _STATUS[self]
 
     @property
     def is_preparing(self) -> bool:
-        """Whether the decision is made and markers are on their way."""
+        """True if the transaction is decided and its markers are being written."""
         return self in _PREPARING
 
 
 class TransactionEvent(StrEnum):
-    """What can happen to a transactional id. A producer that is fenced, or too slow, is an ABORT."""
+    """The events of a transactional id. ABORT includes the abort of a fenced producer and of a timed-out
+    transaction."""
 
     INIT = "init"
     ADD = "add"
@@ -49,7 +50,7 @@ _S, _E = TransactionState, TransactionEvent
 _STATUS = {state: status for status, state in enumerate(TransactionState)}
 _PREPARING = frozenset({_S.PREPARE_COMMIT, _S.PREPARE_ABORT})
 AT_REST = (_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT)
-"""Where nothing is open: a producer may begin, and an id that nobody uses may be forgotten."""
+"""The states without open transaction: a producer may begin one, and an unused id may expire."""
 
 TRANSITIONS: dict[tuple[TransactionState, TransactionEvent], TransactionState] = {
     **{(state, _E.INIT): _S.EMPTY for state in AT_REST},
@@ -60,4 +61,5 @@ TRANSITIONS: dict[tuple[TransactionState, TransactionEvent], TransactionState] =
     (_S.PREPARE_ABORT, _E.MARKED): _S.COMPLETE_ABORT,
     **{(state, _E.EXPIRED): _S.DEAD for state in AT_REST},
 }
-"""A missing row is not possible. Aborts of nothing, at rest, are those of transaction.version 2."""
+"""The next state by state and event. Pairs without an entry cannot occur. ABORT at rest: with transaction.version 2 an
+abort without transaction is recorded, to raise the epoch."""

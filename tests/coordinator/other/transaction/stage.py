@@ -1,4 +1,4 @@
-"""A stage for the transaction coordinator: one broker, its log, leaders that write markers when they are let."""
+"""The test environment of the transaction coordinator: one broker, its log, and leaders that write markers."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def topic_image(name: str, count: int, leader: int = 1) -> TopicImage:
 
 
 def image(**topics: int) -> ClusterImage:
-    """Two brokers; topics by name with the leader of their partitions. `offsets` and `state` are the internal ones."""
+    """Two brokers and the topics orders, bills and the two internal ones. `topics`: leaders by topic name."""
     every = [
         topic_image("orders", 3, topics.get("orders", 1)),
         topic_image("bills", 3, topics.get("bills", 2)),
@@ -87,8 +87,11 @@ NO_STATE_TOPIC = ClusterImage(brokers=image().brokers)
 
 
 class Stage:
-    """Carries out what the coordinator asks for. While `silent`, leaders keep their answers to markers back; while
-    `holding`, appends wait for `release`; an `append_error` makes every append fail."""
+    """Performs the effects of the coordinator. While `holding_markers`, requests for markers wait for
+    `release_markers`; while `holding`, appends wait for `release`; with an `append_error` every append fails.
+
+    `marked`: partition, commit, producer id and epoch of each written marker. `calls`: all requests to other brokers.
+    """
 
     def __init__(self, *, load: bool = True, traced: bool = False) -> None:
         self.traced = traced
@@ -98,13 +101,13 @@ class Stage:
         self.append_error = Errors.NONE
         self.holding = False
         self.held: list[AppendRecords] = []
-        self.silent = False
+        self.holding_markers = False
         self.marker_errors: dict[TopicPartition, Errors] = {}
-        self.kept: list[Call] = []
+        self.held_markers: list[Call] = []
         self.marked: list[tuple[TopicPartition, bool, int, int]] = []
-        self.called: list[Call] = []
+        self.calls: list[Call] = []
         self.answers: dict[int, Any] = {}
-        self.told: list[Effect] = []
+        self.events: list[Effect] = []
         self.next_block = BLOCK
         self.ids_error = Errors.NONE
         self.epoch = 0
@@ -113,16 +116,16 @@ class Stage:
         self.start(load=load)
 
     def start(self, *, load: bool = True) -> None:
-        """A broker that knows nothing but its logs."""
+        """Start a new coordinator on the existing logs."""
         self.coordinator = TransactionCoordinator(1, traced=self.traced)
-        self.kept.clear()
+        self.held_markers.clear()
         self.held.clear()
         self.handle(ImageChanged(self.image))
         if load:
             self.elect()
 
     def elect(self) -> None:
-        """The next term of office, in all partitions."""
+        """Elect the broker in all partitions, with the next leader epoch."""
         self.epoch += 1
         for partition in range(PARTITIONS):
             self.handle(ShardElected(partition, self.epoch))
@@ -139,7 +142,7 @@ class Stage:
 
     def _carry_out(self, effect: Effect) -> None:
         if isinstance(effect, Respond):
-            assert effect.id not in self.answers, "answered twice"
+            assert effect.id not in self.answers, f"two responses to request {effect.id}"
             self.answers[effect.id] = effect.response
         elif isinstance(effect, AppendRecords):
             self.held.append(effect) if self.holding else self._append(effect)
@@ -148,10 +151,10 @@ class Stage:
             records = [(offset, record.key, record.value) for offset, record in enumerate(log)]
             self.handle(RecordsRead(effect.id, Errors.NONE, records, len(log), done=True))
         elif isinstance(effect, Call):
-            self.called.append(effect)
+            self.calls.append(effect)
             self._call(effect)
         else:
-            self.told.append(effect)
+            self.events.append(effect)
 
     def _append(self, effect: AppendRecords) -> None:
         log = self.logs.setdefault(effect.topic_partition.partition, [])
@@ -168,13 +171,13 @@ class Stage:
             response = AllocateProducerIdsResponse(producer_id_start=self.next_block, producer_id_len=BLOCK)
             self.next_block += BLOCK
             self.handle(Answer(call.id, response))
-        elif self.silent:
-            self.kept.append(call)
+        elif self.holding_markers:
+            self.held_markers.append(call)
         else:
             self.write_markers(call)
 
     def write_markers(self, call: Call) -> None:
-        """Be the leader: write the markers, and say so."""
+        """Write the markers of a request and answer it, as the leader does."""
         request = call.request
         assert isinstance(request, WriteTxnMarkersRequest)
         (marker,) = request.markers
@@ -192,21 +195,21 @@ class Stage:
         self.handle(Answer(call.id, WriteTxnMarkersResponse(markers=(written,))))
 
     def release(self) -> None:
-        """Carry out the appends that were held back, in order, and those that follow."""
+        """Perform the held appends in order, and all later ones at once."""
         self.holding = False
         held, self.held = self.held, []
         for effect in held:
             self._append(effect)
 
-    def speak(self) -> None:
-        """Leaders do what they kept back, and answer from now on."""
-        self.silent = False
-        kept, self.kept = self.kept, []
-        for call in kept:
+    def release_markers(self) -> None:
+        """Write the held markers in order, and all later ones at once."""
+        self.holding_markers = False
+        held, self.held_markers = self.held_markers, []
+        for call in held:
             self.write_markers(call)
 
     def advance(self, ms: int) -> None:
-        """Let time pass, waking the coordinator when it wants to be."""
+        """Let time pass, with a Tick at each `wake_at_ms` of the coordinator."""
         end_ms = self.now_ms + ms
         while (wake_at_ms := self.coordinator.wake_at_ms) is not None and wake_at_ms <= end_ms:
             self.now_ms = max(self.now_ms, wake_at_ms)
@@ -216,7 +219,7 @@ class Stage:
     # ---- requests ----------------------------------------------------------------------------------------------------
 
     def send(self, request: Request, version: int = NEWEST_VERSION) -> int:
-        """Answers the id under which the response will be in `answers`."""
+        """Send a request; returns its id, the key of the response in `answers`."""
         self._last_id += 1
         request_id = self._last_id
         self.handle(Incoming(request_id, request, ClientContext(api_version=version)))
@@ -239,7 +242,7 @@ class Stage:
         return response
 
     def add(self, *partitions: TopicPartition, epoch: int = 0, id_: str = ID, producer_id: int = BLOCK) -> Errors:
-        """Add partitions as a partition leader does for new clients; the one error that all of them got."""
+        """Add partitions as a partition leader does for new clients; returns their common error."""
         topics = tuple(AddPartitionsToTxnRequest.Topic(name=t, partitions=(p,)) for t, p in partitions)
         transaction = AddPartitionsToTxnRequest.Transaction(
             transactional_id=id_, producer_id=producer_id, producer_epoch=epoch, topics=topics
@@ -250,7 +253,7 @@ class Stage:
     def add_old(
         self, *partitions: TopicPartition, epoch: int = 0, version: int = 3, producer_id: int = BLOCK
     ) -> dict[TopicPartition, Errors]:
-        """Add partitions as clients do that follow the old flow."""
+        """Add partitions as old clients do (versions 0 to 3)."""
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=ID,
             v3_and_below_producer_id=producer_id,
@@ -275,15 +278,15 @@ class Stage:
         assert isinstance(response, EndTxnResponse)
         return response
 
-    # ---- looking -----------------------------------------------------------------------------------------------------
+    # ---- records -----------------------------------------------------------------------------------------------------
 
     def history(self, id_: str = ID) -> list[Transaction | None]:
-        """All that was ever stored of the id."""
+        """All records of the id in the log, None for a tombstone."""
         found = [decode_transaction(*record) for record in self.logs.get(partition_for(id_, PARTITIONS), [])]
         return [transaction for name, transaction in filter(None, found) if name == id_]
 
     def known(self) -> Transaction:
-        """What is stored of ID now."""
+        """The last record of ID."""
         transaction = self.history()[-1]
         assert transaction is not None
         return transaction
@@ -303,7 +306,7 @@ def only_error(topics: tuple[AddPartitionsToTxnResponse.Topic, ...]) -> Errors:
 
 
 def without_leader(cluster: ClusterImage, at: TopicPartition) -> ClusterImage:
-    """The image with nobody leading the partition."""
+    """The image without a leader of the partition."""
     return led_by(cluster, at, NO_LEADER)
 
 

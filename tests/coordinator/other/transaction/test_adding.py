@@ -1,4 +1,4 @@
-"""Partitions join transactions: from clients of the old flow, from partition leaders, through committed offsets."""
+"""Adding partitions to transactions: from old clients, from partition leaders, and by AddOffsetsToTxn."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from tests.coordinator.other.transaction.stage import (
     only_error,
     without_topic,
 )
-from tests.coordinator.other.transaction.test_end import EPOCH, staged
+from tests.coordinator.other.transaction.test_end import EPOCH, stage_in
 
 S = TransactionState
 BILLS = TopicPartition("bills", 2)
 NOWHERE = TopicPartition("nowhere", 0)
 BEYOND = TopicPartition("orders", 3)
 
-OUTSIDE, SOON = Errors.TRANSACTION_ABORTABLE, Errors.CONCURRENT_TRANSACTIONS
+ABORTABLE, CONCURRENT = Errors.TRANSACTION_ABORTABLE, Errors.CONCURRENT_TRANSACTIONS
 WAYS = ["client", "leader", "offsets"]
 
 
 def add(stage: Stage, way: str, epoch: int = EPOCH, **fields: Any) -> Errors:
-    """One partition, whichever way; the error for it."""
+    """Add one partition by this way; returns its error."""
     if way == "client":
         (error,) = set(stage.add_old(ORDERS, epoch=epoch, **fields).values())
         return error
@@ -46,14 +46,15 @@ def add(stage: Stage, way: str, epoch: int = EPOCH, **fields: Any) -> Errors:
     [
         pytest.param(S.EMPTY, Errors.NONE, id="Empty: begins"),
         pytest.param(S.ONGOING, Errors.NONE, id="Ongoing: grows"),
-        pytest.param(S.PREPARE_COMMIT, Errors.CONCURRENT_TRANSACTIONS, id="PrepareCommit: come back"),
-        pytest.param(S.PREPARE_ABORT, Errors.CONCURRENT_TRANSACTIONS, id="PrepareAbort: come back"),
+        pytest.param(S.PREPARE_COMMIT, Errors.CONCURRENT_TRANSACTIONS, id="PrepareCommit: refused"),
+        pytest.param(S.PREPARE_ABORT, Errors.CONCURRENT_TRANSACTIONS, id="PrepareAbort: refused"),
         pytest.param(S.COMPLETE_COMMIT, Errors.NONE, id="CompleteCommit: begins"),
         pytest.param(S.COMPLETE_ABORT, Errors.NONE, id="CompleteAbort: begins"),
     ],
 )
-def test_in_every_state(way: str, state: S, error: Errors) -> None:
-    stage = staged(state)
+def test_adding_a_partition_in_each_state(way: str, state: S, error: Errors) -> None:
+    """BEHAVIOUR.md 30."""
+    stage = stage_in(state)
     begun_ms = stage.now_ms if state is S.ONGOING else stage.now_ms + 5
     stage.now_ms += 5
     assert add(stage, way) is error
@@ -77,27 +78,29 @@ def test_in_every_state(way: str, state: S, error: Errors) -> None:
         pytest.param({"producer_id": 9}, Errors.INVALID_PRODUCER_ID_MAPPING, id="another producer id"),
     ],
 )
-def test_only_the_producer_itself(way: str, state: S, fields: dict[str, Any], error: Errors) -> None:
-    stage = staged(state)
+def test_adding_checks_producer_id_and_epoch(way: str, state: S, fields: dict[str, Any], error: Errors) -> None:
+    """BEHAVIOUR.md 30."""
+    stage = stage_in(state)
     assert add(stage, way, **fields) is error
     assert len(stage.history()) == 1
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_an_unknown_transactional_id(way: str) -> None:
+def test_adding_to_an_unknown_transactional_id_is_refused(way: str) -> None:
+    """BEHAVIOUR.md 30."""
     assert add(Stage(), way) is Errors.INVALID_PRODUCER_ID_MAPPING
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_where_this_broker_does_not_coordinate(way: str) -> None:
-    stage = staged(S.EMPTY)
+def test_adding_at_another_broker_is_refused(way: str) -> None:
+    stage = stage_in(S.EMPTY)
     stage.resign()
     assert add(stage, way) is Errors.NOT_COORDINATOR
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_belongs_to_the_transaction_costs_nothing(way: str) -> None:
-    stage = staged(S.EMPTY)
+def test_adding_a_known_partition_writes_no_record(way: str) -> None:
+    stage = stage_in(S.EMPTY)
     add(stage, way)
     stored = stage.history()
     assert add(stage, way) is Errors.NONE
@@ -117,16 +120,17 @@ def test_what_belongs_to_the_transaction_costs_nothing(way: str) -> None:
         pytest.param("offsets", 4, Errors.PRODUCER_FENCED, id="AddOffsets v4"),
     ],
 )
-def test_older_versions_are_told_in_their_own_words(way: str, version: int, error: Errors) -> None:
-    assert add(staged(S.EMPTY), way, EPOCH - 1, version=version) is error
+def test_old_versions_get_invalid_producer_epoch(way: str, version: int, error: Errors) -> None:
+    assert add(stage_in(S.EMPTY), way, EPOCH - 1, version=version) is error
 
 
 # ---- clients ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("unknown", [NOWHERE, BEYOND], ids=["unknown topic", "unknown partition"])
-def test_one_unknown_partition_keeps_all_of_them_out(unknown: TopicPartition) -> None:
-    stage = staged(S.EMPTY)
+def test_unknown_partition_prevents_adding_the_others(unknown: TopicPartition) -> None:
+    """BEHAVIOUR.md 30."""
+    stage = stage_in(S.EMPTY)
     assert stage.add_old(ORDERS, unknown, BILLS, epoch=EPOCH) == {
         ORDERS: Errors.OPERATION_NOT_ATTEMPTED,
         BILLS: Errors.OPERATION_NOT_ATTEMPTED,
@@ -135,13 +139,13 @@ def test_one_unknown_partition_keeps_all_of_them_out(unknown: TopicPartition) ->
     assert len(stage.history()) == 1
 
 
-def test_a_client_is_told_of_every_partition() -> None:
-    stage = staged(S.EMPTY)
+def test_response_to_a_client_has_a_result_for_each_partition() -> None:
+    stage = stage_in(S.EMPTY)
     assert stage.add_old(ORDERS, BILLS, epoch=EPOCH) == {ORDERS: Errors.NONE, BILLS: Errors.NONE}
     assert stage.known().partitions == {ORDERS, BILLS}
 
 
-def test_an_empty_transactional_id_is_no_id() -> None:
+def test_empty_transactional_id_is_refused() -> None:
     stage = Stage()
     topics = (AddPartitionsToTxnRequest.Topic(name="orders", partitions=(0, 1)),)
     response = stage.ask(AddPartitionsToTxnRequest(v3_and_below_topics=topics), 3)
@@ -150,8 +154,8 @@ def test_an_empty_transactional_id_is_no_id() -> None:
     assert stage.ask(offsets, 4).error_code is Errors.INVALID_REQUEST
 
 
-def test_offsets_need_the_topic_that_keeps_them() -> None:
-    stage = staged(S.EMPTY)
+def test_add_offsets_needs_the_offsets_topic() -> None:
+    stage = stage_in(S.EMPTY)
     stage.handle(ImageChanged(without_topic(stage.image, GROUP_METADATA_TOPIC)))
     assert stage.add_offsets(epoch=EPOCH) is Errors.COORDINATOR_NOT_AVAILABLE
 
@@ -170,20 +174,21 @@ def verification(
 
 
 @pytest.mark.parametrize(
-    ("state", "ours", "others"),
+    ("state", "known", "other"),
     [
-        pytest.param(S.EMPTY, OUTSIDE, OUTSIDE, id="Empty"),
-        pytest.param(S.ONGOING, Errors.NONE, OUTSIDE, id="Ongoing"),
-        pytest.param(S.PREPARE_COMMIT, SOON, SOON, id="PrepareCommit"),
-        pytest.param(S.PREPARE_ABORT, SOON, SOON, id="PrepareAbort"),
-        pytest.param(S.COMPLETE_COMMIT, OUTSIDE, OUTSIDE, id="CompleteCommit"),
-        pytest.param(S.COMPLETE_ABORT, OUTSIDE, OUTSIDE, id="CompleteAbort"),
+        pytest.param(S.EMPTY, ABORTABLE, ABORTABLE, id="Empty"),
+        pytest.param(S.ONGOING, Errors.NONE, ABORTABLE, id="Ongoing"),
+        pytest.param(S.PREPARE_COMMIT, CONCURRENT, CONCURRENT, id="PrepareCommit"),
+        pytest.param(S.PREPARE_ABORT, CONCURRENT, CONCURRENT, id="PrepareAbort"),
+        pytest.param(S.COMPLETE_COMMIT, ABORTABLE, ABORTABLE, id="CompleteCommit"),
+        pytest.param(S.COMPLETE_ABORT, ABORTABLE, ABORTABLE, id="CompleteAbort"),
     ],
 )
-def test_a_leader_verifies_and_nothing_is_added(state: S, ours: Errors, others: Errors) -> None:
-    stage = staged(state)
+def test_verification_adds_no_partition(state: S, known: Errors, other: Errors) -> None:
+    """BEHAVIOUR.md 30."""
+    stage = stage_in(state)
     response = stage.ask(verification(ORDERS, BILLS))
-    assert errors(response.results_by_transaction[0].topic_results) == {ORDERS: ours, BILLS: others}
+    assert errors(response.results_by_transaction[0].topic_results) == {ORDERS: known, BILLS: other}
     assert len(stage.history()) == 1
 
 
@@ -194,12 +199,13 @@ def test_a_leader_verifies_and_nothing_is_added(state: S, ours: Errors, others: 
         pytest.param({"producer_id": 9}, Errors.INVALID_PRODUCER_ID_MAPPING, id="another producer id"),
     ],
 )
-def test_a_leader_verifies_the_producer_too(fields: dict[str, Any], error: Errors) -> None:
-    response = staged(S.ONGOING).ask(verification(ORDERS, **fields))
+def test_verification_checks_producer_id_and_epoch(fields: dict[str, Any], error: Errors) -> None:
+    """BEHAVIOUR.md 30."""
+    response = stage_in(S.ONGOING).ask(verification(ORDERS, **fields))
     assert only_error(response.results_by_transaction[0].topic_results) is error
 
 
-def test_a_leader_may_ask_for_many_transactions_at_once() -> None:
+def test_leader_adds_to_several_transactions_in_one_request() -> None:
     stage = Stage()
     ids = ["a", "b", "c"]
     for id_ in ids[:2]:

@@ -1,4 +1,4 @@
-"""EndTxn: every cell of the tables of versions 1 to 4 and of version 5, and what follows a decision."""
+"""EndTxn: the tables of versions 1 to 4 and of version 5, wrong ids, and the last epoch."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from shareq.model.messages.transactions import EndTxnResponse
 from tests.coordinator.other.transaction.stage import BLOCK, HOME, ID, ORDERS, Stage
 
 S = TransactionState
-WRONG, FENCED, SOON = Errors.INVALID_TXN_STATE, Errors.PRODUCER_FENCED, Errors.CONCURRENT_TRANSACTIONS
+WRONG, FENCED, CONCURRENT = Errors.INVALID_TXN_STATE, Errors.PRODUCER_FENCED, Errors.CONCURRENT_TRANSACTIONS
 EPOCH = 4
 
 
-def staged(state: S, *, epoch: int = EPOCH, **fields: Any) -> Stage:
-    """A coordinator that found the id in this state; leaders do not answer yet, so that Prepare* lasts."""
+def stage_in(state: S, *, epoch: int = EPOCH, **fields: Any) -> Stage:
+    """A stage whose log has the id in this state; markers are held, so that Prepare* lasts."""
     stage = Stage()
-    stage.silent = True
+    stage.holding_markers = True
     known = Transaction(ID, BLOCK, epoch, 60_000, state, last_update_ms=stage.now_ms)
     if state in (S.ONGOING, S.PREPARE_COMMIT, S.PREPARE_ABORT):
         known = known._replace(partitions=frozenset({ORDERS}), start_ms=stage.now_ms)
@@ -33,16 +33,16 @@ def staged(state: S, *, epoch: int = EPOCH, **fields: Any) -> Stage:
 
 # ---- version 5: commit, its retry, abort, its retry ------------------------------------------------------------------
 
-ENDS = "decided"
+DECIDED = "decided"
 CURRENT = "the current pair"
 
 V5: dict[S, tuple[Errors | str, ...]] = {
-    S.EMPTY: (WRONG, FENCED, ENDS, FENCED),
-    S.ONGOING: (ENDS, FENCED, ENDS, FENCED),
-    S.PREPARE_COMMIT: (FENCED, SOON, FENCED, WRONG),
-    S.PREPARE_ABORT: (FENCED, WRONG, FENCED, SOON),
-    S.COMPLETE_COMMIT: (WRONG, CURRENT, ENDS, WRONG),
-    S.COMPLETE_ABORT: (WRONG, WRONG, ENDS, CURRENT),
+    S.EMPTY: (WRONG, FENCED, DECIDED, FENCED),
+    S.ONGOING: (DECIDED, FENCED, DECIDED, FENCED),
+    S.PREPARE_COMMIT: (FENCED, CONCURRENT, FENCED, WRONG),
+    S.PREPARE_ABORT: (FENCED, WRONG, FENCED, CONCURRENT),
+    S.COMPLETE_COMMIT: (WRONG, CURRENT, DECIDED, WRONG),
+    S.COMPLETE_ABORT: (WRONG, WRONG, DECIDED, CURRENT),
 }
 
 COLUMNS = {
@@ -52,15 +52,16 @@ COLUMNS = {
     "abort, retry": (False, True),
 }
 V5_ROWS = [
-    pytest.param(state, *asked, V5[state][column], id=f"{state}: {title}")
+    pytest.param(state, *commit_and_retry, V5[state][column], id=f"{state}: {title}")
     for state in V5
-    for column, (title, asked) in enumerate(COLUMNS.items())
+    for column, (title, commit_and_retry) in enumerate(COLUMNS.items())
 ]
 
 
 @pytest.mark.parametrize(("state", "commit", "retry", "expected"), V5_ROWS)
-def test_every_cell_of_version_5(state: S, commit: bool, retry: bool, expected: Errors | str) -> None:
-    stage = staged(state)
+def test_result_of_version_5_in_each_state(state: S, commit: bool, retry: bool, expected: Errors | str) -> None:
+    """BEHAVIOUR.md 32."""
+    stage = stage_in(state)
     response = stage.end(EPOCH - retry, commit=commit)
     if isinstance(expected, Errors):
         assert response == EndTxnResponse(error_code=expected)
@@ -78,17 +79,19 @@ def test_every_cell_of_version_5(state: S, commit: bool, retry: bool, expected: 
 
 @pytest.mark.parametrize("state", list(V5))
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])
-@pytest.mark.parametrize("epoch", [EPOCH - 2, EPOCH + 1], ids=["older", "from the future"])
+@pytest.mark.parametrize("epoch", [EPOCH - 2, EPOCH + 1], ids=["older", "later"])
 def test_any_other_epoch_is_fenced_in_version_5(state: S, commit: bool, epoch: int) -> None:
-    assert staged(state).end(epoch, commit=commit).error_code is FENCED
+    """BEHAVIOUR.md 32."""
+    assert stage_in(state).end(epoch, commit=commit).error_code is FENCED
 
 
 @pytest.mark.parametrize("state", [S.EMPTY, S.COMPLETE_COMMIT, S.COMPLETE_ABORT])
-def test_an_abort_of_nothing_needs_no_markers(state: S) -> None:
-    stage = staged(state)
+def test_abort_without_transaction_writes_no_markers(state: S) -> None:
+    """BEHAVIOUR.md 32."""
+    stage = stage_in(state)
     stage.end(EPOCH, commit=False)
     assert [t.state for t in stage.history() if t] == [state, S.PREPARE_ABORT, S.COMPLETE_ABORT]
-    assert stage.kept == []
+    assert stage.held_markers == []
     assert stage.known().producer_epoch == EPOCH + 1
     assert stage.known().start_ms == stage.now_ms
 
@@ -97,9 +100,9 @@ def test_an_abort_of_nothing_needs_no_markers(state: S) -> None:
 
 V4: dict[S, tuple[Errors | str, Errors | str]] = {
     S.EMPTY: (WRONG, WRONG),
-    S.ONGOING: (ENDS, ENDS),
-    S.PREPARE_COMMIT: (SOON, WRONG),
-    S.PREPARE_ABORT: (WRONG, SOON),
+    S.ONGOING: (DECIDED, DECIDED),
+    S.PREPARE_COMMIT: (CONCURRENT, WRONG),
+    S.PREPARE_ABORT: (WRONG, CONCURRENT),
     S.COMPLETE_COMMIT: (CURRENT, WRONG),
     S.COMPLETE_ABORT: (WRONG, CURRENT),
 }
@@ -113,11 +116,12 @@ V4: dict[S, tuple[Errors | str, Errors | str]] = {
     ],
 )
 @pytest.mark.parametrize("version", [1, 2, 3, 4], ids=lambda v: f"v{v}")
-def test_every_cell_of_versions_1_to_4(state: S, commit: bool, expected: Errors | str, version: int) -> None:
-    stage = staged(state)
+def test_result_of_versions_1_to_4_in_each_state(state: S, commit: bool, expected: Errors | str, version: int) -> None:
+    """BEHAVIOUR.md 31."""
+    stage = stage_in(state)
     response = stage.end(EPOCH, commit=commit, version=version)
     assert response == EndTxnResponse(error_code=expected if isinstance(expected, Errors) else Errors.NONE)
-    if expected == ENDS:
+    if expected == DECIDED:
         assert (stage.known().producer_epoch, stage.known().client_version) == (EPOCH, 0)
         assert stage.known().state is (S.PREPARE_COMMIT if commit else S.PREPARE_ABORT)
     else:
@@ -125,7 +129,7 @@ def test_every_cell_of_versions_1_to_4(state: S, commit: bool, expected: Errors 
 
 
 @pytest.mark.parametrize("state", list(V4))
-@pytest.mark.parametrize("epoch", [EPOCH - 1, EPOCH + 1], ids=["the one before", "from the future"])
+@pytest.mark.parametrize("epoch", [EPOCH - 1, EPOCH + 1], ids=["previous", "later"])
 @pytest.mark.parametrize(
     ("version", "error"),
     [
@@ -135,51 +139,53 @@ def test_every_cell_of_versions_1_to_4(state: S, commit: bool, expected: Errors 
     ],
 )
 def test_any_other_epoch_is_fenced_in_versions_1_to_4(state: S, epoch: int, version: int, error: Errors) -> None:
-    assert staged(state).end(epoch, version=version).error_code is error
+    """BEHAVIOUR.md 31."""
+    assert stage_in(state).end(epoch, version=version).error_code is error
 
 
-# ---- who is asked for ------------------------------------------------------------------------------------------------
+# ---- wrong ids and failures ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", [1, 4, 5], ids=lambda v: f"v{v}")
 @pytest.mark.parametrize(
     ("fields", "error"),
     [
-        pytest.param({"id_": "nobody"}, Errors.INVALID_PRODUCER_ID_MAPPING, id="unknown transactional id"),
+        pytest.param({"id_": "unknown"}, Errors.INVALID_PRODUCER_ID_MAPPING, id="unknown transactional id"),
         pytest.param({"producer_id": 9}, Errors.INVALID_PRODUCER_ID_MAPPING, id="another producer id"),
         pytest.param({"id_": ""}, Errors.INVALID_REQUEST, id="empty transactional id"),
     ],
 )
-def test_wrong_ids(fields: dict[str, Any], error: Errors, version: int) -> None:
-    assert staged(S.ONGOING).end(EPOCH, version=version, **fields).error_code is error
+def test_unknown_ids_are_refused(fields: dict[str, Any], error: Errors, version: int) -> None:
+    assert stage_in(S.ONGOING).end(EPOCH, version=version, **fields).error_code is error
 
 
-def test_where_this_broker_does_not_coordinate_it_says_so() -> None:
-    stage = staged(S.ONGOING)
+def test_end_at_another_broker_is_refused() -> None:
+    stage = stage_in(S.ONGOING)
     stage.resign()
     assert stage.end(EPOCH).error_code is Errors.NOT_COORDINATOR
 
 
-def test_a_decision_that_cannot_be_stored_is_none() -> None:
-    stage = staged(S.ONGOING)
+def test_failed_append_of_a_decision_decides_nothing() -> None:
+    """BEHAVIOUR.md 33."""
+    stage = stage_in(S.ONGOING)
     stage.append_error = Errors.NOT_ENOUGH_REPLICAS
     assert stage.end(EPOCH).error_code is Errors.COORDINATOR_NOT_AVAILABLE
     stage.append_error = Errors.NONE
-    assert stage.kept == []
+    assert stage.held_markers == []
     assert stage.end(EPOCH).error_code is Errors.NONE
 
 
-# ---- the end of the epochs -------------------------------------------------------------------------------------------
+# ---- last epoch ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])
-def test_a_transaction_that_ends_at_the_last_epoch_goes_on_with_a_fresh_id(commit: bool) -> None:
-    stage = staged(S.ONGOING, producer_id=7, epoch=LAST_EPOCH)
+def test_end_at_the_last_epoch_continues_with_a_new_producer_id(commit: bool) -> None:
+    stage = stage_in(S.ONGOING, producer_id=7, epoch=LAST_EPOCH)
     answer = stage.end(LAST_EPOCH, commit=commit, producer_id=7)
     assert (answer.producer_id, answer.producer_epoch) == (BLOCK, 0)
     assert (stage.known().producer_id, stage.known().next_producer_id) == (7, BLOCK)
-    assert stage.end(LAST_EPOCH, commit=commit, producer_id=7).error_code is SOON
-    stage.speak()
+    assert stage.end(LAST_EPOCH, commit=commit, producer_id=7).error_code is CONCURRENT
+    stage.release_markers()
     assert stage.marked == [(ORDERS, commit, 7, LAST_EPOCH + 1)]
     known = stage.known()
     assert (known.producer_id, known.producer_epoch, known.previous_producer_id) == (BLOCK, 0, 7)
@@ -188,10 +194,10 @@ def test_a_transaction_that_ends_at_the_last_epoch_goes_on_with_a_fresh_id(commi
     assert stage.end(LAST_EPOCH - 1, commit=commit, producer_id=7).error_code is Errors.INVALID_PRODUCER_ID_MAPPING
 
 
-def test_the_end_at_the_last_epoch_can_be_repeated_until_something_new_begins() -> None:
-    stage = staged(S.ONGOING, producer_id=7, epoch=LAST_EPOCH)
+def test_end_at_the_last_epoch_can_be_repeated_until_the_next_transaction() -> None:
+    stage = stage_in(S.ONGOING, producer_id=7, epoch=LAST_EPOCH)
     stage.end(LAST_EPOCH, producer_id=7)
-    stage.speak()
+    stage.release_markers()
     assert stage.end(LAST_EPOCH, producer_id=7, version=4).error_code is FENCED
     stage.add(ORDERS)
     assert stage.end(LAST_EPOCH, producer_id=7).error_code is FENCED
@@ -199,24 +205,24 @@ def test_the_end_at_the_last_epoch_can_be_repeated_until_something_new_begins() 
     assert stage.end(LAST_EPOCH, producer_id=7).error_code is Errors.INVALID_PRODUCER_ID_MAPPING
 
 
-def test_the_repeated_end_at_the_last_epoch_is_known_after_a_failover_too() -> None:
-    stage = staged(S.ONGOING, producer_id=7, epoch=LAST_EPOCH)
+def test_end_at_the_last_epoch_can_be_repeated_after_a_failover() -> None:
+    stage = stage_in(S.ONGOING, producer_id=7, epoch=LAST_EPOCH)
     answer = stage.end(LAST_EPOCH, producer_id=7)
     stage.start()
-    stage.speak()
+    stage.release_markers()
     assert stage.end(LAST_EPOCH, producer_id=7) == answer
 
 
-def test_older_versions_stay_at_the_last_epoch_until_they_ask_anew() -> None:
-    stage = staged(S.ONGOING, producer_id=7, epoch=LAST_EPOCH)
+def test_old_versions_stay_at_the_last_epoch_until_init_producer_id() -> None:
+    stage = stage_in(S.ONGOING, producer_id=7, epoch=LAST_EPOCH)
     stage.end(LAST_EPOCH, producer_id=7, version=4)
-    stage.speak()
+    stage.release_markers()
     assert (stage.known().producer_id, stage.known().producer_epoch) == (7, LAST_EPOCH)
     assert (stage.init().producer_id, stage.init().producer_epoch) == (BLOCK, 1)
 
 
-def test_without_a_fresh_id_the_end_has_to_wait() -> None:
-    stage = staged(S.ONGOING, producer_id=7, epoch=LAST_EPOCH)
+def test_end_at_the_last_epoch_without_an_available_producer_id_is_retriable() -> None:
+    stage = stage_in(S.ONGOING, producer_id=7, epoch=LAST_EPOCH)
     stage.ids_error = Errors.NETWORK_EXCEPTION
     assert stage.end(LAST_EPOCH, producer_id=7).error_code is Errors.COORDINATOR_LOAD_IN_PROGRESS
     stage.ids_error = Errors.NONE

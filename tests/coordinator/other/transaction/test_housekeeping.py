@@ -1,4 +1,4 @@
-"""What happens unasked: transactions that take too long, transactional ids that nobody uses; and what tools see."""
+"""Timed-out transactions, expired transactional ids, DescribeTransactions, ListTransactions and the journal."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from shareq.model.messages.transactions import (
     ListTransactionsRequest,
 )
 from tests.coordinator.other.transaction.stage import BLOCK, HOME, ID, NO_STATE_TOPIC, OFFSETS, ORDERS, Stage
-from tests.coordinator.other.transaction.test_end import EPOCH, staged
+from tests.coordinator.other.transaction.test_end import EPOCH, stage_in
 
 S = TransactionState
-SCAN_MS = 10_000
+ROUND_MS = 10_000
+"""The default of transaction.abort.timed.out.transaction.cleanup.interval.ms."""
 DAY_MS = 86_400_000
 
 
-def begun(timeout_ms: int, at_ms: int = 0) -> Stage:
-    """A transaction with this much time, begun so long after the coordinator."""
+def ongoing_stage(timeout_ms: int, at_ms: int = 0) -> Stage:
+    """A stage with an open transaction of this timeout, begun `at_ms` after the start of the coordinator."""
     stage = Stage()
     stage.init(timeout_ms=timeout_ms)
     stage.advance(at_ms)
@@ -32,22 +33,23 @@ def begun(timeout_ms: int, at_ms: int = 0) -> Stage:
     return stage
 
 
-# ---- time-outs -------------------------------------------------------------------------------------------------------
+# ---- timeouts --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("timeout_ms", "begun_ms", "aborted_ms"),
     [
-        pytest.param(1, 0, 10_000, id="at the first scan"),
-        pytest.param(1, 9_998, 10_000, id="just before a scan"),
-        pytest.param(1, 9_999, 20_000, id="not overdue yet at the scan"),
-        pytest.param(10_000, 0, 20_000, id="its time ends with the scan: the next one"),
-        pytest.param(9_999, 0, 10_000, id="a moment earlier: this one"),
-        pytest.param(60_000, 35_000, 100_000, id="minutes later"),
+        pytest.param(1, 0, 10_000, id="at the first round"),
+        pytest.param(1, 9_998, 10_000, id="just before a round"),
+        pytest.param(1, 9_999, 20_000, id="not timed out yet at the round"),
+        pytest.param(10_000, 0, 20_000, id="timeout ends at the round: the next round"),
+        pytest.param(9_999, 0, 10_000, id="timeout ends 1 ms before the round: this round"),
+        pytest.param(60_000, 35_000, 100_000, id="long timeout"),
     ],
 )
-def test_a_transaction_is_aborted_at_the_scan_after_its_time(timeout_ms: int, begun_ms: int, aborted_ms: int) -> None:
-    stage = begun(timeout_ms, begun_ms)
+def test_timed_out_transaction_is_aborted_at_the_next_round(timeout_ms: int, begun_ms: int, aborted_ms: int) -> None:
+    """BEHAVIOUR.md 34."""
+    stage = ongoing_stage(timeout_ms, begun_ms)
     stage.advance(aborted_ms - begun_ms - 1)
     assert stage.known().state is S.ONGOING
     stage.advance(1)
@@ -55,23 +57,23 @@ def test_a_transaction_is_aborted_at_the_scan_after_its_time(timeout_ms: int, be
     assert stage.marked == [(ORDERS, False, BLOCK, 1)]
 
 
-def test_what_ends_in_time_is_left_alone() -> None:
-    stage = begun(15_000)
+def test_transaction_that_ends_in_time_is_not_aborted() -> None:
+    stage = ongoing_stage(15_000)
     stage.advance(14_000)
     stage.end()
     stage.advance(60_000)
     assert [t.state for t in stage.history() if t] == [S.EMPTY, S.ONGOING, S.PREPARE_COMMIT, S.COMPLETE_COMMIT]
 
 
-def test_what_grows_has_no_more_time_for_it() -> None:
-    stage = begun(15_000)
+def test_adding_partitions_does_not_extend_the_timeout() -> None:
+    stage = ongoing_stage(15_000)
     stage.advance(14_000)
     stage.add(OFFSETS)
     stage.advance(6_000)
     assert stage.known().state is S.COMPLETE_ABORT
 
 
-def test_nobody_is_woken_while_nothing_is_open() -> None:
+def test_abort_rounds_pause_without_open_transactions() -> None:
     stage = Stage()
     stage.init()
     stage.add(ORDERS)
@@ -80,29 +82,30 @@ def test_nobody_is_woken_while_nothing_is_open() -> None:
     assert stage.coordinator.wake_at_ms == stage.now_ms + 3_600_000
 
 
-def test_the_time_goes_on_under_a_new_coordinator() -> None:
-    stage = begun(15_000)
+def test_transaction_timeout_continues_after_a_failover() -> None:
+    stage = ongoing_stage(15_000)
     stage.advance(12_000)
     stage.start()
-    stage.advance(SCAN_MS - 1)
+    stage.advance(ROUND_MS - 1)
     assert stage.known().state is S.ONGOING
     stage.advance(1)
     assert stage.known().state is S.COMPLETE_ABORT
 
 
-def test_an_abort_that_cannot_be_stored_is_tried_at_the_next_scan() -> None:
-    stage = begun(1)
+def test_failed_append_of_an_abort_is_repeated_in_the_next_round() -> None:
+    stage = ongoing_stage(1)
     stage.append_error = Errors.NOT_ENOUGH_REPLICAS
-    stage.advance(SCAN_MS)
+    stage.advance(ROUND_MS)
     assert stage.known().state is S.ONGOING
     stage.append_error = Errors.NONE
-    stage.advance(SCAN_MS)
+    stage.advance(ROUND_MS)
     assert stage.known().state is S.COMPLETE_ABORT
 
 
-def test_what_its_producer_is_told_then() -> None:
-    stage = begun(1)
-    stage.advance(SCAN_MS)
+def test_producer_of_a_timed_out_transaction_is_fenced() -> None:
+    """BEHAVIOUR.md 30 to 32, 34."""
+    stage = ongoing_stage(1)
+    stage.advance(ROUND_MS)
     assert stage.add(ORDERS) is Errors.PRODUCER_FENCED
     assert stage.end(0, commit=True).error_code is Errors.INVALID_TXN_STATE
     aborted = stage.end(0, commit=False)
@@ -115,8 +118,9 @@ def test_what_its_producer_is_told_then() -> None:
 
 
 @pytest.mark.parametrize("state", [S.EMPTY, S.COMPLETE_COMMIT, S.COMPLETE_ABORT])
-def test_an_id_at_rest_is_forgotten_after_a_week(state: S) -> None:
-    stage = staged(state)
+def test_transactional_id_at_rest_expires_after_a_week(state: S) -> None:
+    """BEHAVIOUR.md 34."""
+    stage = stage_in(state)
     stage.advance(7 * DAY_MS - 1)
     assert len(stage.history()) == 1
     stage.advance(1)
@@ -124,7 +128,7 @@ def test_an_id_at_rest_is_forgotten_after_a_week(state: S) -> None:
     assert (stage.init().producer_id, stage.init().producer_epoch) == (BLOCK, 1)
 
 
-def test_nothing_is_left_of_an_id_that_is_forgotten() -> None:
+def test_expired_transactional_id_leaves_no_state() -> None:
     stage = Stage()
     stage.init()
     shard = stage.coordinator._runtime.shard(HOME)
@@ -135,14 +139,15 @@ def test_nothing_is_left_of_an_id_that_is_forgotten() -> None:
 
 
 @pytest.mark.parametrize("state", [S.PREPARE_COMMIT, S.PREPARE_ABORT])
-def test_an_id_in_use_is_kept(state: S) -> None:
-    stage = staged(state)
+def test_transactional_id_in_prepare_does_not_expire(state: S) -> None:
+    """BEHAVIOUR.md 34."""
+    stage = stage_in(state)
     stage.advance(30 * DAY_MS)
     assert stage.known().state is state
 
 
-def test_an_id_that_is_used_is_kept_for_another_week() -> None:
-    stage = staged(S.EMPTY)
+def test_init_producer_id_restarts_the_expiration() -> None:
+    stage = stage_in(S.EMPTY)
     stage.advance(6 * DAY_MS)
     stage.init()
     stage.advance(6 * DAY_MS)
@@ -156,19 +161,19 @@ def test_an_id_that_is_used_is_kept_for_another_week() -> None:
 State = DescribeTransactionsResponse.TransactionState
 
 
-def described(stage: Stage, id_: str = ID) -> State:
+def describe(stage: Stage, id_: str = ID) -> State:
     (state,) = stage.ask(DescribeTransactionsRequest(transactional_ids=(id_,)), 0).transaction_states
     assert isinstance(state, State)
     return state
 
 
-def test_a_transaction_is_described_with_its_partitions() -> None:
+def test_described_transaction_has_its_partitions() -> None:
     stage = Stage()
     stage.init(timeout_ms=5_000)
     stage.advance(70)
     stage.add(ORDERS, OFFSETS)
     topic = DescribeTransactionsResponse.Topic
-    assert described(stage) == State(
+    assert describe(stage) == State(
         transactional_id=ID,
         transaction_state="Ongoing",
         transaction_timeout_ms=5_000,
@@ -183,25 +188,25 @@ def test_a_transaction_is_described_with_its_partitions() -> None:
 
 
 @pytest.mark.parametrize("state", [s for s in S if s is not S.DEAD])
-def test_a_state_is_described_by_its_name(state: S) -> None:
-    assert described(staged(state)).transaction_state == state.value
+def test_described_state_is_its_name(state: S) -> None:
+    assert describe(stage_in(state)).transaction_state == state.value
 
 
 @pytest.mark.parametrize(
     ("prepare", "id_", "error"),
     [
-        pytest.param(lambda s: None, "nobody", Errors.TRANSACTIONAL_ID_NOT_FOUND, id="unknown"),
+        pytest.param(lambda s: None, "unknown", Errors.TRANSACTIONAL_ID_NOT_FOUND, id="unknown"),
         pytest.param(lambda s: None, "", Errors.INVALID_REQUEST, id="empty"),
-        pytest.param(lambda s: s.resign(), ID, Errors.NOT_COORDINATOR, id="another broker's"),
+        pytest.param(lambda s: s.resign(), ID, Errors.NOT_COORDINATOR, id="another broker"),
         pytest.param(
             lambda s: s.handle(ImageChanged(NO_STATE_TOPIC)), ID, Errors.COORDINATOR_NOT_AVAILABLE, id="no topic"
         ),
     ],
 )
-def test_what_cannot_be_described(prepare: Any, id_: str, error: Errors) -> None:
-    stage = staged(S.ONGOING)
+def test_describe_errors(prepare: Any, id_: str, error: Errors) -> None:
+    stage = stage_in(S.ONGOING)
     prepare(stage)
-    assert described(stage, id_).error_code is error
+    assert describe(stage, id_).error_code is error
 
 
 @pytest.fixture(scope="module")
@@ -223,57 +228,63 @@ def many() -> Stage:
         pytest.param({}, "abc", (), id="no filter"),
         pytest.param({"state_filters": ("Ongoing",)}, "b", (), id="a state"),
         pytest.param({"state_filters": ("Empty", "CompleteCommit")}, "ac", (), id="two states"),
-        pytest.param({"state_filters": ("Asleep", "Empty")}, "a", ("Asleep",), id="an unknown state is told"),
-        pytest.param({"state_filters": ("ongoing",)}, "", ("ongoing",), id="states are spelled as they are"),
+        pytest.param({"state_filters": ("Asleep", "Empty")}, "a", ("Asleep",), id="an unknown state is returned"),
+        pytest.param({"state_filters": ("ongoing",)}, "", ("ongoing",), id="states are case-sensitive"),
         pytest.param({"producer_id_filters": (BLOCK, BLOCK + 2)}, "ac", (), id="producer ids"),
-        pytest.param({"duration_filter": 4_999}, "abc", (), id="what has no beginning has always been there"),
-        pytest.param({"duration_filter": 4_999, "state_filters": ("Ongoing",)}, "b", (), id="open for longer"),
-        pytest.param({"duration_filter": 5_000, "state_filters": ("Ongoing",)}, "", (), id="open for exactly that"),
+        pytest.param({"duration_filter": 4_999}, "abc", (), id="duration, ids without start time pass"),
+        pytest.param(
+            {"duration_filter": 4_999, "state_filters": ("Ongoing",)}, "b", (), id="open for longer than the duration"
+        ),
+        pytest.param(
+            {"duration_filter": 5_000, "state_filters": ("Ongoing",)}, "", (), id="open for exactly the duration"
+        ),
         pytest.param({"transactional_id_pattern": "[bc]"}, "bc", (), id="a pattern"),
         pytest.param({"transactional_id_pattern": "c|bx"}, "c", (), id="the whole id has to match"),
         pytest.param({"transactional_id_pattern": ""}, "abc", (), id="an empty pattern is none"),
-        pytest.param({"state_filters": ("Empty",), "producer_id_filters": (BLOCK + 1,)}, "", (), id="all filters hold"),
+        pytest.param(
+            {"state_filters": ("Empty",), "producer_id_filters": (BLOCK + 1,)}, "", (), id="all filters must match"
+        ),
     ],
 )
-def test_lists_are_filtered(many: Stage, filters: dict[str, Any], ids: str, unknown: tuple[str, ...]) -> None:
+def test_list_transactions_filters(many: Stage, filters: dict[str, Any], ids: str, unknown: tuple[str, ...]) -> None:
     response = many.ask(ListTransactionsRequest(**filters), 2)
     assert sorted(t.transactional_id for t in response.transaction_states) == list(ids)
     assert response.unknown_state_filters == unknown
 
 
-def test_a_pattern_that_is_none(many: Stage) -> None:
+def test_invalid_pattern_is_refused(many: Stage) -> None:
     response = many.ask(ListTransactionsRequest(transactional_id_pattern="(["), 2)
     assert response.error_code is Errors.INVALID_REGULAR_EXPRESSION
 
 
-def test_a_list_waits_until_all_is_loaded() -> None:
-    stage = staged(S.EMPTY)
+def test_requests_during_the_load_are_refused() -> None:
+    stage = stage_in(S.EMPTY)
     effects = stage.coordinator.handle(ShardElected(HOME, 99), stage.now_ms)
     assert len(effects) == 1
     assert stage.ask(ListTransactionsRequest(), 2).error_code is Errors.COORDINATOR_LOAD_IN_PROGRESS
-    assert described(stage).error_code is Errors.COORDINATOR_LOAD_IN_PROGRESS
+    assert describe(stage).error_code is Errors.COORDINATOR_LOAD_IN_PROGRESS
     assert stage.end(EPOCH).error_code is Errors.COORDINATOR_LOAD_IN_PROGRESS
 
 
-# ---- what the journal is told ----------------------------------------------------------------------------------------
+# ---- journal ---------------------------------------------------------------------------------------------------------
 
 
-def phases(stage: Stage) -> list[tuple[str, int, int]]:
-    """(phase, epoch, partitions) of all that was told."""
-    changes = [event for event in stage.told if isinstance(event, TransactionChanged)]
+def traced_changes(stage: Stage) -> list[tuple[str, int, int]]:
+    """(phase, epoch, partition count) of the traced events."""
+    changes = [event for event in stage.events if isinstance(event, TransactionChanged)]
     assert {(event.transactional_id, event.producer_id) for event in changes} <= {(ID, BLOCK)}
     return [(event.phase, event.producer_epoch, event.partition_count) for event in changes]
 
 
-def test_the_life_of_a_transactional_id_is_told() -> None:
+def test_journal_has_the_changes_of_a_transactional_id() -> None:
     stage = Stage(traced=True)
     stage.init()
     stage.add(ORDERS)
-    stage.add(ORDERS)  # it takes part already: nothing is new
+    stage.add(ORDERS)  # already in the transaction: no event
     stage.add(OFFSETS)
     stage.end()
     stage.advance(8 * DAY_MS)
-    assert phases(stage) == [
+    assert traced_changes(stage) == [
         ("Empty", 0, 0),
         ("Ongoing", 0, 1),
         ("Ongoing", 0, 2),
@@ -283,19 +294,19 @@ def test_the_life_of_a_transactional_id_is_told() -> None:
     ]
 
 
-def test_what_is_loaded_has_been_told_already() -> None:
+def test_loaded_state_is_not_traced_again() -> None:
     stage = Stage(traced=True)
     stage.init()
     stage.add(ORDERS)
-    stage.told.clear()
+    stage.events.clear()
     stage.start()
-    assert phases(stage) == []
+    assert traced_changes(stage) == []
     stage.end(commit=False)
-    assert phases(stage) == [("PrepareAbort", 1, 1), ("CompleteAbort", 1, 0)]
+    assert traced_changes(stage) == [("PrepareAbort", 1, 1), ("CompleteAbort", 1, 0)]
 
 
-def test_who_keeps_no_journal_is_told_nothing() -> None:
+def test_untraced_coordinator_emits_no_events() -> None:
     stage = Stage()
     stage.init()
     stage.add(ORDERS)
-    assert stage.told == []
+    assert stage.events == []

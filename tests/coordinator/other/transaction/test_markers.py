@@ -1,4 +1,4 @@
-"""From the decision to its completion: markers to all leaders, tried again until each partition has its own."""
+"""The markers of decided transactions: requests to all leaders, retries, and the completion."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ MORE = TopicPartition("orders", 1)
 BILLS = TopicPartition("bills", 0)
 
 
-def ended(*partitions: TopicPartition, silent: bool = True, stage: Stage | None = None) -> Stage:
-    """A transaction that reached these partitions is committed; leaders are silent unless told otherwise."""
+def committed_stage(*partitions: TopicPartition, holding: bool = True, stage: Stage | None = None) -> Stage:
+    """A stage with a decided commit of these partitions; leaders hold the markers unless `holding` is False."""
     stage = stage or Stage()
     stage.init()
     stage.add(*partitions)
-    stage.silent = silent
+    stage.holding_markers = holding
     assert stage.end().error_code is Errors.NONE
     return stage
 
 
-def calls(stage: Stage) -> list[tuple[int, set[TopicPartition]]]:
-    """Markers that were asked for: the node, and the partitions."""
+def marker_requests(stage: Stage) -> list[tuple[int, set[TopicPartition]]]:
+    """The WriteTxnMarkers requests: node and partitions."""
     found = []
-    for call in stage.called:
+    for call in stage.calls:
         if isinstance(call.request, WriteTxnMarkersRequest):
             (marker,) = call.request.markers
             found.append((call.node, {TopicPartition(t.name, i) for t in marker.topics for i in t.partition_indexes}))
@@ -47,38 +47,41 @@ def calls(stage: Stage) -> list[tuple[int, set[TopicPartition]]]:
 
 
 def fail(stage: Stage, call: Call, error: Errors = Errors.NETWORK_EXCEPTION) -> None:
-    """The call breaks."""
-    stage.kept.remove(call)
+    """Fail a held request."""
+    stage.held_markers.remove(call)
     stage.handle(Answer(call.id, None, error))
 
 
-def test_each_leader_is_asked_once_for_all_its_partitions() -> None:
-    stage = ended(ORDERS, MORE, BILLS)
-    assert calls(stage) == [(1, {ORDERS, MORE}), (2, {BILLS})]
+def test_each_leader_gets_one_request_for_all_its_partitions() -> None:
+    """BEHAVIOUR.md 33."""
+    stage = committed_stage(ORDERS, MORE, BILLS)
+    assert marker_requests(stage) == [(1, {ORDERS, MORE}), (2, {BILLS})]
     assert stage.known().state is S.PREPARE_COMMIT
-    stage.speak()
+    stage.release_markers()
     assert set(stage.marked) == {(at, True, BLOCK, 1) for at in (ORDERS, MORE, BILLS)}
     assert stage.known().state is S.COMPLETE_COMMIT
 
 
-def test_a_marker_names_the_coordinators_epoch() -> None:
+def test_marker_contains_the_coordinator_epoch() -> None:
     stage = Stage()
     stage.elect()
-    ended(ORDERS, stage=stage)
-    (request,) = [call.request for call in stage.kept]
+    committed_stage(ORDERS, stage=stage)
+    (request,) = [call.request for call in stage.held_markers]
     assert isinstance(request, WriteTxnMarkersRequest)
     assert request.markers[0].coordinator_epoch == 2
 
 
-def test_the_answer_waits_for_the_decision_and_not_for_markers() -> None:
-    stage = ended(ORDERS)
-    assert stage.kept
+def test_end_txn_is_answered_before_the_markers_are_written() -> None:
+    """BEHAVIOUR.md 33."""
+    stage = committed_stage(ORDERS)
+    assert stage.held_markers
     assert stage.known().state is S.PREPARE_COMMIT
 
 
-def test_it_is_complete_with_the_last_marker_only() -> None:
-    stage = ended(ORDERS, BILLS)
-    first, second = stage.kept
+def test_transaction_is_complete_after_the_last_marker() -> None:
+    """BEHAVIOUR.md 33."""
+    stage = committed_stage(ORDERS, BILLS)
+    first, second = stage.held_markers
     stage.write_markers(second)
     assert stage.known().state is S.PREPARE_COMMIT
     stage.write_markers(first)
@@ -96,12 +99,13 @@ def test_it_is_complete_with_the_last_marker_only() -> None:
     ],
     ids=lambda e: e.name,
 )
-def test_a_partition_that_fails_is_tried_again(error: Errors) -> None:
+def test_failed_marker_is_retried(error: Errors) -> None:
+    """BEHAVIOUR.md 33."""
     stage = Stage()
     stage.marker_errors = {MORE: error}
-    ended(ORDERS, MORE, silent=False, stage=stage)
+    committed_stage(ORDERS, MORE, holding=False, stage=stage)
     stage.advance(3 * RETRY_BACKOFF_MS)
-    assert calls(stage) == [(1, {ORDERS, MORE}), (1, {MORE}), (1, {MORE}), (1, {MORE})]
+    assert marker_requests(stage) == [(1, {ORDERS, MORE}), (1, {MORE}), (1, {MORE}), (1, {MORE})]
     stage.marker_errors = {}
     stage.advance(RETRY_BACKOFF_MS)
     assert stage.known().state is S.COMPLETE_COMMIT
@@ -109,64 +113,69 @@ def test_a_partition_that_fails_is_tried_again(error: Errors) -> None:
 
 
 @pytest.mark.parametrize("error", [Errors.NETWORK_EXCEPTION, Errors.REQUEST_TIMED_OUT], ids=lambda e: e.name)
-def test_a_leader_that_is_lost_is_tried_again(error: Errors) -> None:
-    stage = ended(ORDERS)
-    fail(stage, stage.kept[0], error)
-    assert stage.kept == []
+def test_failed_request_is_retried(error: Errors) -> None:
+    """BEHAVIOUR.md 33."""
+    stage = committed_stage(ORDERS)
+    fail(stage, stage.held_markers[0], error)
+    assert stage.held_markers == []
     stage.advance(RETRY_BACKOFF_MS)
-    assert len(stage.kept) == 1
-    stage.speak()
+    assert len(stage.held_markers) == 1
+    stage.release_markers()
     assert stage.known().state is S.COMPLETE_COMMIT
 
 
-def test_a_leader_that_says_nothing_of_a_partition_is_asked_again() -> None:
-    stage = ended(ORDERS)
-    call = stage.kept.pop()
+def test_partition_missing_in_the_response_is_retried() -> None:
+    """BEHAVIOUR.md 33."""
+    stage = committed_stage(ORDERS)
+    call = stage.held_markers.pop()
     stage.handle(Answer(call.id, WriteTxnMarkersResponse()))
     stage.advance(RETRY_BACKOFF_MS)
-    assert calls(stage) == [(1, {ORDERS}), (1, {ORDERS})]
+    assert marker_requests(stage) == [(1, {ORDERS}), (1, {ORDERS})]
 
 
-def test_a_new_leader_is_asked_at_once() -> None:
-    stage = ended(ORDERS)
-    fail(stage, stage.kept[0])
+def test_new_leader_gets_the_marker_at_once() -> None:
+    stage = committed_stage(ORDERS)
+    fail(stage, stage.held_markers[0])
     stage.handle(ImageChanged(led_by(stage.image, ORDERS, 2)))
-    assert calls(stage) == [(1, {ORDERS}), (2, {ORDERS})]
+    assert marker_requests(stage) == [(1, {ORDERS}), (2, {ORDERS})]
 
 
-def test_a_partition_without_leader_waits_for_one() -> None:
+def test_marker_waits_for_a_leader() -> None:
     stage = Stage()
     stage.handle(ImageChanged(without_leader(stage.image, ORDERS)))
-    ended(ORDERS, BILLS, silent=False, stage=stage)
-    assert calls(stage) == [(2, {BILLS})]
+    committed_stage(ORDERS, BILLS, holding=False, stage=stage)
+    assert marker_requests(stage) == [(2, {BILLS})]
     stage.advance(10 * RETRY_BACKOFF_MS)
     assert stage.known().state is S.PREPARE_COMMIT
     stage.handle(ImageChanged(stage.image))
     assert stage.known().state is S.COMPLETE_COMMIT
 
 
-def test_a_topic_that_is_gone_needs_no_marker() -> None:
+def test_deleted_topic_needs_no_marker() -> None:
+    """BEHAVIOUR.md 33."""
     stage = Stage()
     stage.marker_errors = {ORDERS: Errors.UNKNOWN_TOPIC_OR_PARTITION}
-    ended(ORDERS, silent=False, stage=stage)
+    committed_stage(ORDERS, holding=False, stage=stage)
     assert stage.known().state is S.PREPARE_COMMIT
     stage.handle(ImageChanged(without_topic(stage.image, "orders")))
     assert stage.known().state is S.COMPLETE_COMMIT
 
 
-def test_a_partition_where_the_producer_has_moved_on_is_done() -> None:
+def test_invalid_producer_epoch_counts_as_written() -> None:
+    """BEHAVIOUR.md 33."""
     stage = Stage()
     stage.marker_errors = {ORDERS: Errors.INVALID_PRODUCER_EPOCH}
-    ended(ORDERS, silent=False, stage=stage)
+    committed_stage(ORDERS, holding=False, stage=stage)
     assert stage.known().state is S.COMPLETE_COMMIT
 
 
-def test_a_coordinator_that_was_replaced_leaves_the_rest_to_its_successor() -> None:
+def test_fenced_coordinator_stops_sending_markers() -> None:
+    """BEHAVIOUR.md 33."""
     stage = Stage()
     stage.marker_errors = {ORDERS: Errors.TRANSACTION_COORDINATOR_FENCED}
-    ended(ORDERS, BILLS, silent=False, stage=stage)
+    committed_stage(ORDERS, BILLS, holding=False, stage=stage)
     stage.advance(60_000)
-    assert calls(stage) == [(1, {ORDERS}), (2, {BILLS})]
+    assert marker_requests(stage) == [(1, {ORDERS}), (2, {BILLS})]
     assert stage.known().state is S.PREPARE_COMMIT
 
 
@@ -175,29 +184,30 @@ def test_a_coordinator_that_was_replaced_leaves_the_rest_to_its_successor() -> N
     [Errors.NOT_ENOUGH_REPLICAS, Errors.MESSAGE_TOO_LARGE, Errors.KAFKA_STORAGE_ERROR, Errors.NOT_LEADER_OR_FOLLOWER],
     ids=lambda e: e.name,
 )
-def test_a_completion_that_cannot_be_stored_is_tried_again(error: Errors) -> None:
-    stage = ended(ORDERS)
+def test_failed_append_of_a_completion_is_retried(error: Errors) -> None:
+    """BEHAVIOUR.md 33."""
+    stage = committed_stage(ORDERS)
     stage.append_error = error
-    stage.speak()
+    stage.release_markers()
     assert stage.known().state is S.PREPARE_COMMIT
     stage.append_error = Errors.NONE
     stage.advance(RETRY_BACKOFF_MS)
     assert stage.known().state is S.COMPLETE_COMMIT
-    assert calls(stage) == [(1, {ORDERS})]
+    assert marker_requests(stage) == [(1, {ORDERS})]
 
 
-def test_decisions_found_at_load_are_announced_however_long_the_log_stalls() -> None:
-    """The transaction of one id is completed at once, because its topic is gone; the append of that stalls."""
+def test_decisions_found_at_load_are_completed_despite_a_slow_log() -> None:
+    """BEHAVIOUR.md 33. The first transaction is complete at once, because its topic was deleted; its append is held."""
     first, second = "x1", "x6"
-    assert partition_for(first, PARTITIONS) == partition_for(second, PARTITIONS), "they are kept in one shard"
+    assert partition_for(first, PARTITIONS) == partition_for(second, PARTITIONS), "both ids belong to one shard"
     stage = Stage()
-    stage.silent = True
+    stage.holding_markers = True
     for number, (id_, at) in enumerate(((first, ORDERS), (second, BILLS))):
         stage.init(id_=id_)
         stage.add(at, id_=id_, producer_id=BLOCK + number)
         stage.end(id_=id_, producer_id=BLOCK + number)
     stage.image = without_topic(stage.image, "orders")
-    stage.silent, stage.holding = False, True
+    stage.holding_markers, stage.holding = False, True
     stage.start()
     stage.advance(60_000)
     stage.release()
@@ -208,11 +218,11 @@ def test_decisions_found_at_load_are_announced_however_long_the_log_stalls() -> 
         assert known.state is S.COMPLETE_COMMIT
 
 
-def test_a_completion_that_got_through_unnoticed_is_not_done_twice() -> None:
-    """Its append took too long, and was committed all the same."""
-    stage = ended(ORDERS)
+def test_completion_is_not_recorded_twice() -> None:
+    """The append of the completion was reported as timed out, and was committed nevertheless."""
+    stage = committed_stage(ORDERS)
     decided = stage.known()
-    stage.speak()
+    stage.release_markers()
     completed = stage.known()
     shard = stage.coordinator._runtime.shard(HOME)
     assert shard is not None
@@ -221,33 +231,34 @@ def test_a_completion_that_got_through_unnoticed_is_not_done_twice() -> None:
     assert completion(decided, shard, stage.now_ms) == []
 
 
-def test_answers_that_come_after_the_office_was_lost_change_nothing() -> None:
-    stage = ended(ORDERS)
+def test_marker_responses_after_the_resignation_are_ignored() -> None:
+    stage = committed_stage(ORDERS)
     stage.resign()
     history = stage.history()
-    stage.speak()
+    stage.release_markers()
     stage.advance(60_000)
     assert stage.history() == history
 
 
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])
-def test_a_successor_sends_the_markers_of_stored_decisions_anew(commit: bool) -> None:
+def test_new_coordinator_sends_the_markers_of_recorded_decisions(commit: bool) -> None:
+    """BEHAVIOUR.md 33."""
     stage = Stage()
     stage.init()
     stage.add(ORDERS, BILLS)
-    stage.silent = True
+    stage.holding_markers = True
     stage.end(commit=commit)
-    stage.silent = False
+    stage.holding_markers = False
     stage.start()
     assert {(at, done) for at, done, _, _ in stage.marked} == {(ORDERS, commit), (BILLS, commit)}
     assert stage.known().state is (S.COMPLETE_COMMIT if commit else S.COMPLETE_ABORT)
 
 
-def test_a_new_term_of_office_begins_anew_even_on_the_same_broker() -> None:
-    stage = ended(ORDERS)
+def test_reelected_coordinator_sends_the_markers_again() -> None:
+    stage = committed_stage(ORDERS)
     stage.elect()
-    assert len(stage.kept) == 2
-    late, present = stage.kept
+    assert len(stage.held_markers) == 2
+    late, present = stage.held_markers
     stage.write_markers(late)
     assert stage.known().state is S.PREPARE_COMMIT
     stage.write_markers(present)

@@ -1,7 +1,7 @@
-"""Random lives of one transactional id against a model that is a handful of variables.
+"""Random histories of one transactional id, compared with a model of a few variables.
 
-The model knows no states by name: whether something is open, whether it is being completed, how it last ended, and the
-epoch in force. Brokers change at any time, appends fail, leaders fall silent.
+The model has no named states: it stores the open partitions, the decision under way, the last decision and the epoch.
+Coordinators fail over at any time, appends fail, and leaders hold markers.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from tests.coordinator.quiet import check_transaction_coordinator
 E = Errors
 _partitions = st.integers(0, 2).map(lambda index: TopicPartition("orders", index))
 _epochs = st.sampled_from([-2, -1, 0, 0, 0, 0, 1])
-"""How far from the epoch in force a producer believes to be."""
+"""The difference between a producer's epoch and the present epoch."""
 
 
-class Life(RuleBasedStateMachine):
-    """`epoch` in force; `reached` partitions, None while nothing is open; `decision` under way; `last` decision.
-    `completing`: the markers of the decision are written, and that could not be stored yet."""
+class TransactionMachine(RuleBasedStateMachine):
+    """`epoch`: the present one. `reached`: the partitions of the open transaction, None without one. `decision`: the
+    one under way. `last`: the last decision. `completing`: all markers are written, but the completion is not
+    recorded."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,11 +42,11 @@ class Life(RuleBasedStateMachine):
         assert self.stage.init().producer_epoch == 0
 
     def decide(self, commit: bool, *, bump: bool) -> None:
-        """What is open has ended in the model."""
+        """End the open transaction in the model."""
         self.epoch += bump
         self.expected_markers += [(at, commit, self.epoch) for at in sorted(self.reached or ())]
         self.reached, self.last = None, commit
-        self.decision = commit if self.stage.kept else None
+        self.decision = commit if self.stage.held_markers else None
 
     @rule(at=_partitions, off=_epochs)
     def add(self, at: TopicPartition, off: int) -> None:
@@ -72,7 +73,7 @@ class Life(RuleBasedStateMachine):
             assert (response.error_code, response.producer_epoch) == (E.NONE, self.epoch)
 
     def _end_again(self, commit: bool, error: Errors, epoch: int) -> None:
-        """A repeated request: what it finds is the end that it asked for, another end, or something newer."""
+        """A repeated request finds the same decision, the other decision, or a newer transaction."""
         if self.decision is not None:
             assert error is (E.CONCURRENT_TRANSACTIONS if commit == self.decision else E.INVALID_TXN_STATE)
         elif self.reached is not None or self.last is None:
@@ -83,7 +84,7 @@ class Life(RuleBasedStateMachine):
             assert error is E.INVALID_TXN_STATE
 
     @rule(commit=st.booleans(), off=_epochs)
-    def end_as_of_old(self, commit: bool, off: int) -> None:
+    def end_version_4(self, commit: bool, off: int) -> None:
         """EndTxn 4."""
         error = self.stage.end(self.epoch + off, commit=commit, version=4).error_code
         if off:
@@ -98,7 +99,7 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def take_over(self) -> None:
-        """A new producer: what is open is aborted first."""
+        """A new producer: an open transaction is aborted first."""
         response = self.stage.init()
         if self.decision is not None:
             assert response.error_code is E.CONCURRENT_TRANSACTIONS
@@ -111,36 +112,36 @@ class Life(RuleBasedStateMachine):
             assert (response.error_code, response.producer_epoch) == (E.NONE, self.epoch)
 
     @rule()
-    def fall_silent(self) -> None:
-        self.stage.silent = True
+    def hold_markers(self) -> None:
+        self.stage.holding_markers = True
 
     @rule()
-    def speak(self) -> None:
-        """What could not be stored is stored with the next attempt."""
-        self.stage.speak()
+    def release_markers(self) -> None:
+        """A completion that was not recorded is recorded with the next attempt."""
+        self.stage.release_markers()
         self.stage.advance(RETRY_BACKOFF_MS)
         self.completing, self.decision = False, None
 
     @precondition(lambda self: self.decision is not None)
     @rule(error=st.sampled_from([E.NOT_ENOUGH_REPLICAS, E.KAFKA_STORAGE_ERROR]))
-    def a_completion_that_cannot_be_stored(self, error: Errors) -> None:
-        """All markers are written, and the decision stays until time passes."""
+    def fail_completion(self, error: Errors) -> None:
+        """All markers are written, but the append of the completion fails; it is repeated after the backoff."""
         self.stage.append_error = error
-        self.stage.speak()
+        self.stage.release_markers()
         self.stage.append_error = E.NONE
         self.completing = True
 
     @rule()
-    def another_coordinator(self) -> None:
-        """It knows the log and nothing else, and sends again what it finds decided."""
+    def fail_over(self) -> None:
+        """The new coordinator loads the log, and sends the markers of recorded decisions again."""
         self.stage.start()
         self.completing = False
-        if not self.stage.kept:
+        if not self.stage.held_markers:
             self.decision = None
 
     @rule()
-    def a_minute_passes(self) -> None:
-        """Time-outs are a minute: what is open now is overdue at the second scan from here."""
+    def time_out(self) -> None:
+        """The transaction timeout of one minute passes: an open transaction is aborted."""
         self.stage.advance(80_000)
         if self.completing:
             self.completing, self.decision = False, None
@@ -149,13 +150,13 @@ class Life(RuleBasedStateMachine):
 
     @precondition(lambda self: self.reached is not None)
     @rule()
-    def a_decision_that_cannot_be_stored(self) -> None:
+    def fail_decision(self) -> None:
         self.stage.append_error = E.NOT_ENOUGH_REPLICAS
         assert self.stage.end(self.epoch).error_code is E.COORDINATOR_NOT_AVAILABLE
         self.stage.append_error = E.NONE
 
     @invariant()
-    def the_log_says_the_same(self) -> None:
+    def log_equals_model(self) -> None:
         if not self.stage.history():
             return
         known = self.stage.known()
@@ -166,20 +167,20 @@ class Life(RuleBasedStateMachine):
             assert not known.partitions
 
     @invariant()
-    def markers_are_those_of_decisions_in_their_order(self) -> None:
-        """Written at least once each, never for anything else; one is repeated only by another coordinator."""
+    def markers_are_those_of_the_decisions(self) -> None:
+        """Each marker of a completed decision is written at least once, and no other marker."""
         written = [(at, commit, epoch) for at, commit, _, epoch in self.stage.marked]
         assert set(written) <= set(self.expected_markers)
         if self.decision is None:
             assert set(written) == set(self.expected_markers)
 
     def teardown(self) -> None:
-        """In the end everything is complete: what is open is aborted in its time, and nothing is pending."""
-        self.stage.speak()
+        """At the end an open transaction times out, and nothing is pending."""
+        self.stage.release_markers()
         self.stage.advance(80_000)
         if self.stage.history():
             assert self.stage.known().state in AT_REST
         check_transaction_coordinator(self.stage.coordinator)
 
 
-TestLife = Life.TestCase
+TestTransaction = TransactionMachine.TestCase

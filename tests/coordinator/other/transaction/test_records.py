@@ -1,4 +1,4 @@
-"""The records of `__transaction_state`: bytes that Kafka 4.3's own serializer made, round trips, and nonsense."""
+"""The records of `__transaction_state`: bytes as Apache Kafka 4.3 writes them, round trips, and invalid records."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ROTATING = ONGOING._replace(
     next_producer_id=2000,
 )
 
-KAFKAS = [
+KAFKA_BYTES = [
     pytest.param(
         EMPTY,
         "000100000000000003e800030000ea6000000000018bcfe5687bffffffffffffffff00",
@@ -48,36 +48,36 @@ KAFKAS = [
         ONGOING,
         "000100000000000003e800030000ea600103135f5f636f6e73756d65725f6f666673657473020000000700"
         "076f7264657273030000000000000002000000018bcfe5687b0000018bcfe568640102020002",
-        id="Ongoing: partitions by topic, the client's version",
+        id="Ongoing: partitions by topic, client version",
     ),
     pytest.param(
         ROTATING,
         "000100000000000003e87fff0000ea6002010000018bcfe5687b0000018bcfe56864"
         "030008000000000000000c010800000000000007d002020002",
-        id="Prepare: no partitions, producer ids before and after",
+        id="PrepareCommit: no partitions, previous and next producer id",
     ),
 ]
 
 
-@pytest.mark.parametrize(("transaction", "kafkas"), KAFKAS)
-def test_a_record_has_the_bytes_of_kafkas_serializer(transaction: Transaction, kafkas: str) -> None:
+@pytest.mark.parametrize(("transaction", "expected"), KAFKA_BYTES)
+def test_bytes_are_those_of_kafka(transaction: Transaction, expected: str) -> None:
     key, value = encode_transaction(transaction)
     assert key == KEY
     assert value is not None
-    assert value.hex() == kafkas
-    assert decode_transaction(KEY, bytes.fromhex(kafkas)) == ("payments-1", transaction)
+    assert value.hex() == expected
+    assert decode_transaction(KEY, bytes.fromhex(expected)) == ("payments-1", transaction)
 
 
-def test_a_tombstone_ends_an_id() -> None:
+def test_tombstone_has_no_value() -> None:
     assert tombstone("payments-1") == (KEY, None)
     assert decode_transaction(KEY, None) == ("payments-1", None)
 
 
-def test_a_key_of_another_type_is_passed_over() -> None:
+def test_key_of_another_type_is_skipped() -> None:
     assert decode_transaction(b"\x00\x01" + KEY[2:], b"whatever") is None
 
 
-def test_tags_of_later_versions_are_passed_over() -> None:
+def test_unknown_tags_are_ignored() -> None:
     value = encode_transaction(EMPTY).value
     assert value is not None
     later = value[:-1] + bytes.fromhex("01" + "03" + "02" + "0005")
@@ -100,7 +100,7 @@ def test_tags_of_later_versions_are_passed_over() -> None:
         ),
     ],
 )
-def test_what_makes_no_sense_cannot_be_read(key: bytes, value: bytes | None) -> None:
+def test_invalid_records_raise(key: bytes, value: bytes | None) -> None:
     with pytest.raises(UnreadableRecordError):
         decode_transaction(key, value)
 
@@ -128,7 +128,7 @@ _partitions = st.frozensets(
         client_version=st.integers(0, 2),
     )
 )
-def test_whatever_is_written_is_read_again(transaction: Transaction) -> None:
+def test_decoding_inverts_encoding(transaction: Transaction) -> None:
     record = encode_transaction(transaction)
     assert record.key == encode_key(transaction.transactional_id)
     assert decode_transaction(*record) == (transaction.transactional_id, transaction)

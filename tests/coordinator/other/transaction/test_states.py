@@ -1,4 +1,4 @@
-"""The table of states: every pair, legal or not."""
+"""The states of a transactional id and their transitions."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ LEGAL = {
 
 
 @pytest.mark.parametrize(("state", "event"), [pytest.param(s, e, id=f"{s} {e}") for s, e in product(S, E)])
-def test_every_pair_of_state_and_event(state: TransactionState, event: TransactionEvent) -> None:
+def test_next_state_of_each_state_and_event(state: TransactionState, event: TransactionEvent) -> None:
     assert TRANSITIONS.get((state, event)) == LEGAL[state].get(event)
 
 
 @pytest.mark.parametrize(("state", "status"), [pytest.param(state, status, id=state) for status, state in enumerate(S)])
-def test_the_number_of_a_state_in_the_log(state: TransactionState, status: int) -> None:
+def test_state_numbers_are_those_of_kafka(state: TransactionState, status: int) -> None:
     numbers = ["Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead"]
     assert (state.status, numbers[status]) == (status, state)

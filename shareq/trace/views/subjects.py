@@ -1,26 +1,13 @@
-"""Sources of a view: a journal, an object that has one, or the bootstrap address of a Kafka cluster."""
+"""The names that a view may be asked for: the groups, topics and partitions of a journal."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from shareq.model.errors import ConfigException
 from shareq.model.events import PartitionsAdded, TopicCreated
-from shareq.model.transport import observe
 from shareq.trace.analysis.groups import groups_of
 from shareq.trace.journal import Journal
-
-
-def open_source(source: Any, group: str, topic: str | None = None) -> tuple[Any, Callable[[], None] | None]:
-    """The source to read, and a function that closes it if it was made here: an observer of a bootstrap address.
-
-    KafkaException for an invalid address.
-    """
-    if isinstance(source, str):
-        observer = observe(source, group, None if topic is None else [topic])
-        return observer, observer.close
-    return getattr(source, "cluster", source), None
 
 
 def check_subject(journal: Journal, group: str, topic: str, partition: int | None = None) -> None:

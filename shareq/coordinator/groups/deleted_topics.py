@@ -21,25 +21,25 @@ from shareq.model.records import CoordinatorRecord
 from shareq.model.workflow import Workflow
 
 
-def forget_vanished_topics(context: Context, partition: int) -> Workflow[None]:
+def remove_deleted_topics(context: Context, partition: int) -> Workflow[None]:
     """Clean up one shard; waits for open transactions where necessary."""
     shard = yield BackgroundTurn(partition)
     while True:
-        records, contested = vanished_records(shard, context.image)
+        records, contested = deleted_topic_records(shard, context.image)
         error = yield Append(records)
         if not (error or contested):
             return
         shard = yield Retry()
 
 
-def vanished_records(shard: GroupShard, image: ClusterImage) -> tuple[list[CoordinatorRecord], bool]:
+def deleted_topic_records(shard: GroupShard, image: ClusterImage) -> tuple[list[CoordinatorRecord], bool]:
     """The tombstones and records that remove such topics. True: an offset can only be removed after a transaction
     ends."""
-    gone, contested = _vanished_offsets(shard.offsets, image)
+    gone, contested = _offsets_to_delete(shard.offsets, image)
     return [*map(offset_tombstone, gone), *_share_partitions(shard, image)], contested
 
 
-def _vanished_offsets(offsets: Offsets, image: ClusterImage) -> tuple[list[OffsetKey], bool]:
+def _offsets_to_delete(offsets: Offsets, image: ClusterImage) -> tuple[list[OffsetKey], bool]:
     """The keys of offsets whose topic was deleted, also if another topic now has its name.
 
     A tombstone removes every committed and pending offset of its key, so a key with an offset of the new topic is

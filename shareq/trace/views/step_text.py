@@ -1,0 +1,33 @@
+"""A step as one sentence: what its cause did, and what followed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shareq.model.events import RecordsChanged, StateWriteSettled, WindowMoved
+from shareq.trace.analysis.steps import cause_of
+from shareq.trace.journal import Entry
+from shareq.trace.journal.event_text import Name, event_text
+
+CAUSES = 3
+"""The most causal events that a sentence names."""
+
+_UNDER_WAY = ", state write under way"
+
+
+def step_text(entries: Sequence[Entry], name: Name) -> str:
+    """The sentence of a step; as of an event, the part after the first ", " is the consequence or the reason."""
+    causal = [entry for entry in entries if cause_of(entry.event) is not None]
+    causal = causal or [entry for entry in entries if isinstance(entry.event, RecordsChanged)] or list(entries[-1:])
+    texts = [event_text(entry.broker_id, entry.event, name) for entry in causal[:CAUSES]]
+    settled = [entry.event for entry in entries if isinstance(entry.event, StateWriteSettled)]
+    if settled:
+        failed = any(event.error for event in settled if isinstance(event, StateWriteSettled))
+        outcome = "the state write failed" if failed else "the state write succeeded"
+        texts = [text.replace(_UNDER_WAY, f", {outcome}") for text in texts]
+    if len(causal) > CAUSES:
+        texts.append(f"and {len(causal) - CAUSES} more events")
+    if moves := [entry for entry in entries if isinstance(entry.event, WindowMoved) and entry not in causal]:
+        texts.append(event_text(moves[-1].broker_id, moves[-1].event, name))
+    first, *others = texts
+    return "; ".join([first, *others]) if ", " in first or not others else f"{first}, {'; '.join(others)}"
